@@ -162,7 +162,9 @@ def sample(*, now: datetime, days: int = 30) -> Readers:
     since = compose(now - timedelta(days=days), 0)
     rows = fetch(SAMPLE, {"points": points, "now": now, "days": days, "since": since}, into=_Sampled._make)
     if not any(row.arriving for row in rows):
-        raise NothingWrittenError(f"nothing was written within {days} days that reaches the readers who were looked at")
+        raise NothingWrittenError(
+            f"no post of the last {days} days reaches the readers of the sample, so there is no advice"
+        )
     levels = np.array([row.level for row in rows])
     return Readers(
         np.array([row.followees for row in rows]),
@@ -222,10 +224,10 @@ def advice(*, now: datetime, costs: Costs | None = None) -> str:
     readers = sample(now=now)
     best = recommended(savings(readers, costs or Costs()))
     current = policy.current().inbox_from
-    said = f"inbox_from is {current:,}; a sample of {len(readers.followees):,} readers recommends {best.inbox_from:,}"
+    said = f"inbox_from is {current:,}; by a sample of {len(readers.followees):,} readers {best.inbox_from:,} is best"
     if not best.inbox_from:
         return said
     return (
-        f"{said}, which saves against 0 {best.deliveries:.0%} of the deliveries and {best.memory:.0%} of the inboxes' "
-        f"memory; {best.pages:.0%} of the pages take {best.after * 1e3:.2f} ms instead of {best.before * 1e3:.2f}"
+        f"{said}. Against 0 it saves {best.deliveries:.0%} of the deliveries and {best.memory:.0%} of the inboxes' "
+        f"memory. {best.pages:.0%} of the pages take {best.after * 1e3:.2f} ms instead of {best.before * 1e3:.2f}"
     )

@@ -29,7 +29,7 @@ def _names() -> Finding:
         "settings",
         "; ".join(strange) if strange else "are all known",
         warning=bool(strange),
-        todo="Mend the name, or unset it: docs/settings.md lists all variables.",
+        todo="Correct the name or remove it. docs/settings.md lists all variables.",
     )
 
 
@@ -40,7 +40,7 @@ def _secret_key() -> Findings:
         "secret key",
         "is weak" if weak else "is long enough",
         error=weak,
-        todo="Unset FEEDSITE_SECRET_KEY to have one made, or set 50 random characters; all users are signed out.",
+        todo="Remove FEEDSITE_SECRET_KEY to get a new key, or set 50 random characters. This signs out all users.",
     )
     path = settings.DATA_DIR / "secret_key"
     if path.exists():
@@ -53,33 +53,33 @@ def _of_the_web(public: list[str]) -> Findings:
         "hosts",
         ", ".join(settings.ALLOWED_HOSTS) or "none",
         warning="*" in public,
-        todo="Name the hosts in FEEDSITE_ALLOWED_HOSTS: any other may be written into links.",
+        todo="List your host names in FEEDSITE_ALLOWED_HOSTS. With * an attacker can put another host into links.",
     )
     yield judge(
         "debug",
         "is on" if settings.DEBUG else "is off",
         error=settings.DEBUG,
-        todo="Unset FEEDSITE_DEBUG: it shows code.",
+        todo="Remove FEEDSITE_DEBUG: error pages show code and settings.",
     )
     insecure = bool(public) and not settings.HTTPS
     yield judge(
         "https",
         "is on" if settings.HTTPS else "is off",
         error=insecure,
-        todo="Set FEEDSITE_HTTPS=1 behind a proxy that ends TLS: passwords and sessions are sent in the clear.",
+        todo="Set FEEDSITE_HTTPS=1, behind a proxy that ends TLS. Without it passwords are sent unencrypted.",
     )
     yield judge(
         "proxy",
-        "is believed" if settings.PROXY else "is not believed",
+        "is trusted" if settings.PROXY else "is not trusted",
         error=settings.HTTPS and not settings.PROXY,
-        todo="Unset FEEDSITE_PROXY or set it to 1: rates count the proxy's address for all.",
+        todo="Remove FEEDSITE_PROXY or set it to 1. Without it all clients share one rate limit.",
     )
     is_logged = settings.EMAIL_BACKEND == "accounts.mail.console.EmailBackend"
     yield judge(
         "mail server",
-        "is none: letters go to the log" if is_logged else "is named",
+        "is not set: letters go to the log" if is_logged else "is set",
         warning=bool(public) and is_logged,
-        todo="Name it in FEEDSITE_EMAIL_URL: without it nobody who forgets a password comes back by themselves.",
+        todo="Set FEEDSITE_EMAIL_URL. Without it users cannot reset a forgotten password.",
     )
     token = settings.METRICS_TOKEN
     yield judge(
@@ -96,9 +96,11 @@ def _sent_by_nginx() -> Finding:
     closed = [str(each) for each in folders if each.exists() and not each.stat().st_mode & 0o010]
     return judge(
         "media files for nginx",
-        f"are closed to the site's group by {', '.join(closed)}" if closed else "are open to the site's group",
+        f"cannot be read: the site's group may not enter {', '.join(closed)}"
+        if closed
+        else "can be read by the site's group",
         error=bool(closed),
-        todo=f"chmod g+x {' '.join(closed)}, and add nginx's user to the group: else it answers 403 for each file.",
+        todo=f"Run `chmod g+x {' '.join(closed)}` and add nginx's user to the group. nginx answers 403 until then.",
     )
 
 
@@ -113,7 +115,11 @@ def tracing() -> Findings:
     """Check that traces are sent if on."""
     yield judge(
         "traces",
-        "are sent" if traces.is_on() else "cannot be made" if settings.TRACES else "are off",
+        "are sent"
+        if traces.is_on()
+        else "are on, but OpenTelemetry is not installed"
+        if settings.TRACES
+        else "are off",
         warning=settings.TRACES and not traces.is_on(),
-        todo=f"Install the extra ({traces.INSTALL}), or unset FEEDSITE_TRACES.",
+        todo=f"Install it ({traces.INSTALL}), or remove FEEDSITE_TRACES.",
     )

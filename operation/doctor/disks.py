@@ -17,7 +17,7 @@ from operation.doctor.findings import Findings, judge
 from seen.lmdb_store import LmdbStore
 from seen.store import store
 
-NO_CLIENT = "Neither `backup`, `restore` nor `upgrade` works here without it."
+NO_CLIENT = "Without it `backup`, `restore` and `upgrade` fail on this machine."
 GIB = 2**30
 MEDIA_LOOKED_AT = 500
 """Rows of media to check for files, and batch size of files to check for rows."""
@@ -37,16 +37,16 @@ def disk() -> Findings:
         f"{usage.free / GIB:.1f} GB free ({100 * share:.0f} %) in {settings.DATA_DIR}",
         error=usage.free < GIB / 4 or share < 0.02,
         warning=usage.free < 2 * GIB or share < 0.1,
-        todo="Make room, or PostgreSQL stops: docs/runbook.md, Disk full.",
+        todo="Free some space before PostgreSQL stops: docs/runbook.md, Disk full.",
     )
 
 
 def backups(now: datetime) -> Findings:
     """Check PostgreSQL's client, and the newest backup's age."""
     missing = missing_client()
-    yield judge("postgresql client", missing or "is not older than the server", warning=bool(missing), todo=NO_CLIENT)
+    yield judge("postgresql client", missing or "is as new as the server", warning=bool(missing), todo=NO_CLIENT)
     if not settings.BACKUP_TO_SECRET:
-        yield judge("backups", "are not made by the site itself (FEEDSITE_BACKUP_TO)")
+        yield judge("backups", "the site makes none by itself (FEEDSITE_BACKUP_TO is not set)")
         return
     newest = next(iter(kept_backups.kept(kept_backups.place())), None)
     age = now - newest.made_at if newest else timedelta.max
@@ -55,7 +55,7 @@ def backups(now: datetime) -> Findings:
         f"the newest is {age.total_seconds() / 3600:.0f} hours old: {newest.name}" if newest else "there is none",
         error=age > 3 * kept_backups.LATE,
         warning=age > kept_backups.LATE,
-        todo="`manage.py backup` makes one at once, or says why not: docs/runbook.md, Backups too old.",
+        todo="Run `manage.py backup`. It makes one now, or says what is wrong: docs/runbook.md, Backups too old.",
     )
 
 
@@ -71,7 +71,7 @@ def played_store() -> Findings:
             "played store room",
             f"{used // 2**20} of {allowed // 2**20} MB",
             error=used > 0.9 * allowed,
-            todo="Raise FEEDSITE_PLAYED_STORE_GB.",
+            todo="Raise FEEDSITE_PLAYED_STORE_GB and restart. When the file is full, plays cannot be merged.",
         )
 
 
@@ -84,10 +84,10 @@ def media_files() -> Findings:
     lacking = [row.pk for row in looked if not all(map(kept.has, row.files))]
     yield judge(
         "media files",
-        f"of the newest {len(looked):,}, {len(lacking)} have no file" + "".join(f" (id {one})" for one in lacking[:1]),
+        f"{len(lacking)} of the newest {len(looked):,} have no file" + "".join(f" (id {one})" for one in lacking[:1]),
         error=bool(lacking),
-        todo="Bring the files back from a backup of the data folder (media/files) or of the bucket, or delete what "
-        "shows them.",
+        todo="Copy the files back from a backup of the data folder (media/files) or of the bucket. If there is none, "
+        "delete the posts that show them.",
     )
     listed = (file for prefix in PREFIXES[::16] for file in islice(kept.listing(prefix), MEDIA_LISTED))
     in_time = takewhile(lambda file: time.monotonic() < until, listed)
@@ -99,5 +99,5 @@ def media_files() -> Findings:
         "media rows",
         f"{strays} of {len(old):,} old files have no row",
         warning=strays > 0,
-        todo="Look whether beat and workers run: the task media.sweep_files removes such files within a day.",
+        todo="Check that beat and workers run. The task media.sweep_files deletes these files within a day.",
     )

@@ -13,7 +13,7 @@ from runtime.cluster_address import names_cluster
 from storage import replica
 from storage.connections import is_of_another_version
 
-NOT_LOOKED_AT = "; not looked at for it: "
+NOT_LOOKED_AT = "; so these were not checked: "
 STATEMENT_SECONDS = 10.0
 """Maximum seconds per statement. A frozen server delays each check by this."""
 NO_ANSWER = "docs/runbook.md, No answer"
@@ -79,7 +79,7 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
         if not is_of_another_version(error):
             raise
         said = str(error).strip().splitlines()[0]
-        found.append(Finding(name, ERROR, f"the database is not of this version ({said})", "Run `manage.py migrate`."))
+        found.append(Finding(name, ERROR, f"the database is of another version ({said})", "Run `manage.py migrate`."))
     except Exception as error:  # noqa: BLE001 (any error of a client library is a finding)
         said = (str(error).strip().splitlines() or [""])[0]
         outage = "postgresql" if isinstance(error, (OperationalError, InterfaceError)) else said
@@ -88,7 +88,7 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
         else:
             text = f"does not answer ({type(error).__name__}: {said})"
             outages[outage] = Finding(
-                name, ERROR, text, f"Start it, or mend its address: {SECTIONS.get(name, NO_ANSWER)}."
+                name, ERROR, text, f"Start it, or correct its address: {SECTIONS.get(name, NO_ANSWER)}."
             )
             found.append(outages[outage])
     return found

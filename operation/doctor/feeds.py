@@ -17,22 +17,25 @@ def impressions_fill() -> Findings:
         "impressions",
         f"{100 * fullest:.0f} % of today's capacity in the fullest shard",
         warning=fullest > 1,
-        todo="Raise FEEDSITE_IMPRESSION_CAPACITY: further filters take the rest, and each claims more that is unseen.",
+        todo="Raise FEEDSITE_IMPRESSION_CAPACITY. Until then Discover hides some posts that readers have not seen.",
     )
 
 
 def pushes() -> Findings:
     """Report the current policy."""
     found = policy.current()
-    said = f"followers from level {found.push_level} on are pushed big-Vs' items"
+    said = f"big-Vs' posts are pushed to followers from level {found.push_level}"
     if found.inbox_from:
-        said += f"; readers with fewer than {found.inbox_from:,} followees have no inbox"
+        said += f"; readers who follow fewer than {found.inbox_from:,} have no inbox"
     yield judge("policy", said)
     yield judge(
         "windows",
-        "are of another timeline of PostgreSQL" if found.generation is None else "are of PostgreSQL's timeline",
+        "do not match the database, which was restored or promoted"
+        if found.generation is None
+        else "match the database",
         warning=found.generation is None,
-        todo="See that beat and a worker run (accounts.follow_timeline); until then pages come from PostgreSQL.",
+        todo="Check that beat and a worker run: accounts.follow_timeline repairs this. Pages come from PostgreSQL "
+        "until then.",
     )
 
 

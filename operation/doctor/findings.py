@@ -35,5 +35,5 @@ def clock(name: str, theirs: float, began: float, ended: float) -> Finding:
         f"{apart:.1f} s apart",
         error=apart > 60,
         warning=apart > 2,
-        todo="Run NTP on both machines: ids, rates and sessions hang on the time.",
+        todo="Run NTP on both machines. Ids, rate limits and sessions need the right time.",
     )

@@ -79,16 +79,17 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
     dead = fetch(DEAD, {"least": notable_dead, "share": DEAD_SHARE})
     yield judge(
         "dead rows",
-        "; ".join(f"{name}: {gone:,} beside {rows:,}" for name, gone, rows in dead) or "autovacuum keeps up",
+        "; ".join(f"{name}: {gone:,} dead, {rows:,} live" for name, gone, rows in dead) or "autovacuum keeps up",
         warning=bool(dead),
-        todo="End old transactions, look at autovacuum (pg_stat_progress_vacuum), and give it less to wait for: "
-        "autovacuum_vacuum_cost_delay = 0. At once: " + " ".join(f"VACUUM (ANALYZE) {name};" for name, *_ in dead),
+        todo="Autovacuum is too slow. End old transactions, and set autovacuum_vacuum_cost_delay = 0. "
+        "To clean up now: " + " ".join(f"VACUUM (ANALYZE) {name};" for name, *_ in dead),
     )
     untuned = fetch(UNTUNED, {"large": large, "most": LARGE_FACTOR})
     yield judge(
         "large tables",
         "; ".join(
-            f"{name}: {rows:,} rows, vacuumed at {factor * rows:,.0f} dead ones" for name, rows, factor in untuned
+            f"{name}: {rows:,} rows, autovacuum waits for {factor * rows:,.0f} dead ones"
+            for name, rows, factor in untuned
         )
         or "are vacuumed in time",
         warning=bool(untuned),
@@ -102,10 +103,10 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
     ((age,),) = fetch(AGE)
     yield judge(
         "transaction ids",
-        f"{age:,} since the oldest row was frozen",
+        f"{age:,} used since the last freeze",
         error=age > NEAR_THE_END,
         warning=age > AGED,
-        todo="Run `VACUUM (FREEZE)`, and see what keeps autovacuum from it: it stops before two thousand million.",
+        todo="End old transactions, then run `VACUUM (FREEZE);`. PostgreSQL stops before 2,000,000,000.",
     )
 
 
@@ -172,16 +173,16 @@ def old_rows(*, staged: int = STAGED) -> Findings:
         late = _late(each)
         well &= not late
         if late:
-            said = f"{late:,} rows{' or more' * (late == COUNTED)} should have gone {GRACE.days} days ago"
+            said = f"{late:,} rows{' or more' * (late == COUNTED)} are at least {GRACE.days} days overdue for deletion"
             yield judge(f"rows of {each.name}", said, warning=True, todo=_look_at(each.task))
     for model, task in STAGES.items():
         waiting = model._default_manager.all()[:staged].count()
         well &= waiting < staged
         if waiting >= staged:
-            said = f"{waiting:,} or more wait"
+            said = f"{waiting:,} or more are waiting"
             yield judge(f"rows of {model._meta.db_table}", said, warning=True, todo=_look_at(task))
     if well:
-        yield judge("old rows", "are swept in time")
+        yield judge("old rows", "are deleted in time")
 
 
 def _late(each: Kept) -> int:
@@ -196,7 +197,7 @@ def _late(each: Kept) -> int:
 
 
 def _look_at(task: str) -> str:
-    return f"See that beat and a worker run, and in the worker's log why {task} fails (docs/runbook.md, Backlog)."
+    return f"Check that beat and a worker run. If so, the worker's log says why {task} fails: docs/runbook.md, Backlog."
 
 
 # --- Files -------------------------------------------------------------------------------------------------
@@ -207,14 +208,14 @@ def old_files() -> Findings:
         "old backups",
         f"{len(backups)} files, {sum(backups) // 2**20:,} MB in backups/",
         warning=len(backups) > BACKUPS,
-        todo="Move those that you keep to another machine, and remove the rest: nothing else does; `upgrade` adds one.",
+        todo="Copy what you need to another machine and delete the rest. Each `upgrade` adds a file; none is deleted.",
     )
     logs = _sizes(settings.DATA_DIR / "log")
     yield judge(
         "log files",
         f"{sum(logs) // 2**20:,} MB in log/",
         warning=sum(logs) > LOG_BYTES,
-        todo="See what fills them. `up` sets a file above 10 MB aside when it starts; remove `*.log.1` at any time.",
+        todo="Read what fills them. You can delete `*.log.1` at any time. `up` rotates files over 10 MB at its start.",
     )
 
 

@@ -26,7 +26,7 @@ def postgresql() -> Findings:
         "postgresql version",
         f"{number // 10000}.{number % 10000}",
         error=number < LEAST_POSTGRESQL * 10_000,
-        todo=f"{LEAST_POSTGRESQL} is the least: upgrade the server.",
+        todo=f"Upgrade the server to {LEAST_POSTGRESQL} or newer.",
     )
     values = dict(fetch("SELECT name, setting FROM pg_settings"))
     yield from _of_postgresql(values)
@@ -36,7 +36,7 @@ def postgresql() -> Findings:
         "postgresql connections",
         f"{used} of {allowed}",
         warning=used > 0.8 * allowed,
-        todo="Raise max_connections, or run fewer threads and workers: docs/scaling.md, How many processes.",
+        todo="Raise max_connections, or run fewer web threads and workers: docs/scaling.md, How many processes.",
     )
     yield _indexes()
     yield _migrations()
@@ -44,8 +44,8 @@ def postgresql() -> Findings:
         "postgresql transactions",
         f"{old} older than 10 minutes",
         warning=old > 0,
-        todo="End them (pg_stat_activity says whose they are): they keep dead rows from being cleared. "
-        "See docs/runbook.md, Site slow.",
+        todo="End them; pg_stat_activity lists them. Meanwhile PostgreSQL cannot remove dead rows. "
+        "docs/runbook.md, Site slow.",
     )
     began = time.time()
     theirs = float(fetch("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
@@ -56,10 +56,10 @@ def site() -> Findings:
     """Check the secret key of this machine, and read-only mode."""
     try:
         site_key.compare(*fetch(site_key.QUESTION)[0])
-        said = "is this machine's"
+        said = "is this machine's key"
     except site_key.WrongKeyError:
-        said = "is another than this machine's: it signs out all whom the others signed in"
-    yield judge("site key", said, error="another" in said, todo=site_key.ADVICE)
+        said = "differs from this machine's key, so sessions from other machines fail here"
+    yield judge("site key", said, error="differs" in said, todo=site_key.ADVICE)
     why = read().read_only_why
     yield judge(
         "read-only mode",
@@ -71,20 +71,20 @@ def site() -> Findings:
 
 def _of_postgresql(values: dict[str, str]) -> Findings:
     for name, wanted, loses in (
-        ("fsync", "on", "a crash may destroy the database"),
-        ("full_page_writes", "on", "a crash may destroy the database"),
-        ("synchronous_commit", "on", "a crash loses what was just published"),
-        ("server_encoding", "UTF8", "not every text can be stored"),
+        ("fsync", "on", "A crash can destroy the database"),
+        ("full_page_writes", "on", "A crash can destroy the database"),
+        ("synchronous_commit", "on", "A crash loses the newest posts"),
+        ("server_encoding", "UTF8", "Some texts cannot be stored"),
     ):
         having = values[name]
         wrong = having not in (wanted, "remote_apply", "remote_write")  # these also wait for a replica
-        yield judge(f"postgresql {name}", having, error=wrong, todo=f"Set {name} = {wanted}: else {loses}.")
+        yield judge(f"postgresql {name}", having, error=wrong, todo=f"Set {name} = {wanted}. {loses}.")
     buffers = int(values["shared_buffers"]) * 8192
     yield judge(
         "postgresql shared_buffers",
         f"{buffers // 2**20} MB",
         warning=buffers < 128 * 2**20,
-        todo="Set shared_buffers to a quarter of the memory.",
+        todo="Set shared_buffers to a quarter of the machine's memory.",
     )
 
 
@@ -120,19 +120,25 @@ def replicas() -> Findings:
     except Error as error:
         said = f"does not answer ({(str(error).splitlines() or [''])[0]})"
         yield judge(
-            "replica", said, warning=True, todo="Start it, or mend FEEDSITE_REPLICA_URL: the primary reads all."
+            "replica",
+            said,
+            warning=True,
+            todo="Start it, or correct FEEDSITE_REPLICA_URL. The primary serves all reads.",
         )
         return
     sound = found.is_replica and found.is_of_primary
     yield judge(
         "replica",
-        "streams from the primary" if sound else "is no replica of the primary",
+        "streams from the primary" if sound else "is not a replica of the primary",
         warning=not sound,
-        todo="Point FEEDSITE_REPLICA_URL to a hot standby of FEEDSITE_DATABASE_URL: the primary reads all.",
+        todo="Set FEEDSITE_REPLICA_URL to a hot standby of FEEDSITE_DATABASE_URL. The primary serves all reads.",
     )
     yield judge(
         "replica lag",
-        "is unknown: it has replayed no commit since it started" if math.isinf(found.lag) else f"{found.lag:.1f} s",
+        "is unknown: the replica has replayed no commit since it started"
+        if math.isinf(found.lag)
+        else f"{found.lag:.1f} s",
         warning=found.lag > settings.REPLICA_LAG_SECONDS,
-        todo="See pg_stat_replication on the primary, and what runs on the replica: until then the primary reads all.",
+        todo="Read pg_stat_replication on the primary, and end long queries on the replica. Until it catches up, the "
+        "primary serves all reads.",
     )

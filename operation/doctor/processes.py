@@ -18,7 +18,7 @@ PAGE_SECONDS = 10.0
 def process(name: str, url: str) -> Findings:
     """Check that a process answers /healthz."""
     status, said = _asked(url, "/healthz", WAIT_SECONDS)
-    yield judge(name, said, warning=status != 200, todo=f"Start it, or say where it listens (--{name} URL).")
+    yield judge(name, said, warning=status != 200, todo=f"Start it. If it listens elsewhere, add --{name} URL.")
 
 
 def web(url: str) -> Findings:
@@ -29,7 +29,7 @@ def web(url: str) -> Findings:
             return
     status, said = _asked(url, "/readyz", WAIT_SECONDS)
     is_ready = status == 200 or ("secret key" not in said and "static files" not in said)
-    yield judge("web readiness", said, error=not is_ready, todo="Mend what it names: docs/runbook.md, No answer.")
+    yield judge("web readiness", said, error=not is_ready, todo="Fix what is named here: docs/runbook.md, No answer.")
     if status != 200 and is_ready:
         return  # a server does not answer; other checks report it
     status, said = _asked(url, "/about", PAGE_SECONDS)
@@ -37,7 +37,7 @@ def web(url: str) -> Findings:
         "web page",
         said,
         error=status != 200,
-        todo="Run `manage.py collectstatic --noinput` and restart web. The log of web has the traceback.",
+        todo="Run `manage.py collectstatic --noinput` and restart web. If it still fails, web's log has the traceback.",
     )
 
 
@@ -74,7 +74,7 @@ def grpc_process(place: str) -> Findings:
         "grpc",
         f"{place}: {said}",
         warning=not serves,
-        todo="Start it, say where it listens (--grpc HOST:PORT), or leave FEEDSITE_GRPC_PORT out where there is none.",
+        todo="Start it. If it listens elsewhere, add --grpc HOST:PORT. If you need no gRPC, remove FEEDSITE_GRPC_PORT.",
     )
 
 

@@ -15,12 +15,12 @@ from storage.cluster import Cluster
 from storage.connections import client_of
 
 DURABLE = {
-    "broker": "queued tasks are lost, until sweepers find them",
+    "broker": "queued tasks are lost until sweeps send them again",
     "plays": "acknowledged plays are lost",
-    "play store": "what users played in months is lost",
+    "play store": "months of plays are lost",
 }
 """Servers that must never evict data, and what would be lost."""
-WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2), and listpacks for small inboxes (7.0)"
+WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2) and listpacks (7.0)"
 
 
 def redis_roles() -> dict[str, str]:
@@ -48,7 +48,7 @@ def feeds_cluster() -> Findings:
             "feeds slots",
             f"{covered} of {REDIS_CLUSTER_HASH_SLOTS} are served",
             error=covered < REDIS_CLUSTER_HASH_SLOTS,
-            todo="Give the others to a node (valkey-cli --cluster fix): PostgreSQL serves the readers with keys there.",
+            todo="Run `valkey-cli --cluster fix`. PostgreSQL serves the readers of the other slots until then.",
         )
         alone = [f"{host}:{port}" for (host, port), replicas in shards.items() if not replicas]
         yield judge(
@@ -56,7 +56,7 @@ def feeds_cluster() -> Findings:
             f"{len(shards)} primaries, {sum(shards.values())} replicas"
             + (f"; none of {', '.join(alone)}" * bool(alone)),
             warning=bool(alone),
-            todo="Add one to each primary (valkey-cli --cluster add-node --cluster-slave), or none takes over from it.",
+            todo="Add a replica to each primary (valkey-cli --cluster add-node --cluster-slave) for failover.",
         )
         urls = {f"{host}:{port}": client.address.url_of(host, port) for host, port in shards}
     for place, url in urls.items():
@@ -95,7 +95,7 @@ def redis_server(role: str, url: str) -> Findings:
             f"{role} role",
             info["role"],
             error=info["role"] != "master",
-            todo="Name the primary: a replica takes no writes.",
+            todo="Set the address of the primary: a replica accepts no writes.",
         )
         took = min(_timed(client.ping) for _ in range(5))
         yield judge(
@@ -103,7 +103,7 @@ def redis_server(role: str, url: str) -> Findings:
             f"{1000 * took:.1f} ms",
             error=took > settings.REDIS_TIMEOUT_SECONDS,
             warning=took > 0.005,
-            todo="Bring the server nearer, or find what keeps it busy (SLOWLOG GET).",
+            todo="Find what keeps it busy (SLOWLOG GET), or move it closer to this machine.",
         )
         began = time.time()
         seconds, microseconds = client.time()
@@ -111,7 +111,12 @@ def redis_server(role: str, url: str) -> Findings:
         try:
             values = {str(name): str(value) for name, value in client.config_get("*").items()}
         except redis.ResponseError:
-            yield judge(f"{role} settings", "cannot be read", warning=True, todo="Check them by hand: docs/servers.md.")
+            yield judge(
+                f"{role} settings",
+                "cannot be read: CONFIG is refused",
+                warning=True,
+                todo="Check them by hand: docs/servers.md.",
+            )
             return
     yield from _memory(role, info, values)
     if role == "feeds":
@@ -131,14 +136,14 @@ def _durability(role: str, values: dict[str, str]) -> Findings:
         values.get("appendonly", ""),
         error=not kept and role != "broker",
         warning=not kept,
-        todo=f"Set appendonly yes: when it is killed {DURABLE[role]}.",
+        todo=f"Set appendonly yes. If the server is killed, {DURABLE[role]}.",
     )
     wanted = "always" if role == "plays" else "everysec"
     yield judge(
         f"{role} appendfsync",
         fsync,
         warning=fsync not in (wanted, "always"),
-        todo=f"Set appendfsync {wanted}: when the machine dies {DURABLE[role]}.",
+        todo=f"Set appendfsync {wanted}. If the machine fails, {DURABLE[role]}.",
     )
 
 
@@ -146,9 +151,9 @@ def _server_of_the_plays(url: str) -> Finding:
     shared = [other for other, theirs in redis_roles().items() if other != "plays" and _server(theirs) == _server(url)]
     return judge(
         "plays server",
-        f"is the server of {' and '.join(shared)}" if shared else "is their own",
+        f"is shared with {' and '.join(shared)}" if shared else "is not shared",
         warning=bool(shared),
-        todo="Give the plays a server of their own (FEEDSITE_PLAYED_URL; docs/servers.md).",
+        todo="Run a separate server for plays and set FEEDSITE_PLAYED_URL: docs/servers.md.",
     )
 
 
@@ -167,7 +172,7 @@ def _version(role: str, info: dict[str, Any]) -> Finding:
         f"{role} version",
         f"{name} {text}",
         error=having < least,
-        todo=f"Upgrade to {name} {least[0]}.{least[1]} or newer: the site needs {WHY_REDIS}.",
+        todo=f"Upgrade to {name} {least[0]}.{least[1]} or newer. The site uses {WHY_REDIS}.",
     )
 
 
@@ -182,31 +187,31 @@ def _memory(role: str, info: dict[str, Any], values: dict[str, str]) -> Findings
             f"{role} maxmemory-policy",
             policy,
             error=policy != "noeviction",
-            todo="Set maxmemory-policy noeviction: this server must never evict data.",
+            todo="Set maxmemory-policy noeviction. This server must never evict data.",
         )
     elif role == "cache":
         yield judge(
             f"{role} maxmemory-policy",
             policy,
             warning=policy != "noeviction",
-            todo="Name a server without eviction in FEEDSITE_CACHE_URL: clients may fill this one, and rates are lost.",
+            todo="Set FEEDSITE_CACHE_URL to a server with noeviction. Eviction resets rate limits.",
         )
     else:
         yield judge(
             f"{role} maxmemory-policy",
             policy,
             warning=policy != "allkeys-lru",
-            todo="Set maxmemory-policy allkeys-lru: all that it holds may go, and what was used last should stay.",
+            todo="Set maxmemory-policy allkeys-lru. All data here can be rebuilt, so old data may be evicted.",
         )
         yield judge(
             f"{role} maxmemory",
             f"{allowed // 2**20} MB" if allowed else "unlimited",
             warning=not allowed,
-            todo="Set maxmemory below the machine's memory, so that it evicts before it is killed.",
+            todo="Set maxmemory below the machine's memory. Otherwise the kernel kills the server when memory is full.",
         )
     full = bool(allowed) and used > 0.9 * allowed and policy == "noeviction"
     yield judge(
-        f"{role} memory", f"{used // 2**20} MB used", error=full, todo="Raise maxmemory: it is about to refuse writes."
+        f"{role} memory", f"{used // 2**20} MB used", error=full, todo="Raise maxmemory. It refuses writes soon."
     )
 
 
@@ -217,14 +222,14 @@ def _of_feeds(values: dict[str, str]) -> Findings:
         "feeds zset-max-listpack-entries",
         str(entries),
         warning=entries <= needed,
-        todo="Set zset-max-listpack-entries 512: inboxes take three times the memory.",
+        todo="Set zset-max-listpack-entries 512. Inboxes use three times the memory now.",
     )
     saved = values.get("save", "") != "" or values.get("appendonly") == "yes"
     yield judge(
         "feeds persistence",
         "is on" if saved else "is off",
         warning=saved,
-        todo='Set save "" and appendonly no: what it restores is not trusted, and only takes time.',
+        todo='Set save "" and appendonly no. Saved data is not used after a restart, and saving costs time.',
     )
 
 
@@ -234,7 +239,7 @@ def _of_node(values: dict[str, str]) -> Finding:
         "feeds cluster-require-full-coverage",
         "yes" if whole else "no",
         warning=whole,
-        todo="Set it to no: else every node refuses while one is down, and all pages come from PostgreSQL.",
+        todo="Set it to no. With yes, one failed node stops the whole cluster.",
     )
 
 

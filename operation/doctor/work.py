@@ -29,7 +29,7 @@ def queues() -> Findings:
             f"queue {name}",
             f"{length:,} messages",
             warning=length > 10_000,
-            todo="Start more workers, or see what keeps them: docs/runbook.md, Backlog.",
+            todo="Start more workers, or find what blocks them: docs/runbook.md, Backlog.",
         )
 
 
@@ -40,8 +40,8 @@ def workers() -> Findings:
         "workers",
         ", ".join(names) or "none answers",
         error=not names,
-        todo="Start `manage.py up`, or `manage.py program worker`: nothing is delivered, pages are exact and slow. "
-        "See docs/runbook.md, Backlog.",
+        todo="Start `manage.py up` or `manage.py program worker`. Pages are correct but slow, and nothing is sent. "
+        "docs/runbook.md, Backlog.",
     )
 
 
@@ -55,7 +55,7 @@ def beat(now: datetime) -> Findings:
     """Check beat: a worker records the time every 20 seconds, when beat asks."""
     last = last_observed()
     late = last is None or last < now - YOUNG
-    text = f"was last at work at {last:%Y-%m-%d %H:%M} UTC" if last else "was not at work within a day"
+    text = f"last worked at {last:%Y-%m-%d %H:%M} UTC" if last else "has not worked for a day"
     youngest = max(ages().values(), default=math.inf) if late else 0.0
     young = late and youngest < YOUNG.total_seconds()
     if young:
@@ -65,9 +65,9 @@ def beat(now: datetime) -> Findings:
         text,
         error=late and not young,
         warning=young,
-        todo="Look again in three minutes."
+        todo="Run `doctor` again in three minutes."
         if young
-        else "Start `manage.py up`, or one `manage.py program beat`: nothing is swept, counted or purged.",
+        else "Start `manage.py up` or `manage.py program beat`. No periodic task runs: no cleaning up, no counting.",
     )
 
 
@@ -78,16 +78,16 @@ def letters(now: datetime) -> Findings:
         "letters given up",
         f"{failed:,}",
         warning=failed > 0,
-        todo="Admin → Letters has the server's words. Mend it, and try them again there: docs/runbook.md, "
+        todo="Admin → Letters shows the mail server's answer. Fix the cause, then retry them there: docs/runbook.md, "
         "Mail does not go out.",
     )
     oldest = Letter.objects.filter(state=State.WAITING).order_by("next_at").first()
     waits = max((now - oldest.next_at).total_seconds(), 0.0) if oldest is not None else 0.0
     yield judge(
         "letters due",
-        f"for {waits:,.0f} s" if oldest is not None else "none wait",
+        f"the oldest waits for {waits:,.0f} s" if oldest is not None else "none are waiting",
         warning=waits > LETTER_SECONDS,
-        todo="See that a worker runs, and try `manage.py sendtestemail`: docs/runbook.md, Mail does not go out.",
+        todo="Check that a worker runs, then try `manage.py sendtestemail`: docs/runbook.md, Mail does not go out.",
     )
 
 
@@ -96,12 +96,15 @@ def deliveries(now: datetime) -> Findings:
     pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
     yield judge(
         "deliveries",
-        f"{pending:,} pending, the oldest for {max(oldest, 0):.0f} s",
+        f"{pending:,} pending, the oldest waits for {max(oldest, 0):.0f} s",
         warning=oldest > 60,
-        todo="See that workers run, and that the feeds server answers: docs/runbook.md, Backlog.",
+        todo="Check that workers run and that the feeds server answers: docs/runbook.md, Backlog.",
     )
     yield judge(
-        "parked deliveries", f"{parked:,}", warning=parked > 0, todo="Admin → Deliveries says why; retry them there."
+        "parked deliveries",
+        f"{parked:,}",
+        warning=parked > 0,
+        todo="Admin → Deliveries shows the error. Fix it, then retry there.",
     )
 
 
@@ -112,14 +115,14 @@ def upkeep_of_relations(now: datetime) -> Findings:
         "timed mutes",
         f"{over:,} expired, not yet removed" if over else "end in time",
         warning=over > 0,
-        todo="See that beat and a worker run (relations.end_mutes).",
+        todo="Check that beat and a worker run: relations.end_mutes removes them.",
     )
     stuck = CsvImport.objects.filter(finished_at=None, created_at__lt=now - LATE)[:LATE_SEEN].count()
     yield judge(
         "imports of lists",
-        f"{stuck:,} wait for long" if stuck else "none waits for long",
+        f"{stuck:,} are stuck" if stuck else "none is stuck",
         warning=stuck > 0,
-        todo="See that beat and a worker run (relations.sweep_imports).",
+        todo="Check that beat and a worker run: relations.sweep_imports restarts them.",
     )
 
 
@@ -130,7 +133,7 @@ def imports_of_archives(now: datetime) -> Findings:
     named = ", ".join(map(str, stuck[:LATE_NAMED])) + (" …" if stuck[LATE_NAMED:] else "")
     yield judge(
         "imports of archives",
-        f"{len(stuck):,} have come no further for long (id {named})" if stuck else "come further",
+        f"{len(stuck):,} are stuck (id {named})" if stuck else "none is stuck",
         warning=bool(stuck),
-        todo="See that beat and a worker run (moving.sweep), that it has the folder imports/, and its log.",
+        todo="Check that beat and a worker run (moving.sweep) and that the worker can read imports/. Its log has more.",
     )

@@ -183,7 +183,7 @@ FAULTS: dict[str, tuple[Callable[[Place], AbstractContextManager[None]], dict[st
         {"FEEDSITE_SECRET_KEY": "another-key-" * 6},
         1,
         {"site key"},
-        "site key: is another than this machine's",
+        "site key: differs from this machine's key",
     ),
     "a missing migration": (unapplied, {}, 1, {"migrations"}, "migrations: 1 not applied: seen.0001_tables"),
     "a server of plays that evicts": (

@@ -262,7 +262,7 @@ def test_a_machine_with_another_key_is_refused(machines: list[Machine]) -> None:
     for name in ("web", "worker"):
         assert "Give this machine the FEEDSITE_SECRET_KEY of the others" in third.manage("program", name, code=2)
     said = third.manage("doctor", code=1)
-    assert "error  site key: is another than this machine's" in said
+    assert "error  site key: differs from this machine's key" in said
 
 
 def test_an_upgrade_refuses_nobody(machines: list[Machine], tokens: list[str], balancer: int) -> None:

@@ -16,18 +16,18 @@ from storage import postgresql
 class Command(BaseCommand):
     """Checks the configuration and the servers."""
 
-    help = "Check configuration and servers, and say what to do. Exit code 1 on an error, 0 on warnings only."
+    help = "Check the configuration, servers and programs, and print what to do. Exits with 1 on an error."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options."""
         web, stream, grpc = addresses()
-        parser.add_argument("--all", action="store_true", help="tell what is well, too")
-        parser.add_argument("--json", action="store_true", help="for programs: {state, findings}")
-        parser.add_argument("--web", default=web, metavar="URL", help=f"where pages are served ({web})")
-        parser.add_argument("--stream", default=stream, metavar="URL", help=f"where streams are served ({stream})")
+        parser.add_argument("--all", action="store_true", help="also print checks that pass")
+        parser.add_argument("--json", action="store_true", help="print JSON: {state, findings}")
+        parser.add_argument("--web", default=web, metavar="URL", help=f"where web listens ({web})")
+        parser.add_argument("--stream", default=stream, metavar="URL", help=f"where stream listens ({stream})")
         parser.add_argument(
-            "--grpc", default=grpc, metavar="HOST:PORT", help=f"where gRPC is served ({grpc or 'nowhere'})"
+            "--grpc", default=grpc, metavar="HOST:PORT", help=f"where gRPC listens ({grpc or 'nowhere'})"
         )
 
     def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
@@ -44,6 +44,6 @@ class Command(BaseCommand):
                 if finding.todo:
                     self.stdout.write(f"         → {finding.todo}")
             counts = {each: sum(finding.state == each for finding in findings) for each in (ERROR, WARNING)}
-            self.stdout.write(f"{len(findings)} looked at, {counts[ERROR]} errors, {counts[WARNING]} warnings.")
+            self.stdout.write(f"{len(findings)} checks, {counts[ERROR]} errors, {counts[WARNING]} warnings.")
         if state == ERROR:
             raise SystemExit(1)
