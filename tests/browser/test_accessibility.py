@@ -98,6 +98,8 @@ class World:
         self.deep = say(self.reader, "and so on", reply_to=self.nested)
         say(self.friend, "too", reply_to=self.deep)
         self.own = say(self.reader, "mine", visibility="self")
+        self.talk = say(self.writer, "@reader a zebra, in private", visibility="mentioned")
+        say(self.asking, "@reader hello", visibility="mentioned")
         hold(item=say(self.reader, "looked at"), reasons=["words"])
         reject(item=say(self.reader, "refused"))
         for person in (self.reader, self.friend):
@@ -387,8 +389,11 @@ PAGES: dict[str, list[Look]] = {
     "item": [
         Look(lambda world: f"/items/{world.root.pk}", do=open_menu),
         Look(lambda world: f"/items/{world.deep.pk}"),
+        Look(lambda world: f"/items/{world.talk.pk}"),
         Look(lambda world: f"/items/{world.long.pk}", ""),
     ],
+    "conversations": [Look(fixed("/conversations")), Look(fixed("/conversations"), "newcomer")],
+    "conversation-requests": [Look(fixed("/conversations/requests"))],
     "welcome": [Look(fixed("/welcome"), "newcomer")],
     "welcome-people": [Look(fixed("/welcome/people?tag=books"), "newcomer")],
     "find-people": [Look(fixed("/people"))],
@@ -444,6 +449,7 @@ PAGES: dict[str, list[Look]] = {
     ],
 }
 WITHOUT = {
+    "conversation": "leads to a message",
     "news": "a part of home",
     "list-news": "a part of the page of a list",
     "list-add": "leads back",

@@ -14,6 +14,7 @@ from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
+FOCUSED = "document.activeElement.dataset.act ?? document.activeElement.className.split(' ').pop()"
 WORDS = {
     "en-US": {
         "like": "Like",
@@ -225,8 +226,8 @@ def test_menus_are_worked_and_closed_by_keys(visit: Visit, reader: Any, author: 
     order = []
     for _ in range(7):
         visitor.page.keyboard.press("Tab")
-        order.append(visitor.page.evaluate("document.activeElement.className.split(' ').pop()"))
-    assert order == ["name", "time", "act", "repost", "like", "bookmark", "opens"]
+        order.append(visitor.page.evaluate(FOCUSED))
+    assert order == ["name", "time", "reply", "repost", "like", "bookmark", "opens"]
     visitor.page.keyboard.press("Enter")
     expect(menu).to_be_visible()
     visitor.page.keyboard.press("Tab")
