@@ -6,6 +6,7 @@ No module here queries PostgreSQL for them: packages below read the data.
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 from django.conf import settings
@@ -14,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from accounts.avatars import avatar_url, banner_url, small
 from accounts.models import QuotableBy, User
 from clientapi import html
-from items.bodies import ItemBody
+from items.bodies import ItemBody, LinkCardBody
 from media.objects import MediaObject
 
 KEPT = 4_096
@@ -388,6 +389,54 @@ class QuoteApproval(msgspec.Struct, gc=False):
     current_user: str
 
 
+class PreviewCard(msgspec.Struct):
+    """The page that the first link of a status leads to."""
+
+    url: str
+    title: str
+    description: str
+    language: str | None
+    type: str
+    author_name: str
+    author_url: str
+    provider_name: str
+    provider_url: str
+    html: str
+    width: int
+    height: int
+    image: str | None
+    image_description: str
+    embed_url: str
+    blurhash: str | None
+    published_at: str | None
+    authors: list[Any]
+
+    @classmethod
+    def of(cls, card: LinkCardBody) -> "PreviewCard":
+        """The card of an item."""
+        picture, (scheme, host, *_) = card.picture, urlsplit(card.url)
+        return cls(
+            url=card.url,
+            title=card.title,
+            description=card.description,
+            language=None,
+            type="link",
+            author_name="",
+            author_url="",
+            provider_name=card.site,
+            provider_url=f"{scheme}://{host}",
+            html="",
+            width=picture.meta.original.width if picture else 0,
+            height=picture.meta.original.height if picture else 0,
+            image=absolute(picture.url) if picture else None,
+            image_description="",
+            embed_url="",
+            blurhash=picture.blurhash if picture else None,
+            published_at=None,
+            authors=[],
+        )
+
+
 class Status(msgspec.Struct):
     """An item."""
 
@@ -419,7 +468,7 @@ class Status(msgspec.Struct):
     mentions: list[Mention]
     tags: list[Tag]
     emojis: list[Any]
-    card: Any
+    card: PreviewCard | None
     poll: Poll | None
     quote: Quote | ShallowQuote | None
     quote_approval: QuoteApproval

@@ -291,6 +291,8 @@ CELERY_BEAT_SCHEDULE = {
         ("notice a failover of PostgreSQL", "accounts.follow_timeline", 5.0),
         ("end polls", "items.end_polls", 30.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
+        ("read pages of link cards", "items.read_link_pages", 10.0),
+        ("sweep link cards", "items.sweep_link_cards", 3600.0),
         ("forget expired filters", "items.forget_filters", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
         ("forget applications", "accounts.forget_applications", 3600.0),
@@ -667,6 +669,9 @@ FILE_UPLOAD_HANDLERS = ["web.uploads.FileHandler"]
 # Archives from other sites and their unpacked files, until the workers are done (community/archives/).
 ARCHIVE_BYTES = env.archive_mb * 2**20
 IMPORTS_DIR = DATA_DIR / "imports"
+# Whether links get cards, and about how many servers are asked at the same time: half of the workers stay free.
+LINK_CARDS = env.link_cards
+LINK_CARDS_AT_ONCE = max(1, env.worker_processes // 2)
 
 # --- Security --------------------------------------------------------------------------------------------
 SESSION_COOKIE_HTTPONLY = True

@@ -18,6 +18,7 @@ from accounts.models import QuotableBy, User
 from items import attachments, idempotency, pins, polls, recipients, versions
 from items.counts import stage
 from items.indexing import found_by, index
+from items.link_cards import actions as link_cards
 from items.models import Bookmark, Item, ItemType, Status, Visibility
 from items.quotes import may_quote
 from items.signals import (
@@ -156,6 +157,7 @@ def publish(
         item_held.send(sender=Item, item=item, reasons=reasons)
     else:
         stage(item, 1)
+        link_cards.expect(item)
         item_published.send(sender=Item, item=item, again=False)
     return item
 
@@ -346,8 +348,13 @@ def edit(
         raise ContentError(_("Your account is too new to add links to what others see already. Publish a new post."))
     if (item.title, item.content) != (before.title, before.content):
         versions.keep(item.pk, before)
+    item.link_card_id = link_cards.card_after(item, before.content)
     Item.objects.filter(pk=item.pk).update(
-        title=item.title, content=item.content, extra_info=item.extra_info, modified_at=Now()
+        title=item.title,
+        content=item.content,
+        extra_info=item.extra_info,
+        link_card=item.link_card_id,
+        modified_at=Now(),
     )
     item.refresh_from_db(fields=["modified_at"])
     has_new_tags = index(item)
@@ -355,6 +362,7 @@ def edit(
         _withdraw(item, Status.IN_REVIEW)
         item_held.send(sender=Item, item=item, reasons=reasons)
     elif item.status == Status.PUBLISHED:
+        link_cards.expect(item)
         item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
         if has_new_tags:
             item_tagged.send(sender=Item, item=item)
@@ -462,8 +470,8 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         versions.hide(item.pk)
     if reasons:
         # Rules ignore items that only their sender sees. Such an item counts nowhere, so no count is taken back.
-        item.status = Status.IN_REVIEW
-        item.save(update_fields=["status"])
+        item.status, item.link_card = Status.IN_REVIEW, None
+        item.save(update_fields=["status", "link_card"])
         attachments.withdraw(item)
         item_withdrawn.send(sender=Item, item=item)
         item_held.send(sender=Item, item=item, reasons=reasons)
@@ -471,6 +479,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         stage(item, 1)
         if visibility != Visibility.PUBLIC:
             pins.unpin(item_id=item.pk)
+        link_cards.expect(item)
         if is_wider:
             Item.objects.filter(pk=item.pk).update(published_at=Now())
             item_published.send(sender=Item, item=item, again=True)
@@ -510,8 +519,8 @@ def _withdraw(item: Item, status: Status) -> bool:
     before = item.status
     if before == status:
         return False
-    item.status = status
-    item.save(update_fields=["status"])
+    item.status, item.link_card = status, None
+    item.save(update_fields=["status", "link_card"])
     attachments.withdraw(item)
     if before == Status.PUBLISHED:
         stage(item, -1)
@@ -528,6 +537,7 @@ def _publish_again(item: Item) -> bool:
     attachments.restore(item)
     item.refresh_from_db(fields=["published_at"])
     stage(item, 1)
+    link_cards.expect(item)
     item_published.send(sender=Item, item=item, again=True)
     return True
 

@@ -10,7 +10,7 @@ from accounts.cards import UserCard
 from items.links import is_link
 from items.models import was_edited
 from items.text import poll_options
-from media.objects import MediaObject
+from media.objects import Entry, MediaObject, medium_object
 from web.times import Time
 
 Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
@@ -61,6 +61,38 @@ class Poll(msgspec.Struct):
     voted: list[int] | None
 
 
+class LinkFacts(msgspec.Struct):
+    """What a link card shows, as its row keeps it."""
+
+    url: str
+    title: str
+    description: str
+    site: str
+    picture: Entry | None
+
+
+class LinkCardBody(msgspec.Struct):
+    """The page that the first link of a public item leads to, as it names itself. `site` is its name or its host."""
+
+    url: str
+    title: str
+    description: str
+    site: str
+    picture: MediaObject | None
+
+
+_facts = msgspec.json.Decoder(LinkFacts)
+
+
+def link_card(facts: str | None) -> LinkCardBody | None:
+    """The card of an item from its column."""
+    if not facts:
+        return None
+    said = _facts.decode(facts)
+    picture = medium_object(said.picture) if said.picture else None
+    return LinkCardBody(said.url, said.title, said.description, said.site, picture)
+
+
 class ItemBody(msgspec.Struct):
     """An item as every reader gets it. Ids are decimal strings, times UTC."""
 
@@ -86,6 +118,8 @@ class ItemBody(msgspec.Struct):
     bookmarked: bool
     """Whether the reader bookmarked the item. Nobody else learns of it."""
     reason: str | None
+    link_card: LinkCardBody | None = None
+    """The page that its first link leads to; null where there is none, or it was not read yet."""
     status: str | UnsetType = UNSET
     """Only for its sender."""
     review: str | UnsetType = UNSET

@@ -20,17 +20,21 @@ from msgspec import UNSET
 from accounts.models import QuotableBy, User
 from accounts.people import Face, face, name_of, profile_address
 from items.addresses import item_address, tag_address
-from items.bodies import Counts, ItemBody, Poll, Quote, Sender
+from items.bodies import Counts, ItemBody, LinkCardBody, Poll, Quote, Sender
 from items.links import is_link
 from items.pictures import figures, ground
 from items.query import Query
 from items.quotes import quoters
-from items.reading import Moment, domain, is_long, left, linked, moment, short_link, version
+from items.reading import Moment, domain, excerpt, is_long, left, linked, moment, short_link, version
 from items.text import mentions
 from items.threads import Branch
 from items.versions import Version
 from media.objects import MediaObject
 from relations.visibility import visible_names
+
+WIDE_PIXELS, WIDE_ASPECT = 480, 1.4
+"""From which width and aspect on the picture of a link card stands above its words."""
+DESCRIPTION_LETTERS = 160
 
 
 class Words(NamedTuple):
@@ -110,6 +114,7 @@ class Content:
     """The words about pictures removed by moderators."""
     quoted: "Quoted | None" = None
     poll: "PollCard | None" = None
+    page: "LinkedPage | None" = None
 
 
 class Answer(NamedTuple):
@@ -137,6 +142,23 @@ class PollCard:
     end: str
     """How long voting goes on, or that it ended."""
     closes_at: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedPage:
+    """The page that the first link of an item leads to. Its host is shown, and not the name that it gives itself."""
+
+    address: str
+    host: str
+    title: str
+    description: str
+    picture: str
+    """The address of its picture, or nothing."""
+    width: int
+    height: int
+    ground: SafeString | None
+    is_wide: bool
+    """Whether the picture stands above the words, and not beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +352,8 @@ class Cards:
         if item.poll:
             is_own = item.sender.username == self._reader.username
             said = replace(said, poll=_poll(item, item.poll, may_vote=self._reader.is_authenticated and not is_own))
+        if item.link_card:
+            said = replace(said, link="", page=linked_page(item.link_card, has_picture=not item.is_veiled))
         return replace(said, quoted=self._quoted(item.quote)) if item.quote else said
 
     def _quoted(self, quote: Quote) -> Quoted:
@@ -337,7 +361,7 @@ class Cards:
 
     def quoted(self, item: ItemBody) -> Quoted:
         """An item inside one that quotes it. Its own quote is only linked."""
-        content = self.content(msgspec.structs.replace(item, quote=None))
+        content = self.content(msgspec.structs.replace(item, quote=None, link_card=None))
         if item.quote and item.quote.state == "accepted":
             content = replace(content, quoted=Quoted(item.quote.id, item_address(item.quote.id)))
         return Quoted(item.id, item_address(item.id), self._face(item.sender), moment(item.created_at), content)
@@ -430,6 +454,25 @@ def _voters(count: int) -> str:
 
 def _votes(count: int) -> str:
     return ngettext("%(count)s vote", "%(count)s votes", count) % {"count": count}
+
+
+def linked_page(card: LinkCardBody, *, has_picture: bool) -> LinkedPage:
+    """The page of a link card, as templates show it."""
+    picture = card.picture if has_picture else None
+    size = picture.meta.original if picture else None
+    is_wide = size is not None and size.width >= WIDE_PIXELS and size.aspect >= WIDE_ASPECT
+    shown = size if is_wide or picture is None else picture.meta.small
+    return LinkedPage(
+        address=card.url,
+        host=domain(card.url),
+        title=card.title,
+        description=excerpt(card.description, DESCRIPTION_LETTERS),
+        picture=(picture.url if is_wide else picture.preview_url) if picture else "",
+        width=shown.width if shown else 0,
+        height=shown.height if shown else 0,
+        ground=ground(picture) if picture else None,
+        is_wide=is_wide,
+    )
 
 
 def _texts(items: Iterable[ItemBody]) -> list[str]:

@@ -2,9 +2,9 @@
 
 They change how items are shown to one reader, never which items a page has, its paging or counts.
 
-A phrase is searched in title, text, warning and media descriptions (items.matching), of a repost's original, and of
-both items of a quote. A whole-word filter does not match next to a letter of a script with spaces: "cat" is not in
-"category". Han, kana and Thai have no such borders. A reader's own items are never filtered.
+A phrase is searched in title, text, warning, media descriptions and link card (items.matching), of a repost's
+original, and of both items of a quote. A whole-word filter does not match next to a letter of a script with spaces:
+"cat" is not in "category". Han, kana and Thai have no such borders. A reader's own items are never filtered.
 
 `User.filters_version` changes with every change and is 0 without filters. So readers without filters cost no statement,
 the others one per version and process. Expired filters match nothing.
@@ -251,3 +251,6 @@ def _parts(item: ItemBody) -> Iterator[str]:
             yield part
     yield from poll_options(content)
     yield from (medium.description for medium in item.media)
+    if item.link_card:
+        yield item.link_card.title
+        yield item.link_card.description

@@ -15,7 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET
 
 from accounts.models import User
-from items.bodies import Counts, ItemBody, Quote, Sender
+from items.bodies import Counts, ItemBody, Quote, Sender, link_card
 from items.filters import filtered
 from items.models import Status
 from items.polls import show_polls
@@ -36,8 +36,9 @@ def _said(item: str, sender: str) -> str:
     {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.media::text,
     {item}.visibility, {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
     {item}.quote_of_id, {item}.quotable_by,
+    (SELECT c.facts::text FROM items_linkcard c WHERE c.id = {item}.link_card_id),
     {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v, {sender}.avatar::text
-    """
+    """  # noqa: S608 (aliases of our own queries)
 
 
 def _met(item_id: str, visibility: str) -> str:
@@ -136,6 +137,7 @@ class Said(NamedTuple):
     repost_of_id: int | None
     quote_of_id: int | None
     quotable_by: str
+    link_card: str | None
     sender_id: int
     username: str
     display_name: str
@@ -212,6 +214,7 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
         reposted=row.is_reposted,
         bookmarked=row.is_bookmarked,
         reason=reason,
+        link_card=link_card(said.link_card),
     )
 
 

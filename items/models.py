@@ -16,10 +16,13 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import QuotableBy, User
 from items.visibility import public_post, visible
+from media.models import MediaFile
 from storage.ids import MILLISECOND
 from web import hashtags
 
 PHRASE_LENGTH = 50
+URL_LENGTH = 2_000
+DOMAIN_LENGTH = 254
 
 
 class ItemId(models.Func):
@@ -159,6 +162,17 @@ class Item(models.Model):
         default=QuotableBy.EVERYONE,
         db_default=QuotableBy.EVERYONE,
     )
+    # As of a quote.
+    link_card = models.ForeignKey(
+        "LinkCard",
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="items",
+        db_index=False,
+        db_constraint=False,
+    )
     published_at = models.DateTimeField(
         _("seen since"), null=True, blank=True, help_text=_("Where that is later than it was written.")
     )
@@ -244,6 +258,7 @@ class Item(models.Model):
             models.Index(
                 fields=["conversation", "-id"], condition=Q(conversation__isnull=False), name="item_conversation"
             ),
+            models.Index(fields=["link_card", "-id"], condition=Q(link_card__isnull=False), name="item_link_card"),
             # Discover reads the newest public posts by an index-only scan.
             models.Index(
                 fields=["-id"],
@@ -271,6 +286,68 @@ class Item(models.Model):
     def is_sensitive(self) -> bool:
         """Whether the pictures are hidden at first: they are sensitive, or under a warning."""
         return self.content.get("sensitive") is True or bool(self.content.get("warning"))
+
+
+class CardState(models.TextChoices):
+    """The states of a link card: its page is to be asked, is being asked, or was."""
+
+    WAITING = "waiting", _("waiting")
+    ASKED = "asked", _("being read")
+    DONE = "done", _("read")
+
+
+class LinkCard(models.Model):
+    """A page elsewhere that public items link to, as their cards show it (items.link_cards). It shows nothing without
+    `facts`: the page was not read yet, or told nothing, or staff removed the card.
+    """
+
+    url = models.CharField(_("address"), max_length=URL_LENGTH)
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the address.")
+    domain = models.CharField(max_length=DOMAIN_LENGTH, help_text="The host, its parts turned round: com.example.www.")
+    state = models.CharField(_("state"), max_length=8, choices=CardState.choices, default=CardState.DONE)
+    asked_at = models.DateTimeField(_("asked"), null=True)
+    facts = models.JSONField(null=True, help_text="What is shown (items.bodies.LinkFacts).")
+    picture = models.ForeignKey(
+        MediaFile, on_delete=models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
+    )
+    error = models.CharField(_("error"), max_length=200, blank=True)
+    is_removed = models.BooleanField(_("removed"), default=False, help_text=_("By moderators, for good."))
+    checked_at = models.DateTimeField(db_default=Now(), help_text="When it was last looked for items that have it.")
+
+    class Meta:
+        verbose_name = _("link card")
+        verbose_name_plural = _("link cards")
+        default_permissions = ("view", "change")
+        constraints = [models.UniqueConstraint(fields=["digest"], name="link_card_digest")]
+        indexes = [
+            models.Index(fields=["state", "-id"], condition=~Q(state="done"), name="link_card_waiting"),
+            # All cards of a host and of those below it are a range.
+            models.Index(
+                fields=["domain", "asked_at"],
+                opclasses=["text_pattern_ops", "timestamptz_ops"],
+                name="link_card_domain",
+            ),
+            models.Index(fields=["picture"], condition=Q(picture__isnull=False), name="link_card_picture"),
+            models.Index(fields=["checked_at"], name="link_card_checked"),
+        ]
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class RefusedHost(models.Model):
+    """A host that staff refuse: links to it, and to the hosts below it, get no card."""
+
+    host = models.CharField(_("host"), max_length=DOMAIN_LENGTH, unique=True, help_text=_("Also the hosts below it."))
+    note = models.CharField(_("note"), max_length=200, blank=True)
+    created_at = models.DateTimeField(_("since"), db_default=Now())
+
+    class Meta:
+        verbose_name = _("refused host")
+        verbose_name_plural = _("refused hosts")
+
+    def __str__(self) -> str:
+        return self.host
 
 
 class Participant(models.Model):

@@ -64,6 +64,9 @@ STANDS = f"""
         SELECT count(*) FROM unnest(%(quotes)s::bigint[]) AS quoting (id) JOIN ({QUOTING}) ON i.id = quoting.id
         WHERE {quoted_visible("i", "o", "os")}
     ), (
+        SELECT count(*) FROM items_item i JOIN items_linkcard c ON c.id = i.link_card_id
+        WHERE i.id = ANY(%(cards)s::bigint[]) AND c.facts IS NOT NULL
+    ), (
         SELECT count(*) FROM accounts_user u WHERE u.id = ANY(%(people)s::bigint[]) AND u.is_active
     )
 """  # noqa: S608 (constants)
@@ -81,9 +84,9 @@ class OpenPage:
 class Kept(msgspec.Struct):
     """A cached page: its compressed bytes in base64, and what must be unchanged.
 
-    It is signed together with its key, so a page that another program put into the cache is not shown. `versions` are
-    the items' `modified_at`. `media` are pictures and descriptions, which can change without the item. `quotes` are the
-    items with a visible quoted item.
+    It is signed together with its key, so a page that another program wrote into the cache is not shown. `versions` are
+    the items' `modified_at`. `media` are their pictures and descriptions, which can change without the item. `quotes`
+    are the items with a visible quoted item, `cards` those with a link card. `nonce` is the one of the page's scripts.
     """
 
     body: str
@@ -94,6 +97,7 @@ class Kept(msgspec.Struct):
     versions: list[str]
     media: list[str]
     quotes: list[int]
+    cards: list[int]
     people: list[int]
 
     def stands(self) -> bool:
@@ -103,9 +107,10 @@ class Kept(msgspec.Struct):
             "versions": self.versions,
             "media": self.media,
             "quotes": id_array(self.quotes),
+            "cards": id_array(self.cards),
         }
         (row,) = fetch(STANDS, items | {"people": id_array(self.people), "reader": 0})
-        return tuple(row) == (len(self.items), len(self.quotes), len(self.people))
+        return tuple(row) == (len(self.items), len(self.quotes), len(self.cards), len(self.people))
 
 
 def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
@@ -190,6 +195,7 @@ def _keep(key: str, request: HttpRequest, page: OpenPage) -> None:
         versions=[item.modified_at.isoformat() for item in shown.values()],
         media=[_media(item) for item in shown.values()],
         quotes=[item_id for item_id, item in shown.items() if item.quote and item.quote.item],
+        cards=[item_id for item_id, item in shown.items() if item.link_card],
         people=sorted(set(page.people)),
     )
     cache.set(key, _signer(key).sign(msgspec.json.encode(kept).decode()), KEPT.total_seconds())

@@ -16,7 +16,14 @@ from storage.connections import fetch
 BATCHES = 20
 """Transactions per call. Each call starts at the first item again and skips those already emptied."""
 
-EMPTY: dict[str, Any] = {"status": Status.DELETED, "title": "", "content": {}, "extra_info": {}, "media": []}
+EMPTY: dict[str, Any] = {
+    "status": Status.DELETED,
+    "title": "",
+    "content": {},
+    "extra_info": {},
+    "media": [],
+    "link_card": None,
+}
 
 UNLIKE = """
     WITH unliked AS (

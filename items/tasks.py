@@ -3,7 +3,8 @@
 from celery import shared_task
 
 from items import counts, filters, idempotency, polls
-from storage.queue import asks
+from items.link_cards import actions as link_cards
+from storage.queue import asks, enqueue
 
 
 @shared_task(name="items.forget_idempotency_keys")
@@ -30,3 +31,31 @@ def forget_filters() -> None:
 def end_polls() -> None:
     """Periodic: tell the sender and the voters of polls that ended."""
     polls.end_polls()
+
+
+@shared_task(name="items.give_link_card")
+def give_link_card(item_id: int) -> None:
+    """Give an item the card of its first link, and have the page of the link read."""
+    if link_cards.give(item_id=item_id):
+        enqueue("items.read_link_pages")
+
+
+@shared_task(name="items.read_link_pages")
+@asks("items.read_link_pages", "SELECT FROM items_linkcard WHERE state = 'waiting'")
+def read_link_pages() -> None:
+    """Periodic, and where a card was given: read some of the pages that wait, and leave the others to another task."""
+    if link_cards.read_waiting():
+        enqueue("items.read_link_pages")
+
+
+@shared_task(name="items.remove_refused_cards")
+def remove_refused_cards(host_id: int) -> None:
+    """Empty the cards of a refused host, some in each task."""
+    if link_cards.remove_refused(host_id=host_id):
+        enqueue("items.remove_refused_cards", host_id)
+
+
+@shared_task(name="items.sweep_link_cards")
+def sweep_link_cards() -> None:
+    """Periodic: delete cards that no item has."""
+    link_cards.sweep()

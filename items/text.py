@@ -14,14 +14,13 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from items.links import HOST, PORT, is_host, is_link
-from items.models import ItemType
+from items.models import URL_LENGTH, ItemType
 from web.hashtags import TAG, canonical_tag
 from web.hosts import is_own
 from web.letters import COMPLEX, LETTER, SHAPING, UNSPACED, compiled, is_blank
 
 TITLE_LENGTH = 200
 TEXT_LENGTH = 5_000
-URL_LENGTH = 2_000
 ARTICLE_LENGTH = 20_000
 """Most characters of an article, and of any text before links are shortened."""
 LINK_LENGTH = 23

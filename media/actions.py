@@ -100,6 +100,19 @@ def upload(
     A repeated call with the same `key` and file returns the first call's row. Raises MediaError, KeyConflictError,
     media.decoder.BusyError and media.files.StoreError. Nothing is kept then.
     """
+    return keep_file(owner_id=owner_id, file=file, description=description, focus=focus, key=key, shape=shape)
+
+
+def keep_file(
+    *,
+    owner_id: int,
+    file: IO[bytes],
+    description: str = "",
+    focus: tuple[float, float] = (0.0, 0.0),
+    key: str = "",
+    shape: Shape = POSTED,
+) -> MediaFile:
+    """As `upload`, for a file that nobody sent: who owns it is not told of rules that block it."""
     kind = check_file(file, pictures_only=shape is not POSTED)
     check_description(description)
     digest = _digest(file)
@@ -122,7 +135,7 @@ def upload(
             for source, name in kept:
                 store().save(source, name)
             with transaction.atomic():
-                _offer(row, is_face=shape is not POSTED)
+                offered(row, is_face=shape is not POSTED)
                 row.save(force_insert=True)
         except BaseException as error:
             take_back(name for _source, name in kept)
@@ -132,7 +145,8 @@ def upload(
     return row
 
 
-def _offer(row: MediaFile, *, is_face: bool) -> None:
+def offered(row: MediaFile, *, is_face: bool) -> None:
+    """Ask whether a medium may be kept, in the caller's transaction. Raises BlockedError."""
     try:
         offer([row], owner_id=row.owner_id, is_face=is_face)
     except BlockedMediaError as error:

@@ -28,6 +28,7 @@ class Use(models.TextChoices):
     AVATAR = "avatar", _("avatar")
     BANNER = "banner", _("banner")
     COVER = "cover", _("cover")
+    LINK = "link", _("link card")
 
 
 class Kind(models.TextChoices):

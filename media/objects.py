@@ -126,23 +126,24 @@ def address_of(facts: Mapping[str, Any]) -> str:
 def media_objects(facts: str | list[dict[str, Any]]) -> list[MediaObject]:
     """Media of an item's column, as text or decoded."""
     if isinstance(facts, str):
-        return [] if facts == "[]" else [_object(entry) for entry in _entries.decode(facts)]
-    return [_object(entry) for entry in msgspec.convert(facts, list[Entry])]
+        return [] if facts == "[]" else [medium_object(entry) for entry in _entries.decode(facts)]
+    return [medium_object(entry) for entry in msgspec.convert(facts, list[Entry])]
 
 
 def medium_of(facts: str | Mapping[str, Any] | None) -> MediaObject | None:
     """A medium from facts, as text or decoded."""
     if not facts:
         return None
-    return _object(_entry.decode(facts) if isinstance(facts, str) else msgspec.convert(facts, Entry))
+    return medium_object(_entry.decode(facts) if isinstance(facts, str) else msgspec.convert(facts, Entry))
 
 
 def media_object(row: MediaFile) -> MediaObject:
     """A medium from its row."""
-    return _object(entry_of(row))
+    return medium_object(entry_of(row))
 
 
-def _object(entry: Entry) -> MediaObject:
+def medium_object(entry: Entry) -> MediaObject:
+    """A medium from its facts."""
     url = address(entry.name, entry.ext)
     has_small = bool(entry.small_ext)
     small = (entry.small_width, entry.small_height) if has_small else (entry.width, entry.height)

@@ -273,6 +273,8 @@ class Options(BaseSettings):
         "is the address from which browsers fetch files; without it the site sends them. `region=` and `style=virtual` "
         "are for stores that need them.",
         otherwise="the data folder", example="s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org")
+    link_cards: bool = option(True, "Posts show what their first link leads to. The worker asks those servers, so they "
+        "learn the site's address.")
 
     backup_to: Backups = option("", "The folder or bucket where the site keeps a backup of each night. Backups hold "
         "secrets: nobody else may read it.",

@@ -1,4 +1,4 @@
-"""Servers of strangers on loopback that behave badly, and a name server that sends requests to them."""
+"""Servers elsewhere, which tests start on loopback. They answer by rules of the test, also against those of HTTP."""
 
 import contextlib
 import socket
@@ -111,6 +111,7 @@ def running(host: str = "127.0.0.1", port: int = 0, context: ssl.SSLContext | No
 @pytest.fixture
 def far(settings: Any) -> Iterator[FarServer]:
     settings.OUTBOUND_TO_LOOPBACK = True
+    settings.SITE_URL, settings.ALLOWED_HOSTS = "https://here.example", ["testserver"]  # not this machine
     with running() as server:
         yield server
 

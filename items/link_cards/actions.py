@@ -1,0 +1,270 @@
+"""The verbs of link cards. A request only asks for a card. A worker gives it to the item and reads the page.
+
+The page of a link is asked at most once a day, whatever many items link to it, and about `AT_ONCE` pages at the same
+time: a server that hangs holds no more workers.
+
+See docs/decisions.md: Link cards are read by a worker.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
+from urllib3.exceptions import LocationParseError
+from urllib3.util import parse_url
+
+from items.bodies import LinkFacts
+from items.link_cards import pages
+from items.links import HOST_LENGTH, is_link
+from items.models import URL_LENGTH, CardState, Item, LinkCard, RefusedHost, Status, Visibility
+from items.text import Kind, spans
+from media import linked
+from media.actions import MediaError
+from media.decoder import BusyError
+from media.files import StoreError
+from media.models import MediaFile
+from media.objects import entry_of
+from storage import events
+from storage.connections import fetch
+from storage.queue import enqueue
+from web.hosts import is_own
+from web.outbound import OutboundError
+
+AGAIN = timedelta(days=1)
+"""How long what was read of a page counts; so does a failure."""
+SECONDS_ASKED = 30
+"""After which a worker that reads a page is taken for dead."""
+A_MINUTE_FOR_A_HOST = 20
+"""Pages of one host that are asked in a minute."""
+TURN_SECONDS = 5.0
+"""Seconds after which a worker leaves the next page to another task."""
+TOLD = 20
+"""Items with a card whose open pages are told of it, the newest."""
+SWEPT = 1_000
+REMOVED = 100
+
+CLAIM = """
+    UPDATE items_linkcard SET state = 'asked', asked_at = now() WHERE id = (
+        SELECT id FROM items_linkcard WHERE state = 'waiting' ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED
+    ) AND %(at_once)s > (
+        SELECT count(*) FROM items_linkcard
+        WHERE state = 'asked' AND asked_at > now() - make_interval(secs => %(seconds)s)
+    )
+    RETURNING id, url
+"""
+
+
+# --- Links -----------------------------------------------------------------------------------------------
+def first_link(content: dict[str, Any]) -> str:
+    """The address that gets the card of an item with this content, in one spelling; empty if there is none."""
+    url, text = content.get("url"), content.get("text")
+    found = url if isinstance(url, str) and is_link(url) else ""
+    if not found and isinstance(text, str):
+        found = next((span.value for span in spans(text) if span.kind == Kind.LINK), "")
+    try:
+        parsed = parse_url(found) if 0 < len(found) <= URL_LENGTH else None
+    except LocationParseError:
+        return ""
+    if parsed is None or not parsed.host or len(parsed.host) > HOST_LENGTH or is_own(parsed.host):
+        return ""
+    url = parsed._replace(fragment=None).url
+    return url if len(url) <= URL_LENGTH else ""
+
+
+def link_of(item: Item) -> str:
+    """The address that gets the card of an item: of published ones that all may see, without media and quote."""
+    if item.status != Status.PUBLISHED or item.visibility != Visibility.PUBLIC:
+        return ""
+    return "" if item.quote_of_id or item.media or item.content.get("media") else first_link(item.content)
+
+
+def card_after(item: Item, before: dict[str, Any]) -> int | None:
+    """The card that an item keeps after an edit of its content: none where the link is another one."""
+    return item.link_card_id if first_link(item.content) == first_link(before) else None
+
+
+def domain_of(host: str) -> str:
+    """A host with its parts turned round, so that those below it begin with it."""
+    return ".".join([*reversed(host.lower().strip(".").split(".")), ""])
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or ""
+
+
+def is_refused(host: str) -> bool:
+    """Whether staff refuse a host, or one above it."""
+    parts = host.lower().strip(".").split(".")
+    return RefusedHost.objects.filter(host__in=[".".join(parts[at:]) for at in range(len(parts))]).exists()
+
+
+# --- Giving items their cards ----------------------------------------------------------------------------
+def expect(item: Item) -> None:
+    """Have a worker give an item its card, once the change of the item is committed. An item may do without one."""
+    if settings.LINK_CARDS and item.link_card_id is None and link_of(item):
+        transaction.on_commit(partial(enqueue, "items.give_link_card", item.pk))
+
+
+def give(*, item_id: int) -> bool:
+    """Give an item the card of its first link; True if the page of the link is to be read."""
+    with transaction.atomic():
+        item = Item.objects.select_for_update(no_key=True, of=("self",)).filter(pk=item_id).first()
+        url = link_of(item) if item else ""
+        if item is None or not url or not settings.LINK_CARDS or is_refused(_host(url)):
+            return False
+        digest = hashlib.sha256(url.encode()).hexdigest()
+        card, _made = LinkCard.objects.get_or_create(
+            digest=digest, defaults={"url": url, "domain": domain_of(_host(url))}
+        )
+        Item.objects.filter(pk=item_id).update(link_card=card)
+        if card.facts:
+            _tell([item])
+        return _wait(card)
+
+
+def _wait(card: LinkCard) -> bool:
+    """Have a page read, unless that was done within a day or too many of its host are read."""
+    lately = Q(state=CardState.WAITING) | Q(asked_at__gt=Now() - timedelta(minutes=1))
+    if LinkCard.objects.filter(lately, domain=card.domain)[:A_MINUTE_FOR_A_HOST].count() == A_MINUTE_FOR_A_HOST:
+        return False
+    old = Q(asked_at=None) | Q(asked_at__lt=Now() - AGAIN)
+    rows = LinkCard.objects.filter(old, pk=card.pk, is_removed=False).exclude(state=CardState.WAITING)
+    return bool(rows.update(state=CardState.WAITING))
+
+
+# --- Reading pages ---------------------------------------------------------------------------------------
+def read_waiting() -> bool:
+    """Read pages for a few seconds, the newest link first; whether there may be more."""
+    until = time.monotonic() + TURN_SECONDS
+    while time.monotonic() < until:
+        claimed = fetch(CLAIM, {"at_once": settings.LINK_CARDS_AT_ONCE, "seconds": SECONDS_ASKED})
+        if not claimed:
+            return False
+        ((card_id, url),) = claimed
+        _read(card_id, url)
+    return True
+
+
+def _read(card_id: int, url: str) -> None:
+    try:
+        page, end = pages.read(url)
+        if is_refused(_host(end)):
+            raise OutboundError("a refused host")
+    except OutboundError as error:
+        LinkCard.objects.filter(pk=card_id).update(state=CardState.DONE, error=str(error)[:200])
+        return
+    picture, failure = _picture(page.picture)
+    _write(card_id, page, picture, failure)
+
+
+def _picture(address: str) -> tuple[MediaFile | None, str]:
+    """The picture of a page, kept; or why there is none."""
+    if not address or is_refused(_host(address)):
+        return None, ""
+    try:
+        return linked.keep(pages.read_picture(address)), ""
+    except (OutboundError, MediaError, BusyError, StoreError) as error:
+        return None, f"picture: {error}"[:200]
+
+
+@transaction.atomic
+def _write(card_id: int, page: pages.Page, picture: MediaFile | None, error: str) -> None:
+    card = LinkCard.objects.select_for_update().filter(pk=card_id).first()
+    if card is None:
+        return
+    card.state, card.error = CardState.DONE, error
+    if not card.is_removed and not is_refused(_host(card.url)):
+        shown = picture if picture and linked.use(picture) else None
+        before, card.picture = card.picture_id, shown
+        facts = LinkFacts(
+            card.url, page.title, page.description, page.site or _host(card.url), entry_of(shown) if shown else None
+        )
+        is_new, card.facts = card.facts != (made := msgspec.to_builtins(facts)), made
+        if is_new:
+            _tell(_newest(card))
+        card.save(update_fields=["state", "error", "facts", "picture"])
+        _release(before)
+        return
+    card.save(update_fields=["state", "error"])
+
+
+def _newest(card: LinkCard) -> Iterable[Item]:
+    return Item.objects.filter(link_card=card).order_by("-pk").only("pk", "visibility")[:TOLD]
+
+
+def _tell(items: Iterable[Item]) -> None:
+    """Tell open pages, as of an edit."""
+    news = [events.Edited(item.pk, item.visibility) for item in items]
+    transaction.on_commit(partial(events.announce, *news))
+
+
+def _release(picture_id: int | None) -> None:
+    """Remove a picture that no card shows any more."""
+    if picture_id:
+        linked.release(picture_id, is_used=lambda: LinkCard.objects.filter(picture=picture_id).exists())
+
+
+# --- Removing --------------------------------------------------------------------------------------------
+@transaction.atomic
+def remove(*, card: LinkCard) -> bool:
+    """Remove a card for good, for all items with its link; True if it was not."""
+    card = LinkCard.objects.select_for_update().get(pk=card.pk)
+    if card.is_removed:
+        return False
+    card.is_removed = True
+    _empty(card)
+    return True
+
+
+def _empty(card: LinkCard) -> None:
+    before, card.facts, card.picture, card.state = card.picture_id, None, None, CardState.DONE
+    card.save(update_fields=["facts", "picture", "is_removed", "state"])
+    _release(before)
+    _tell(_newest(card))
+
+
+@transaction.atomic
+def refuse(*, host: RefusedHost) -> None:
+    """Show no cards of a host from now on. Those that are there go at once, of very many a worker removes the rest."""
+    host.save()
+    transaction.on_commit(partial(enqueue, "items.remove_refused_cards", host.pk))
+
+
+def remove_refused(*, host_id: int) -> bool:
+    """Empty some cards of a refused host; whether there may be more."""
+    host = RefusedHost.objects.filter(pk=host_id).first()
+    if host is None:
+        return False
+    with transaction.atomic():
+        rows = LinkCard.objects.select_for_update().filter(
+            Q(domain__startswith=domain_of(host.host)), facts__isnull=False
+        )
+        cards = list(rows.order_by("domain")[:REMOVED])
+        for card in cards:
+            _empty(card)
+    return len(cards) == REMOVED
+
+
+@transaction.atomic
+def sweep() -> int:
+    """Delete the cards that no item has, of those that were looked at longest ago; how many. Those that staff removed
+    stay, so that they do not come back.
+    """
+    rows = LinkCard.objects.select_for_update(skip_locked=True).filter(checked_at__lt=Now() - AGAIN)
+    seen = list(rows.order_by("checked_at").values_list("pk", flat=True)[:SWEPT])
+    unused = LinkCard.objects.filter(~Exists(Item.objects.filter(link_card=OuterRef("pk"))), pk__in=seen)
+    gone = list(unused.filter(is_removed=False).values_list("pk", "picture"))
+    LinkCard.objects.filter(pk__in=[pk for pk, _picture in gone]).delete()
+    LinkCard.objects.filter(pk__in=seen).update(checked_at=Now())
+    for _pk, picture_id in gone:
+        _release(picture_id)
+    return len(gone)

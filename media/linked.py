@@ -1,0 +1,38 @@
+"""The pictures of link cards: kept once for the same bytes, and removed with the last card that shows them."""
+
+import hashlib
+from collections.abc import Callable
+
+from django.core.files.base import ContentFile
+from django.db import transaction
+
+from media.actions import Shape, forget, keep_file, offered
+from media.models import MediaFile, Use
+
+LINKED = Shape(longest=640, small=320, is_still=True)
+NOBODY = 0
+"""The owner of what no member sent."""
+
+
+def keep(data: bytes) -> MediaFile:
+    """Check a picture, write it anew and keep it, or find it as it was kept before; until a card shows it, it is
+    unused. Raises what media.actions.upload does.
+    """
+    known = MediaFile.objects.filter(sha256=hashlib.sha256(data).hexdigest(), use=Use.LINK).first()
+    if known is None:
+        return keep_file(owner_id=NOBODY, file=ContentFile(data), shape=LINKED)
+    with transaction.atomic():
+        offered(known, is_face=True)
+    return known
+
+
+def use(picture: MediaFile) -> bool:
+    """Write down that a card shows a picture, in the caller's transaction; False if it is gone meanwhile."""
+    return bool(MediaFile.objects.filter(pk=picture.pk, use__in=[Use.NONE, Use.LINK]).update(use=Use.LINK))
+
+
+def release(picture_id: int, is_used: Callable[[], bool]) -> None:
+    """Remove a picture, in the caller's transaction, unless a card shows it. With its row locked no other begins to."""
+    row = MediaFile.objects.select_for_update().filter(pk=picture_id, use=Use.LINK).first()
+    if row is not None and not is_used():
+        forget([row])

@@ -1,0 +1,31 @@
+"""The pictures of link cards."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("media", "0002_private"),
+    ]
+
+    operations = [
+        migrations.AlterField(
+            model_name="mediafile",
+            name="use",
+            field=models.CharField(
+                blank=True,
+                choices=[
+                    ("", "not used"),
+                    ("item", "item"),
+                    ("avatar", "avatar"),
+                    ("banner", "banner"),
+                    ("cover", "cover"),
+                    ("link", "link card"),
+                ],
+                db_default="",
+                default="",
+                max_length=8,
+                verbose_name="use",
+            ),
+        ),
+    ]
