@@ -9,7 +9,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("items", "0007_conversation_index"),
+        ("items", "0009_link_card_of_an_item"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
