@@ -73,5 +73,8 @@
      OFFSET 0)))
         AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $4 AND m.muted_id = o.sender_id  OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = i.sender_id OFFSET 0))
     ), (
-        SELECT count(*) FROM accounts_user u WHERE u.id = ANY($6::bigint[]) AND u.is_active
+        SELECT count(*) FROM items_item i JOIN items_linkcard c ON c.id = i.link_card_id
+        WHERE i.id = ANY($6::bigint[]) AND c.facts IS NOT NULL
+    ), (
+        SELECT count(*) FROM accounts_user u WHERE u.id = ANY($7::bigint[]) AND u.is_active
     )

@@ -2,6 +2,7 @@
     o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
     o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
     o.quote_of_id, o.quotable_by,
+    (SELECT c.facts::text FROM items_linkcard c WHERE c.id = o.link_card_id),
     os.id, os.username, os.display_name, os.is_big_v, os.avatar::text
     ,
     (
