@@ -27,7 +27,7 @@ from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
 from accounts.names import folded_name
 from accounts.naming import check_imitation
 from accounts.review import Submission
-from accounts.signals import levels_lowered
+from accounts.signals import levels_lowered, sessions_ended
 from accounts.signing_in import addresses
 from accounts.signing_in.models import OWN_APP, ClientApp
 from storage.draws import Draw
@@ -343,6 +343,7 @@ def end_tokens(*, user: User, keep_token: int = 0) -> None:
     """
     AccessToken.objects.filter(user=user).exclude(pk=keep_token).delete()
     Grant.objects.filter(user=user).delete()
+    sessions_ended.send(sender=User, user=user)
     end_streams(user_id=user.pk)
 
 

@@ -20,6 +20,10 @@ levels_raised = Signal()
 # Receivers: timeline.receivers.shorten_inboxes.
 levels_lowered = Signal()
 
+# Sent inside the transaction that ends all sessions of `user` (User), and all tokens but at most one.
+# Receivers: notifications.receivers.end_pushes.
+sessions_ended = Signal()
+
 # Sent by a worker repeatedly until nothing of the deleted `user` (User) is left. Each receiver removes about `limit`
 # (int) rows in its own transaction and returns how many, 0 at the end. Two calls may overlap.
 # Receivers: discover.receivers.forget_user, items.receivers.purge_items, live.receivers.purge_sessions,

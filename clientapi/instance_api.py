@@ -23,6 +23,7 @@ from items.pins import PINS
 from items.polls import LONGEST, SHORTEST
 from items.text import LINK_LENGTH, MEDIA_AN_ITEM, MOST_OPTIONS, OPTION_LENGTH, TEXT_LENGTH
 from media.models import DESCRIPTION_LENGTH
+from notifications.push.encryption import public_key
 from runtime import version
 from web.rest import FeedResponse
 
@@ -155,7 +156,11 @@ class SecondInstanceView(OpenView):
                 "thumbnail": _thumbnails(),
                 "icon": [],
                 "languages": _languages(),
-                "configuration": {"urls": {"streaming": _urls()["streaming_api"]}, **_configuration()},
+                "configuration": {
+                    "urls": {"streaming": _urls()["streaming_api"]},
+                    "vapid": {"public_key": public_key()},
+                    **_configuration(),
+                },
                 "registrations": {
                     "enabled": here.sign_up != SignUp.CLOSED,
                     "approval_required": here.sign_up == SignUp.APPROVAL,

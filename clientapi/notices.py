@@ -17,20 +17,12 @@ from clientapi.people import accounts_by_id
 from clientapi.presenting import statuses
 from items.hydrate import hydrate
 from notifications.models import Kind
+from notifications.push import messages
 from notifications.ungrouped import ToldAct, WantedActs, acts_page, unread_acts
 from storage import ids
 from storage.paging import below
 
-TYPES = {
-    Kind.LIKE: "favourite",
-    Kind.REPOST: "reblog",
-    Kind.REPLY: "mention",
-    Kind.MENTION: "mention",
-    Kind.QUOTE: "quote",
-    Kind.POLL: "poll",
-    Kind.FOLLOW: "follow",
-    Kind.FOLLOW_REQUEST: "follow_request",
-}
+TYPES = {Kind.LIKE: "favourite", Kind.REPOST: "reblog", **messages.TYPES}
 """Mastodon's names of the site's kinds."""
 UNREAD_CAP = 100
 """Unread notifications are counted up to this number, as in Mastodon."""

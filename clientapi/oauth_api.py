@@ -21,6 +21,7 @@ from clientapi import actions, scopes
 from clientapi.bearer import AppToken
 from clientapi.errors import InvalidError, OpenView
 from clientapi.params import Params
+from notifications.push.encryption import public_key
 from web import rates
 from web.rest import FeedResponse
 from web.strict_json import JSON_TYPE
@@ -52,11 +53,12 @@ class AppBody(msgspec.Struct):
     scopes: list[str]
     redirect_uri: str
     redirect_uris: list[str]
+    vapid_key: str
 
     @classmethod
     def of(cls, app: ClientApp) -> "AppBody":
         """The body of an app."""
-        return cls(str(app.pk), app.name, app.website or None, app.scopes.split(), *_addresses(app))
+        return cls(str(app.pk), app.name, app.website or None, app.scopes.split(), *_addresses(app), public_key())
 
 
 class NewAppBody(AppBody, kw_only=True):

@@ -114,6 +114,7 @@ def _of(part: str) -> Need:
 STATUSES, ACCOUNTS, FOLLOWS_OF, LISTS = _of("statuses"), _of("accounts"), _of("follows"), _of("lists")
 NOTIFICATIONS, FILTERS, MEDIA = _of("notifications"), _of("filters"), Need("write:media", "write:media")
 LIKES, BOOKMARKS, BLOCKS, MUTES = _of("favourites"), _of("bookmarks"), _of("blocks"), _of("mutes")
+PUSH = Need("push", "push")
 SEARCH, REPORTS, OPEN, NONE = Need("read:search"), Need(None, "write:reports"), Need(ANY, ANY), Need()
 
 POPULAR = Need("read:statuses", open_to_strangers=True)
@@ -159,6 +160,7 @@ OWN: dict[str, Need] = {
     "me/notifications": NOTIFICATIONS,
     "me/notifications/unread": NOTIFICATIONS,
     "me/notifications/read": NOTIFICATIONS,
+    "me/push": PUSH,
     "me/media": MEDIA,
     "me/media/<str:media_id>": MEDIA,
     "me/media/<str:media_id>/captions": MEDIA,
@@ -278,6 +280,7 @@ CLIENTS: dict[str, Need] = {
     "notifications/clear": Need(None, "write:notifications"),
     "notifications/<str:notification_id>": Need("read:notifications"),
     "notifications/<str:notification_id>/dismiss": Need(None, "write:notifications"),
+    "push/subscription": PUSH,
     "markers": STATUSES,
     "lists": LISTS,
     "lists/<str:list_id>": LISTS,

@@ -20,7 +20,8 @@ from items.models import Item, Status
 from items.text import mentions
 from items.visibility import visible
 from notifications import feed
-from notifications.models import CHOOSABLE, OF_MODERATORS, Kind, Silenced
+from notifications.models import CHOOSABLE, OF_MODERATORS, PUSHED, Kind, Silenced
+from notifications.push.sending import push_later
 from relations.rules import is_told
 from storage import ids, keys
 from storage.connections import fetch, id_array
@@ -54,7 +55,7 @@ ADD = """
         UPDATE notifications_notification n SET position = act.id FROM act
         WHERE n.id = act.notification_id AND n.position <= act.id - %(still)s RETURNING n.id
     )
-    SELECT EXISTS (SELECT FROM moved), EXISTS (SELECT FROM act) FROM found
+    SELECT EXISTS (SELECT FROM moved), (SELECT id FROM act) FROM found
 """
 ADD_TO_ITEM = ADD.format(key=OF_ITEM)
 # The kind is in the text, because each has its own index.
@@ -95,7 +96,7 @@ def _tell(addressed: str) -> str:
         INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
         SELECT position, id, recipient_id, %(sender)s FROM told
     )
-    SELECT recipient_id FROM told
+    SELECT recipient_id, position FROM told
     """  # noqa: S608 (constants)
 
 
@@ -121,7 +122,7 @@ TELL_OF_SESSION = f"""
         INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
         SELECT position, id, recipient_id, %(host)s FROM told
     )
-    SELECT recipient_id FROM told
+    SELECT recipient_id, position FROM told
 """  # noqa: S608 (constants)
 # The act is its sender's, for the sender too: apps name the account of the poll. It is told once.
 TELL_OF_POLL = f"""
@@ -135,7 +136,7 @@ TELL_OF_POLL = f"""
         INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
         SELECT position, id, recipient_id, %(sender)s FROM told
     )
-    SELECT recipient_id FROM told
+    SELECT recipient_id, position FROM told
 """  # noqa: S608 (constants)
 # The act is the recipient's own, so no block or mute hides it.
 WARN = """
@@ -198,7 +199,7 @@ def tell_of_item(*, item: Item) -> None:
             "names": [name.lower() for name in names],
         },
     )
-    _announce_later([row[0] for row in told])
+    _announce_and_push(told)
 
 
 def tell_of_like(*, item: Item, user: User) -> None:
@@ -229,13 +230,13 @@ def _add_to_today(kind: Kind, recipient: User, actor: User) -> None:
 def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
     """Notify users with a reminder that a live session has started, each once."""
     told = fetch(TELL_OF_SESSION, {"session": session_id, "host": host_id, "users": id_array(user_ids)})
-    _announce_later([row[0] for row in told])
+    _announce_and_push(told)
 
 
 def tell_of_poll(*, item: Item, user_ids: Sequence[int]) -> None:
     """Tell users that a poll has ended, as far as they may see it."""
     told = fetch(TELL_OF_POLL, {"item": item.pk, "sender": item.sender_id, "users": id_array(user_ids)})
-    _announce_later([row[0] for row in told])
+    _announce_and_push(told)
 
 
 def warn(*, user: User, text: str) -> None:
@@ -268,11 +269,13 @@ def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
     is_new = False
     for _ in range(ATTEMPTS):
         if found := fetch(add, params):
-            has_moved, is_added = found[0]
+            has_moved, act_id = found[0]
+            if act_id and params.get("kind") in PUSHED:
+                _push_later([(params["recipient"], act_id)])
             # Pages need one announcement a second per entry. The entry is unread since the last one.
             if is_new or has_moved:
                 _announce_later([params["recipient"]])
-            elif is_added:
+            elif act_id:
                 transaction.on_commit(partial(_announce_together, params["recipient"]), robust=True)
             return
         is_new = bool(fetch(begin, params)) or is_new
@@ -307,6 +310,18 @@ def _announce_later(user_ids: Sequence[int]) -> None:
     """Announce to open pages after the commit. A failure only delays the news."""
     if user_ids:
         transaction.on_commit(partial(_announce, user_ids), robust=True)
+
+
+def _announce_and_push(told: Sequence[tuple[int, int]]) -> None:
+    """Tell the open pages of recipients, and push what they are told of, given as recipient and act."""
+    _announce_later([recipient_id for recipient_id, _act_id in told])
+    _push_later(told)
+
+
+def _push_later(told: Sequence[tuple[int, int]]) -> None:
+    """Push acts when they are committed. A push that a dead broker loses still stands in the list."""
+    if told:
+        transaction.on_commit(partial(push_later, told), robust=True)
 
 
 def _announce_together(user_id: int) -> None:

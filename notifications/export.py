@@ -1,13 +1,15 @@
-"""The notifications' part of a user's data export: the hidden kinds."""
+"""The notifications' part of a user's data export: the hidden kinds, and what is pushed to devices."""
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import msgspec
 from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from notifications.models import Silenced
+from notifications.models import PushSubscription, QuietHours, Silenced
+from web.times import Time
 
 
 class SilencedRow(msgspec.Struct):
@@ -16,11 +18,45 @@ class SilencedRow(msgspec.Struct):
     kind: str
 
 
+class PushRow(msgspec.Struct):
+    """A browser or app that takes push notifications. Its address and keys are secrets, so only the server is named."""
+
+    device: str
+    server: str
+    kinds: list[str]
+    policy: str
+    words: str
+    since: Time
+
+
+class QuietRow(msgspec.Struct):
+    """The hours in which nothing is pushed."""
+
+    begins: int
+    ends: int
+    time_zone: str
+
+
 def files(user: User) -> list[ExportFile]:
     """The notifications' part of a user's data export."""
-    return [ExportFile("silenced_notifications.jsonl", _("The kinds of notifications that you left out."), _rows(user))]
+    return [
+        ExportFile("silenced_notifications.jsonl", _("The kinds of notifications that you left out."), _rows(user)),
+        ExportFile("push_devices.jsonl", _("The devices that get push notifications."), _devices(user)),
+        ExportFile("quiet_hours.jsonl", _("The hours in which you get no push notifications."), _hours(user)),
+    ]
 
 
 def _rows(user: User) -> Iterator[SilencedRow]:
     for kinds in Silenced.objects.filter(user=user).values_list("kinds", flat=True):
         yield from (SilencedRow(kind) for kind in kinds)
+
+
+def _devices(user: User) -> Iterator[PushRow]:
+    for row in PushSubscription.objects.filter(user=user).order_by("pk"):
+        server = urlsplit(row.endpoint).hostname or ""
+        yield PushRow(row.user_agent, server, row.kinds, row.policy, row.words, row.created_at)
+
+
+def _hours(user: User) -> Iterator[QuietRow]:
+    for row in QuietHours.objects.filter(user=user):
+        yield QuietRow(row.begins, row.ends, row.time_zone)

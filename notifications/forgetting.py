@@ -58,6 +58,8 @@ FORGET_USER = (
     FORGET_ENTRIES.format(which="n.recipient_id = %(user)s"),
     "DELETE FROM notifications_readmark WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
     "DELETE FROM notifications_silenced WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
+    "DELETE FROM notifications_quiethours WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
+    "DELETE FROM notifications_pushsubscription WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
 )
 
 

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from items.models import Item, ItemId
 
@@ -45,6 +47,10 @@ CHOOSABLE = (
     Kind.LIVE,
 )
 """The kinds that a user may hide, in the order of the settings page."""
+
+
+PUSHED = (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.QUOTE, Kind.REPLY, Kind.MENTION, Kind.POLL, Kind.LIVE)
+"""The kinds that may be pushed to a device, in the order of the settings."""
 
 
 class Notification(models.Model):
@@ -171,3 +177,70 @@ class Silenced(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} without {', '.join(self.kinds)}"
+
+
+class Words(models.TextChoices):
+    """Whose words a push message holds."""
+
+    ALL = "all", _("All posts and messages")
+    OPEN = "open", _("Posts, but not private mentions")
+    NONE = "none", _("Nothing")
+
+
+class Policy(models.TextChoices):
+    """Whose acts are pushed, in the words of Mastodon."""
+
+    ALL = "all"
+    FOLLOWED = "followed"
+    FOLLOWER = "follower"
+    NONE = "none"
+
+
+class PushSubscription(models.Model):
+    """A browser or app that takes push messages for a user: where they go, and the keys that encrypt them.
+
+    It belongs to one session or one token, and PostgreSQL removes it with that (sql/push.sql).
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    session_key = models.CharField(max_length=40, null=True)  # noqa: DJ001 (a reference)
+    token_id = models.BigIntegerField(null=True)
+    app_token = models.TextField(default="", help_text="The token of an app, sealed: apps know their account by it.")
+    endpoint = models.CharField(max_length=2000)
+    p256dh = models.CharField(max_length=88)
+    auth = models.CharField(max_length=24)
+    is_standard = models.BooleanField(default=True, help_text="Encrypted as RFC 8291 has it, not as its draft 4.")
+    kinds = ArrayField(models.CharField(max_length=16))
+    policy = models.CharField(max_length=8, choices=Policy.choices, default=Policy.ALL)
+    words = models.CharField(max_length=8, choices=Words.choices, default=Words.OPEN)
+    language = models.CharField(max_length=16)
+    user_agent = models.CharField(max_length=200, default="")
+    created_at = models.DateTimeField(db_default=Now())
+    failing_since = models.DateTimeField(null=True)
+    retry_at = models.DateTimeField(null=True, help_text="Nothing is sent before.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["endpoint"], name="push_endpoint"),
+            models.UniqueConstraint(fields=["session_key"], name="push_session"),
+            models.UniqueConstraint(fields=["token_id"], name="push_token"),
+            models.CheckConstraint(
+                condition=Q(session_key=None, token_id__isnull=False) | Q(session_key__isnull=False, token_id=None),
+                name="push_of_one",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} by {self.session_key or self.token_id}"
+
+
+class QuietHours(models.Model):
+    """The hours of the day in which nothing is pushed to a user, in their time zone; a user without a row has none."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    begins = models.PositiveSmallIntegerField()
+    ends = models.PositiveSmallIntegerField()
+    time_zone = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"{self.user_id} from {self.begins} to {self.ends}"

@@ -10,10 +10,11 @@ from django.dispatch import receiver
 
 from accounts.export import ExportFile
 from accounts.models import User
-from accounts.signals import account_purged, export_requested
+from accounts.signals import account_purged, export_requested, sessions_ended
 from items.models import Item
 from items.signals import item_edited, item_liked, item_published, poll_ended
 from notifications import actions, export, forgetting
+from notifications.push import actions as push
 from relations.models import Follow, FollowRequest
 from relations.signals import follow_accepted, follow_requested, followed
 
@@ -52,6 +53,12 @@ def tell_of_request(sender: type[FollowRequest], follower: User, followee: User,
 def tell_of_acceptance(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
     """Notify the follower that their request was accepted."""
     actions.tell_of_acceptance(follower=follower, followee=followee)
+
+
+@receiver(sessions_ended)
+def end_pushes(sender: type[User], user: User, **kwargs: Any) -> None:
+    """Push nothing to browsers that are logged out."""
+    push.end_sessions(user=user)
 
 
 @receiver(account_purged)

@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from accounts.cards import UserCard
 from accounts.people import name_of, profile_address
+from items.bodies import ItemBody
 from items.models import Visibility
 from notifications.feed import Entry
 
@@ -18,15 +19,13 @@ def sentence(entry: Entry) -> SafeString:
         return format_html("{}", _("The moderators of this site warn you"))
     if entry.kind == "picture":
         return format_html("{}", _removed(entry))
-    if entry.kind == "poll":
-        is_own = entry.item is not None and entry.item.status is not UNSET
-        return format_html("{}", _("Your poll has ended") if is_own else _("A poll you voted in has ended"))
-    return format_html(_act(entry), people=_people(entry))
+    return format_html(words_of(entry.kind, entry.item), people=_people(entry))
 
 
-def _act(entry: Entry) -> str:
-    is_reply = bool(entry.item and entry.item.reply_to)
-    match entry.kind:
+def words_of(kind: str, item: ItemBody | None) -> str:
+    """The words for what people did; `{people}` stands for them."""
+    is_reply = bool(item and item.reply_to)
+    match kind:
         case "like":
             words = _("{people} liked your reply") if is_reply else _("{people} liked your post")
         case "repost":
@@ -35,10 +34,14 @@ def _act(entry: Entry) -> str:
             words = _("{people} replied to you")
         case "quote":
             words = _("{people} quoted you")
-        case "mention" if entry.item and entry.item.visibility == Visibility.MENTIONED:
+        case "mention" if item and item.visibility == Visibility.MENTIONED:
             words = _("{people} wrote to you privately")
         case "mention":
             words = _("{people} mentioned you")
+        case "poll" if item and item.status is not UNSET:
+            words = _("Your poll has ended")
+        case "poll":
+            words = _("A poll you voted in has ended")
         case "follow":
             words = _("{people} followed you")
         case "follow_request":
@@ -48,6 +51,11 @@ def _act(entry: Entry) -> str:
         case _:
             words = _("{people} went live")
     return words
+
+
+def said_of(kind: str, item: ItemBody | None, name: str) -> str:
+    """The sentence of what one person did, as plain text."""
+    return words_of(kind, item).format(people=pgettext("one person", "{first}").format(first=name))
 
 
 def _removed(entry: Entry) -> str:

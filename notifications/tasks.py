@@ -4,6 +4,7 @@ from celery import shared_task
 
 from accounts.models import User
 from notifications import actions, forgetting
+from notifications.push import sending
 from storage.queue import enqueue
 
 
@@ -27,3 +28,21 @@ def put_away(user_id: int, below: int) -> None:
     rest = actions.put_away(user=user, below=below) if user else None
     if rest is not None:
         enqueue("notifications.put_away", user_id, rest)
+
+
+@shared_task(name="notifications.push")
+def push(act_ids: list[int]) -> None:
+    """Push acts to the devices of their recipients."""
+    sending.push(act_ids)
+
+
+@shared_task(name="notifications.push_again")
+def push_again(act_id: int, subscription_id: int, attempt: int) -> None:
+    """Push an act again to a device whose service did not take it."""
+    sending.push([act_id], only=subscription_id, attempt=attempt)
+
+
+@shared_task(name="notifications.push_trial")
+def push_trial(subscription_id: int) -> None:
+    """Send a message by which a user tries a device."""
+    sending.push_trial(subscription_id)

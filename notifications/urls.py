@@ -3,11 +3,13 @@
 from django.urls import include, path
 
 from notifications import api, views
+from notifications.push import api as push_api
 
 api_patterns = [
     path("me/notifications", api.NotificationsView.as_view()),
     path("me/notifications/unread", api.UnreadView.as_view()),
     path("me/notifications/read", api.ReadView.as_view()),
+    path("me/push", push_api.PushView.as_view()),
 ]
 
 urlpatterns = [

@@ -1,0 +1,129 @@
+"""The push subscription of an app's token over HTTP. It is the site's own (notifications.push), in Mastodon's words."""
+
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.signing_in.places import agent_of
+from clientapi.bearer import AppToken, BearerAuthentication
+from clientapi.errors import ClientView, InvalidError, caller_of
+from clientapi.params import Params
+from notifications.models import Kind, Policy, PushSubscription
+from notifications.push import actions
+from notifications.push.actions import BadSubscriptionError, Choice, Device, Holder, TakenError
+from notifications.push.encryption import public_key
+from web.rest import FeedResponse
+
+ALERTS = {
+    "mention": (Kind.MENTION, Kind.REPLY),
+    "quote": (Kind.QUOTE,),
+    "follow": (Kind.FOLLOW,),
+    "follow_request": (Kind.FOLLOW_REQUEST,),
+}
+"""Mastodon's alerts that the site pushes, and its kinds."""
+KEY_LENGTH = 200
+
+
+class Alerts(msgspec.Struct):
+    """Which notifications are pushed (Mastodon's alerts of a WebPushSubscription)."""
+
+    mention: bool
+    quote: bool
+    follow: bool
+    follow_request: bool
+    status: bool = False
+    reblog: bool = False
+    favourite: bool = False
+    poll: bool = False
+    update: bool = False
+    quoted_update: bool = False
+    admin_sign_up: bool = msgspec.field(name="admin.sign_up", default=False)
+    admin_report: bool = msgspec.field(name="admin.report", default=False)
+
+
+class Subscription(msgspec.Struct):
+    """Mastodon's WebPushSubscription."""
+
+    id: str
+    endpoint: str
+    standard: bool
+    alerts: Alerts
+    policy: str
+    server_key: str
+
+    @classmethod
+    def of(cls, row: PushSubscription) -> "Subscription":
+        """The subscription of a row."""
+        alerts = {name: kinds[0] in row.kinds for name, kinds in ALERTS.items()}
+        return cls(str(row.pk), row.endpoint, row.is_standard, Alerts(**alerts), row.policy, public_key())
+
+
+class SubscriptionView(ClientView):
+    """The push subscription of the caller's token, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The subscription."""
+        return FeedResponse(Subscription.of(_own(request)))
+
+    def post(self, request: Request) -> HttpResponse:
+        """Push to the app from now on, instead of where its token's messages went before."""
+        user, params = caller_of(request), Params(request)
+        asked = params.part("subscription")
+        keys = asked.part("keys")
+        language = user.language or settings.LANGUAGE_CODE
+        device = Device(
+            asked.text("endpoint", most=actions.ENDPOINT_LENGTH),
+            keys.text("p256dh", most=KEY_LENGTH),
+            keys.text("auth", most=KEY_LENGTH),
+            asked.flag("standard"),
+            agent_of(request._request),
+            language,
+        )
+        try:
+            row = actions.subscribe(
+                user=user, holder=_holder(request), device=device, choice=_choice(params.part("data"))
+            )
+        except BadSubscriptionError as error:
+            raise InvalidError(f"Validation failed: {error.field}: {error.reason}") from error
+        except TakenError as error:
+            raise InvalidError("Validation failed: Endpoint is another account's") from error
+        return FeedResponse(Subscription.of(row))
+
+    def put(self, request: Request) -> HttpResponse:
+        """Change what is pushed."""
+        row = _own(request)
+        choice = _choice(Params(request).part("data"))
+        actions.change(user=caller_of(request), subscription_id=row.pk, choice=choice)
+        return FeedResponse(Subscription.of(_own(request)))
+
+    def delete(self, request: Request) -> HttpResponse:
+        """Push nothing any more."""
+        row = _holder(request).subscription(caller_of(request))
+        if row is not None:
+            actions.unsubscribe(user=caller_of(request), subscription_id=row.pk)
+        return FeedResponse({})
+
+
+def _holder(request: Request) -> Holder:
+    token: Any = request.auth
+    assert isinstance(token, AppToken)  # noqa: S101 (caller_of)
+    return Holder(token_id=token.token_id, app_token=BearerAuthentication().token_of(request._request) or "")
+
+
+def _own(request: Request) -> PushSubscription:
+    """The subscription of the caller's token. Raises NotFound."""
+    row = _holder(request).subscription(caller_of(request))
+    if row is None:
+        raise exceptions.NotFound
+    return row
+
+
+def _choice(data: Params) -> Choice:
+    """What an app wants pushed. An alert that it does not name is off, as for Mastodon."""
+    alerts = data.part("alerts")
+    kinds = [kind for name, named in ALERTS.items() if alerts.flag(name) for kind in named]
+    return Choice(kinds, data.choice("policy", Policy.values, default=Policy.ALL))

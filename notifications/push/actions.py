@@ -1,0 +1,199 @@
+"""The verbs that change who takes push messages. Each is one transaction."""
+
+from collections.abc import Collection
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from urllib3.exceptions import LocationParseError
+from urllib3.util import parse_url
+
+from accounts.models import User
+from accounts.signing_in.sealing import seal
+from notifications.models import PUSHED, Policy, PushSubscription, QuietHours, Words
+from notifications.push.encryption import CURVE, bytes_of, letters
+from web import outbound
+
+MOST = 10
+"""Subscriptions of one user; the oldest goes."""
+ENDPOINT_LENGTH = 2000
+KEY_BYTES, SECRET_BYTES = 65, 16
+"""The length of a browser's public key and of its secret."""
+INNER = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".onion")
+"""The ends of names that are none of the public internet."""
+
+
+class BadSubscriptionError(ValueError):
+    """Raised for a subscription that nothing can be sent to. `field` says what is wrong."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(reason)
+        self.field, self.reason = field, reason
+
+
+class TakenError(Exception):
+    """Raised if the session or token has ended, or another user has the endpoint."""
+
+
+class Holder(NamedTuple):
+    """The session or the token that a subscription belongs to."""
+
+    session_key: str | None = None
+    token_id: int | None = None
+    app_token: str = ""
+    """The text of an app's token."""
+
+    def subscription(self, user: User) -> PushSubscription | None:
+        """Its subscription."""
+        return PushSubscription.objects.filter(user=user, session_key=self.session_key, token_id=self.token_id).first()
+
+
+class Choice(NamedTuple):
+    """What is pushed, and in whose words. What is None stays, or is the default of a new subscription."""
+
+    kinds: Collection[str] | None = None
+    policy: str | None = None
+    words: str | None = None
+
+    def over(self, row: PushSubscription | None) -> dict[str, Any]:
+        """The columns, where a row has this choice after another one."""
+        kinds = self.kinds if self.kinds is not None else row.kinds if row else PUSHED
+        return {
+            "kinds": [kind.value for kind in PUSHED if kind in kinds],
+            "policy": self.policy or (row.policy if row else Policy.ALL),
+            "words": self.words or (row.words if row else Words.OPEN),
+        }
+
+
+class Device(NamedTuple):
+    """Where messages go, and how they are encrypted for it."""
+
+    endpoint: str
+    p256dh: str
+    auth: str
+    is_standard: bool = True
+    user_agent: str = ""
+    language: str = ""
+
+
+@transaction.atomic
+def subscribe(*, user: User, holder: Holder, device: Device, choice: Choice) -> PushSubscription:
+    """Send the user's push messages to a device. It replaces what the session or token had.
+
+    A browser in which another user logs in brings the same endpoint and secret: it is that user's from now on. Raises
+    BadSubscriptionError and TakenError.
+    """
+    check_endpoint(device.endpoint)
+    p256dh, auth = _key(device.p256dh), _secret(device.auth)
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    own = holder.subscription(user)
+    chosen = choice.over(own)
+    if own is not None:
+        PushSubscription.objects.filter(pk=own.pk).delete()
+    before = PushSubscription.objects.select_for_update().filter(endpoint=device.endpoint).first()
+    if before is not None:
+        if before.auth != auth:
+            raise TakenError
+        before.delete()
+    kept = PushSubscription.objects.filter(user=user).order_by("-pk").values_list("pk", flat=True)
+    PushSubscription.objects.filter(pk__in=list(kept[MOST - 1 :])).delete()
+    try:
+        return PushSubscription.objects.create(
+            user=user,
+            session_key=holder.session_key,
+            token_id=holder.token_id,
+            app_token=seal(holder.app_token) if holder.app_token else "",
+            endpoint=device.endpoint,
+            p256dh=p256dh,
+            auth=auth,
+            is_standard=device.is_standard,
+            **chosen,
+            language=device.language,
+            user_agent=device.user_agent,
+        )
+    except IntegrityError as error:
+        raise TakenError from error
+
+
+def change(*, user: User, subscription_id: int, choice: Choice) -> bool:
+    """Change what is pushed to a device; False if the user has no such subscription."""
+    rows = PushSubscription.objects.filter(user=user, pk=subscription_id)
+    row = rows.first()
+    return row is not None and bool(rows.update(**choice.over(row)))
+
+
+def unsubscribe(*, user: User, subscription_id: int) -> bool:
+    """Send nothing to a device any more; False if the user has no such subscription."""
+    return bool(PushSubscription.objects.filter(user=user, pk=subscription_id).delete()[0])
+
+
+def end_sessions(*, user: User) -> None:
+    """Forget the subscriptions of the user's sessions, which have all ended. Those of tokens go with their tokens."""
+    PushSubscription.objects.filter(user=user, token_id=None).delete()
+
+
+def keep_quiet(*, user: User, hours: tuple[int, int] | None) -> None:
+    """Push nothing from one hour of the user's day to another; None: at all hours."""
+    if hours is None or hours[0] == hours[1]:
+        QuietHours.objects.filter(user=user).delete()
+        return
+    zone = timezone.get_current_timezone_name()
+    fields = {"begins": hours[0], "ends": hours[1], "time_zone": zone}
+    QuietHours.objects.update_or_create(user=user, defaults=fields)
+
+
+# --- What a device says ----------------------------------------------------------------------------------
+def check_endpoint(url: str) -> None:
+    """Raise BadSubscriptionError for an address that is not https on a public address.
+
+    What a name stands for is looked up when something is sent (web/outbound.py).
+    """
+    refused = BadSubscriptionError("endpoint", "An https address on the public internet.")
+    if len(url) > ENDPOINT_LENGTH or not (url.isascii() and url.isprintable()) or " " in url:
+        raise refused
+    try:
+        parsed = parse_url(url)
+    except LocationParseError:
+        raise refused from None
+    is_odd = parsed.scheme != "https" or not parsed.host or parsed.auth is not None or parsed.fragment is not None
+    if is_odd or not (settings.OUTBOUND_TO_LOOPBACK or _is_public(parsed.host or "", parsed.port)):
+        raise refused
+
+
+def _is_public(host: str, port: int | None) -> bool:
+    if port not in (None, outbound.PORTS["https"]):
+        return False
+    name = host.strip("[]").rstrip(".").lower()
+    try:
+        return outbound.is_public(ip_address(name))
+    except ValueError:
+        # Resolvers read a last label of digits as an old spelling of an IPv4 address.
+        last = name.rpartition(".")[2]
+        return "." in name and not last[:1].isdigit() and not name.endswith(INNER)
+
+
+def _key(text: str) -> str:
+    """A browser's public key in one spelling. Raises BadSubscriptionError."""
+    key = _bytes("p256dh", text, KEY_BYTES)
+    try:
+        ec.EllipticCurvePublicKey.from_encoded_point(CURVE, key)
+    except ValueError:
+        raise BadSubscriptionError("p256dh", "No point of P-256.") from None
+    return letters(key)
+
+
+def _secret(text: str) -> str:
+    return letters(_bytes("auth", text, SECRET_BYTES))
+
+
+def _bytes(field: str, text: str, length: int) -> bytes:
+    try:
+        found = bytes_of(text)
+    except ValueError:
+        found = b""
+    if len(found) != length:
+        raise BadSubscriptionError(field, f"{length} bytes in base64url.")
+    return found

@@ -1,0 +1,112 @@
+"""The caller's push subscription over HTTP: that of the session or token by which the call is made."""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from django.http import HttpResponse
+from django.utils.translation import get_language
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from accounts.signing_in.places import agent_of
+from accounts.signing_in.tokens import token_of
+from notifications.models import PUSHED, PushSubscription, Words
+from notifications.push import actions
+from notifications.push.actions import BadSubscriptionError, Choice, Device, Holder, TakenError
+from notifications.push.encryption import public_key
+from web.rest import ApiView, ConflictError, FeedResponse, Problem, StrictSerializer, TextField, body
+
+KEY_LENGTH = 100
+
+
+class KeysBody(StrictSerializer):
+    """The keys of a device, as PushSubscription.toJSON() of browsers has them."""
+
+    p256dh = TextField(max_length=KEY_LENGTH)
+    auth = TextField(max_length=KEY_LENGTH)
+
+
+class SubscriptionBody(StrictSerializer):
+    """Where a device takes messages, its keys, the kinds that are pushed, and whose words. Without these they stay."""
+
+    endpoint = TextField(max_length=actions.ENDPOINT_LENGTH)
+    keys = KeysBody()
+    kinds = serializers.ListField(
+        child=serializers.ChoiceField(choices=[kind.value for kind in PUSHED]), required=False, max_length=len(PUSHED)
+    )
+    words = serializers.ChoiceField(choices=Words.values, required=False)
+
+
+class OwnSubscription(msgspec.Struct):
+    """A push subscription. `words` says whose words messages hold: all, open (no private mentions), none."""
+
+    endpoint: str
+    kinds: list[str]
+    words: str
+
+    @classmethod
+    def of(cls, row: PushSubscription) -> "OwnSubscription":
+        """The subscription of this row."""
+        return cls(row.endpoint, row.kinds, row.words)
+
+
+class Push(msgspec.Struct):
+    """The site's key for push services, and the subscription of this session or token."""
+
+    key: str
+    subscription: OwnSubscription | None
+
+
+def holder_of(request: Request) -> Holder:
+    """The session or token by which a call is made."""
+    token_id = token_of(request)
+    if token_id:
+        return Holder(token_id=token_id)
+    token: Any = request.auth
+    if token is not None:  # an app's (clientapi.bearer)
+        return Holder(token_id=token.token_id)
+    return Holder(session_key=request._request.session.session_key)
+
+
+class PushView(ApiView):
+    """The push subscription of the caller's session or token, over HTTP."""
+
+    @extend_schema(operation_id="get_push", responses={200: Push})
+    def get(self, request: Request) -> HttpResponse:
+        """The site's key, and where the caller's messages go."""
+        row = holder_of(request).subscription(signed_in(request))
+        return FeedResponse(Push(public_key(), OwnSubscription.of(row) if row else None))
+
+    @extend_schema(
+        operation_id="subscribe_push", request=SubscriptionBody, responses={201: OwnSubscription, 409: Problem}
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Push to a device from now on. It replaces the subscription of this session or token."""
+        user, fields = signed_in(request), body(request, SubscriptionBody)
+        device = Device(
+            fields["endpoint"],
+            fields["keys"]["p256dh"],
+            fields["keys"]["auth"],
+            user_agent=agent_of(request._request),
+            language=get_language() or "",
+        )
+        choice = Choice(fields.get("kinds"), words=fields.get("words"))
+        try:
+            row = actions.subscribe(user=user, holder=holder_of(request), device=device, choice=choice)
+        except BadSubscriptionError as error:
+            raise serializers.ValidationError({error.field: [error.reason]}) from error
+        except TakenError as error:
+            raise ConflictError("This device belongs to another account, or you are logged out.") from error
+        return FeedResponse(OwnSubscription.of(row), status=HTTPStatus.CREATED)
+
+    @extend_schema(operation_id="unsubscribe_push", responses={204: None})
+    def delete(self, request: Request) -> HttpResponse:
+        """Push nothing to this session or token any more."""
+        user = signed_in(request)
+        row = holder_of(request).subscription(user)
+        if row is not None:
+            actions.unsubscribe(user=user, subscription_id=row.pk)
+        return HttpResponse(status=204)

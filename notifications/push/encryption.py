@@ -1,0 +1,127 @@
+"""How a message is encrypted for one device (RFC 8291, or draft 4 of it for older apps) and signed (RFC 8292).
+
+The device has a key pair and a secret. The site makes a key pair for each message. Both ends derive the same key.
+
+See docs/decisions.md: Push messages without pywebpush.
+"""
+
+import os
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from django.conf import settings
+from django.utils.crypto import salted_hmac
+
+from accounts.about.site import current
+
+CURVE = ec.SECP256R1()
+ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+"""The order of the curve. A private key is a number from 1 to below it."""
+RECORD_BYTES = 4_096
+"""The size of a record. A message is one record, and smaller."""
+SIGNATURE_SECONDS = 12 * 3600
+"""How long a push service may believe a signature. The standard allows a day."""
+
+
+class Letter(NamedTuple):
+    """An encrypted message: its body, and the headers that tell how to open it."""
+
+    body: bytes
+    headers: dict[str, str]
+
+
+def letters(data: bytes) -> str:
+    """Bytes in base64url without padding, as every key and secret is spelled."""
+    return urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def bytes_of(text: str) -> bytes:
+    """The bytes of a text in base64 or base64url, padded or not. Raises ValueError."""
+    return urlsafe_b64decode(text.rstrip("=").replace("+", "-").replace("/", "_") + "==")
+
+
+def point(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) -> bytes:
+    """The public key as 65 bytes."""
+    public = key.public_key() if isinstance(key, ec.EllipticCurvePrivateKey) else key
+    return public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+
+
+# --- Encryption ------------------------------------------------------------------------------------------
+def encrypted(message: bytes, *, p256dh: str, auth: str, is_standard: bool = True) -> Letter:
+    """A message that only the device with these keys can open."""
+    sealing = sealed if is_standard else sealed_by_draft
+    return sealing(message, bytes_of(p256dh), bytes_of(auth), ec.generate_private_key(CURVE), os.urandom(16))
+
+
+def sealed(message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePrivateKey, salt: bytes) -> Letter:
+    """The letter by RFC 8291: one record of RFC 8188, with salt and public key before it."""
+    ours = point(own)
+    key = _derived(_shared(own, device), secret, b"WebPush: info\0" + device + ours, 32)
+    content_key = _derived(key, salt, b"Content-Encoding: aes128gcm\0", 16)
+    nonce = _derived(key, salt, b"Content-Encoding: nonce\0", 12)
+    record = AESGCM(content_key).encrypt(nonce, message + b"\2", None)
+    head = salt + RECORD_BYTES.to_bytes(4, "big") + bytes([len(ours)]) + ours
+    return Letter(head + record, {"Content-Encoding": "aes128gcm"})
+
+
+def sealed_by_draft(
+    message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePrivateKey, salt: bytes
+) -> Letter:
+    """The letter by draft-ietf-webpush-encryption-04, with salt and public key in headers."""
+    ours = point(own)
+    key = _derived(_shared(own, device), secret, b"Content-Encoding: auth\0", 32)
+    context = b"P-256\0" + b"".join(len(each).to_bytes(2, "big") + each for each in (device, ours))
+    content_key = _derived(key, salt, b"Content-Encoding: aesgcm\0" + context, 16)
+    nonce = _derived(key, salt, b"Content-Encoding: nonce\0" + context, 12)
+    record = AESGCM(content_key).encrypt(nonce, b"\0\0" + message, None)
+    headers = {"Encryption": f"salt={letters(salt)}", "Crypto-Key": f"dh={letters(ours)}"}
+    return Letter(record, {"Content-Encoding": "aesgcm", **headers})
+
+
+def _shared(own: ec.EllipticCurvePrivateKey, device: bytes) -> bytes:
+    return own.exchange(ec.ECDH(), ec.EllipticCurvePublicKey.from_encoded_point(CURVE, device))
+
+
+def _derived(key: bytes, salt: bytes, info: bytes, length: int) -> bytes:
+    return HKDF(SHA256(), length, salt, info).derive(key)
+
+
+# --- Signature -------------------------------------------------------------------------------------------
+@lru_cache(2)
+def _site_key(secret: str) -> ec.EllipticCurvePrivateKey:
+    """The site's key pair. It is made of the secret key, so all machines have it and nothing more is to be kept."""
+    digest = salted_hmac("notifications.push", "", secret=secret, algorithm="sha512").digest()
+    return ec.derive_private_key(int.from_bytes(digest, "big") % (ORDER - 1) + 1, CURVE)
+
+
+def public_key() -> str:
+    """The key by which push services know the site, as browsers and apps take it."""
+    return letters(point(_site_key(settings.SECRET_KEY)))
+
+
+def signed(letter: Letter, endpoint: str) -> dict[str, str]:
+    """The headers of a letter, with the site's signature for the service at this endpoint."""
+    parts = urlsplit(endpoint)
+    contact = current().contact_email
+    claims = {
+        "aud": f"{parts.scheme}://{parts.netloc}",
+        "exp": int(time.time()) + SIGNATURE_SECONDS,
+        "sub": f"mailto:{contact}" if contact else str(settings.SITE_URL),
+    }
+    said = ".".join(letters(msgspec.json.encode(part)) for part in ({"typ": "JWT", "alg": "ES256"}, claims))
+    numbers = decode_dss_signature(_site_key(settings.SECRET_KEY).sign(said.encode(), ec.ECDSA(SHA256())))
+    token = f"{said}.{letters(b''.join(number.to_bytes(32, 'big') for number in numbers))}"
+    if "Crypto-Key" not in letter.headers:
+        return letter.headers | {"Authorization": f"vapid t={token},k={public_key()}"}
+    key = f"{letter.headers['Crypto-Key']};p256ecdsa={public_key()}"
+    return letter.headers | {"Authorization": f"WebPush {token}", "Crypto-Key": key}

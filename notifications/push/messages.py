@@ -1,0 +1,102 @@
+"""What a push message says. It has the fields of Mastodon's, which apps know, and `url` for the site's own pages."""
+
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from accounts.about.site import current
+from accounts.cards import UserCard
+from accounts.signing_in.sealing import SealError, unseal
+from items.bodies import ItemBody
+from items.models import Visibility
+from notifications.models import Kind, PushSubscription, Words
+from notifications.sentences import said_of
+
+TYPES = {
+    Kind.REPLY: "mention",
+    Kind.MENTION: "mention",
+    Kind.QUOTE: "quote",
+    Kind.POLL: "poll",
+    Kind.FOLLOW: "follow",
+    Kind.FOLLOW_REQUEST: "follow_request",
+}
+"""The kinds that Mastodon has too, and what they are called there."""
+BODY_LENGTH = 200
+MOST_BYTES = 3_072
+"""A push service takes 4,096 bytes, with all that encryption adds."""
+
+
+class Told(msgspec.Struct):
+    """What a message tells: an act, who did it, and the item or session that it is about."""
+
+    act_id: int
+    kind: str
+    actor: UserCard
+    item: ItemBody | None = None
+    session_id: int | None = None
+    title: str = ""
+    """The title of a live session."""
+
+
+def message(told: Told, subscription: PushSubscription) -> bytes:
+    """The JSON of a message, at most `MOST_BYTES`."""
+    with translation.override(subscription.language or settings.LANGUAGE_CODE):
+        fields = {
+            "notification_id": told.act_id,
+            "notification_type": TYPES.get(Kind(told.kind), told.kind),
+            "icon": _absolute(told.actor.avatar_url) or _absolute("/apple-touch-icon.png"),
+            "title": said_of(told.kind, told.item, told.actor.name),
+            "body": _cut(_body(told, subscription.words)),
+            "url": _address(told),
+        }
+        return _encoded(fields, subscription)
+
+
+def trial(subscription: PushSubscription) -> bytes:
+    """The JSON of a message by which a user tries a device."""
+    with translation.override(subscription.language or settings.LANGUAGE_CODE):
+        fields = {
+            "notification_id": 0,
+            "notification_type": "mention",
+            "icon": _absolute("/apple-touch-icon.png"),
+            "title": current().name,
+            "body": _("Push notifications reach this device."),
+            "url": "/settings/notifications",
+        }
+        return _encoded(fields, subscription)
+
+
+def _encoded(fields: dict[str, Any], subscription: PushSubscription) -> bytes:
+    try:
+        token = unseal(subscription.app_token)
+    except SealError:  # of a secret key before the last
+        token = ""
+    language = translation.get_language() or settings.LANGUAGE_CODE
+    return msgspec.json.encode({"access_token": token, "preferred_locale": language, **fields})
+
+
+def _body(told: Told, words: str) -> str:
+    if told.kind == Kind.LIVE:
+        return told.title
+    if told.item is None or words == Words.NONE:
+        return ""
+    if told.item.visibility == Visibility.MENTIONED and words != Words.ALL:
+        return ""
+    return told.item.words
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= BODY_LENGTH else f"{text[: BODY_LENGTH - 1]}…"
+
+
+def _address(told: Told) -> str:
+    if told.kind == Kind.LIVE:
+        return f"/live/{told.session_id}"
+    return f"/items/{told.item.id}" if told.item else "/notifications"
+
+
+def _absolute(address: str) -> str:
+    return f"{settings.SITE_URL}{address}" if address.startswith("/") else address

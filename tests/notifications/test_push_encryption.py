@@ -1,0 +1,87 @@
+"""How push messages are encrypted and signed, against the examples of the standards."""
+
+import json
+import time
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from notifications.push.encryption import (
+    CURVE,
+    Letter,
+    bytes_of,
+    encrypted,
+    letters,
+    public_key,
+    sealed,
+    sealed_by_draft,
+    signed,
+)
+from tests.support.push_services import Device
+
+pytestmark = pytest.mark.django_db
+
+DEVICE = bytes_of("BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4")
+SECRET = bytes_of("BTBZMqHH6r4Tts7J_aSIgg")
+SALT = bytes_of("DGv6ra1nlYgDCS1FRnbzlw")
+OWN = ec.derive_private_key(int.from_bytes(bytes_of("yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw"), "big"), CURVE)
+MESSAGE = b"When I grow up, I want to be a watermelon"
+
+
+def test_the_example_of_the_standard() -> None:
+    """RFC 8291, appendix A."""
+    letter = sealed(MESSAGE, DEVICE, SECRET, OWN, SALT)
+    assert letters(letter.body) == (
+        "DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A"
+        "_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN"
+    )
+    assert letter.headers == {"Content-Encoding": "aes128gcm"}
+
+
+def test_the_draft_as_another_library_has_it() -> None:
+    """The bytes are those of http_ece 1.2.1, `version="aesgcm"`."""
+    letter = sealed_by_draft(MESSAGE, DEVICE, SECRET, OWN, SALT)
+    assert letters(letter.body) == "4qwOLFm_mNy0vf1A8f3Bm6B5UD15y3aV_xZy14pixUhcPTIoZKHzq5i3dZ6PzqSMxBI_-VDUZ4jW04M"
+    assert letter.headers["Encryption"] == "salt=DGv6ra1nlYgDCS1FRnbzlw"
+
+
+@pytest.mark.parametrize("is_standard", [True, False])
+def test_only_the_device_opens_it(is_standard: bool) -> None:
+    device = Device()
+    letter = encrypted(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard)
+    assert MESSAGE not in letter.body
+    assert device.opened(letter.body, letter.headers) == MESSAGE
+    assert letter.body != encrypted(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard).body
+
+
+@pytest.mark.parametrize("is_standard", [True, False])
+def test_the_site_signs_for_one_service(is_standard: bool) -> None:
+    device = Device()
+    letter = encrypted(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard)
+    headers = signed(letter, "https://push.example.org:443/send/1?a=b")
+    kind, _, said = headers["Authorization"].partition(" ")
+    token = said.removeprefix("t=").partition(",")[0]
+    head, claims, signature = token.split(".")
+    assert json.loads(bytes_of(head)) == {"typ": "JWT", "alg": "ES256"}
+    told = json.loads(bytes_of(claims))
+    assert told["aud"] == "https://push.example.org:443"
+    assert time.time() < told["exp"] <= time.time() + 24 * 3600
+    numbers = bytes_of(signature)
+    key = ec.EllipticCurvePublicKey.from_encoded_point(CURVE, bytes_of(public_key()))
+    der = encode_dss_signature(int.from_bytes(numbers[:32], "big"), int.from_bytes(numbers[32:], "big"))
+    key.verify(der, f"{head}.{claims}".encode(), ec.ECDSA(SHA256()))
+    if is_standard:
+        assert (kind, said.partition(",k=")[2]) == ("vapid", public_key())
+    else:
+        assert kind == "WebPush"
+        assert headers["Crypto-Key"].endswith(f";p256ecdsa={public_key()}")
+
+
+def test_every_machine_with_the_secret_key_has_the_same(settings: object) -> None:
+    before = public_key()
+    assert public_key() == before
+    settings.SECRET_KEY = "another"  # type: ignore[attr-defined]
+    assert public_key() != before
+    assert signed(Letter(b"", {}), "https://push.example.org/")["Authorization"].endswith(public_key())
