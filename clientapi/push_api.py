@@ -84,9 +84,7 @@ class SubscriptionView(ClientView):
             language,
         )
         try:
-            row = actions.subscribe(
-                user=user, holder=_holder(request), device=device, choice=_choice(params.part("data"))
-            )
+            row = actions.subscribe(user=user, holder=_holder(request), device=device, choice=_choice(params))
         except BadSubscriptionError as error:
             raise InvalidError(f"Validation failed: {error.field}: {error.reason}") from error
         except TakenError as error:
@@ -96,7 +94,7 @@ class SubscriptionView(ClientView):
     def put(self, request: Request) -> HttpResponse:
         """Change what is pushed."""
         row = _own(request)
-        choice = _choice(Params(request).part("data"))
+        choice = _choice(Params(request))
         actions.change(user=caller_of(request), subscription_id=row.pk, choice=choice)
         return FeedResponse(Subscription.of(_own(request)))
 
@@ -122,8 +120,11 @@ def _own(request: Request) -> PushSubscription:
     return row
 
 
-def _choice(data: Params) -> Choice:
-    """What an app wants pushed. An alert that it does not name is off, as for Mastodon."""
+def _choice(params: Params) -> Choice:
+    """What an app wants pushed. An alert that it does not name is off, as for Mastodon. Some libraries send the policy
+    beside the data.
+    """
+    data = params.part("data")
     alerts = data.part("alerts")
     kinds = [kind for name, named in ALERTS.items() if alerts.flag(name) for kind in named]
-    return Choice(kinds, data.choice("policy", Policy.values, default=Policy.ALL))
+    return Choice(kinds, (data if "policy" in data else params).choice("policy", Policy.values, default=Policy.ALL))

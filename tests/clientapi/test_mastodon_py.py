@@ -223,11 +223,23 @@ def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:
     assert public[0].id == tagged.id
     assert api.fetch_previous(api.fetch_next(public))[-1].id == public[-1].id
 
+    # Push
+    with pytest.raises(MastodonNotFoundError):
+        api.push_subscription()
+    _private, public = api.push_subscription_generate_keys()
+    endpoint = "https://push.example.org/send/1"
+    made = api.push_subscription_set(endpoint, public, mention_events=True, follow_events=False, policy="followed")
+    assert (made.endpoint, made.alerts.mention, made.alerts.follow, made.policy) == (endpoint, True, False, "followed")
+    assert made.server_key == api.instance_v2().configuration.vapid.public_key
+    assert api.push_subscription_update(follow_events=True).alerts.follow
+    assert api.push_subscription().id == made.id
+    api.push_subscription_delete()
+    with pytest.raises(MastodonNotFoundError):
+        api.push_subscription()
+
     # Things that the site does not have
     for empty in (api.custom_emojis, api.trending_links, api.featured_tags, api.endorsements):
         assert empty() == []
-    with pytest.raises(MastodonNotFoundError):
-        api.push_subscription()
     assert api.preferences()["posting:default:visibility"] == "public"
     with pytest.raises(MastodonAPIError):
         api.status_mute(said[0])

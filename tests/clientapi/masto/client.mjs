@@ -93,6 +93,16 @@ await note("mastodon.v1.Tag", v1.tags.$select("cats").unfollow());
 await note("mastodon.v1.Status[]", v1.trends.statuses.list());
 await note("mastodon.v1.Suggestion[]", v2.suggestions.list());
 
+// Push
+const keys = { p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", auth: "BTBZMqHH6r4Tts7J_aSIgg" };
+const wanted = { subscription: { endpoint: "https://push.example.org/send/1", keys }, data: { alerts: { mention: true } }, policy: "followed" };
+const pushed = await note("mastodon.v1.WebPushSubscription", v1.push.subscription.create(wanted));
+if (!pushed.alerts.mention || pushed.policy !== "followed") throw new Error(`not as asked: ${JSON.stringify(pushed)}`);
+if (pushed.serverKey !== instance.configuration.vapid.publicKey) throw new Error("another key than the instance has");
+await note("mastodon.v1.WebPushSubscription", v1.push.subscription.update({ data: { alerts: { follow: true } } }));
+await note("mastodon.v1.WebPushSubscription", v1.push.subscription.fetch());
+await v1.push.subscription.remove();
+
 // Order
 const list = await note("mastodon.v1.List", v1.lists.create({ title: "Friends" }));
 await v1.lists.$select(list.id).accounts.create({ accountIds: [bob.id] });

@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
         ("sessions", "0001_initial"),
         ("oauth2_provider", "0001_initial"),
         ("accounts", "0007_message_requests"),
-        ("notifications", "0002_quotes"),
+        ("notifications", "0003_polls"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
