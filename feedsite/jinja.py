@@ -97,6 +97,7 @@ def environment(**options: Any) -> Environment:
         "urlencode": urlencode,
         "paragraphs": words.paragraphs,
         "logo_of": words.logo_of,
+        "touch_icon_of": words.touch_icon_of,
         "theme_of": words.theme_of,
         "initial": initial,
         "tint": tint,

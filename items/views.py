@@ -32,7 +32,7 @@ from items.pins import is_pinnable, pinned_ids, pinned_items
 from items.previews import item_preview, person_preview
 from items.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
 from items.quotes import may_quote, quotes_page
-from items.text import POLL_FIELD, ContentError
+from items.text import POLL_FIELD, TEXT_LENGTH, ContentError
 from items.threads import above, thread_page
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
@@ -55,7 +55,7 @@ from web.pages import (
     show,
     wants_part,
 )
-from web.rest import parse_id, position
+from web.rest import once, parse_id, position
 
 NOT_QUOTABLE = gettext_lazy("The author does not let you quote this post.")
 
@@ -246,6 +246,8 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
     form = ItemForm.fresh(answered, reader)
     if quoted:
         form.initial["quote_of"], form.quoted = quoted.id, Cards(reader).quoted(quoted)
+    if shared := _shared(request):
+        form.initial["text"] = shared
     form.fields["text"].widget.attrs["autofocus"] = True
     context = {
         "form": form,
@@ -254,6 +256,13 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
     }
     context["spot"] = "slot" if wants_part(request) else "write"
     return show(request, "items/publish.html", context, part="items/_composer.html")
+
+
+def _shared(request: PageRequest) -> str:
+    """What another app shares with the site (feedsite/public/installing.py): title, text and address, each once."""
+    parts = dict.fromkeys(once(request.GET, f"shared_{name}").strip() for name in ("title", "text", "url"))
+    told = [part for part in parts if part and not any(part != other and part in other for other in parts)]
+    return "\n".join(told)[:TEXT_LENGTH]
 
 
 def _published(reader: User, form: ItemForm) -> Item | None:

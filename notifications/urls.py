@@ -4,6 +4,7 @@ from django.urls import include, path
 
 from notifications import api, views
 from notifications.push import api as push_api
+from notifications.push import views as push_views
 
 api_patterns = [
     path("me/notifications", api.NotificationsView.as_view()),
@@ -18,5 +19,9 @@ urlpatterns = [
     path("notifications/mentions", views.conversations, name="mentions"),
     path("notifications/unread", views.badge, name="unread"),
     path("settings/notifications", views.kinds, name="settings-notifications"),
+    path("settings/notifications/push", push_views.push, name="settings-push"),
+    path("settings/notifications/push/<int:subscription_id>", push_views.change, name="settings-push-change"),
+    path("settings/notifications/push/<int:subscription_id>/remove", push_views.remove, name="settings-push-remove"),
+    path("settings/notifications/push/<int:subscription_id>/trial", push_views.trial, name="settings-push-trial"),
     path("notifications/news", views.news, name="notification-news"),
 ]

@@ -113,6 +113,7 @@ def policy(request: HttpRequest, nonce: Nonce) -> str:
                 f"media-src 'self' https: {settings.MEDIA_ORIGIN}".strip(),
                 f"connect-src 'self' {stream_origin(request)}".strip(),
                 "manifest-src 'self'",
+                "worker-src 'self'",
                 "form-action 'self'",
                 "base-uri 'none'",
                 "frame-ancestors 'none'",

@@ -1,11 +1,14 @@
-"""The site's logo: uploaded, or the default icon."""
+"""The site's logo: uploaded, or the default icon. Also as PNG icons for those who install the site."""
 
+import io
 from collections.abc import Mapping
-from typing import IO, Any
+from functools import lru_cache
+from typing import IO, Any, NamedTuple
 
 import msgspec
 from django.db import transaction
 from django.templatetags.static import static
+from django.urls import reverse
 
 from accounts.about import actions as about
 from accounts.about.models import SiteSettings
@@ -13,10 +16,50 @@ from media import actions
 from media.actions import Shape
 from media.models import MediaFile, Use
 from media.objects import address_of, entry_of
+from media.store import store
 
 OWNER = 0
 """Owned by the site, so that it stays when the admin who set it leaves. Its use is `avatar`."""
-SHAPE = Shape(longest=400, small=160, is_square=True, is_still=True)
+SHAPE = Shape(longest=512, small=160, is_square=True, is_still=True)
+
+
+class Icon(NamedTuple):
+    """A PNG icon. `part`: how much of its width the logo takes. The rest, and what is transparent, is white."""
+
+    size: int
+    part: float = 1.0
+    is_opaque: bool = False
+
+
+ICONS = {
+    "icon-192": Icon(192),
+    "icon-512": Icon(512),
+    "maskable-512": Icon(512, 0.7, is_opaque=True),
+    "apple-touch-icon": Icon(180, is_opaque=True),
+}
+"""Those of the default icon are static files of the same names."""
+
+
+def icon_url(facts: Mapping[str, Any] | None, name: str) -> str:
+    """The address of one of `ICONS`. Another logo has another address."""
+    return reverse("icon", args=[facts["id"], name]) if facts else static(f"feedsite/{name}.png")
+
+
+@lru_cache(2 * len(ICONS))
+def drawn_icon(file_name: str, name: str) -> bytes:
+    """An icon of an uploaded logo, as PNG. Raises FileNotFoundError and StoreError."""
+    from PIL import Image  # pages do without
+
+    icon = ICONS[name]
+    side = round(icon.size * icon.part)
+    with store().open(file_name) as file, Image.open(file) as opened:
+        logo = opened.convert("RGBA").resize((side, side), Image.Resampling.LANCZOS)
+    ground = Image.new("RGBA", (icon.size, icon.size), (255, 255, 255, 255 if icon.is_opaque else 0))
+    place = (icon.size - side) // 2
+    ground.alpha_composite(logo, (place, place))
+    drawn = io.BytesIO()
+    (ground.convert("RGB") if icon.is_opaque else ground).save(drawn, "PNG", optimize=True)
+    return drawn.getvalue()
 
 
 def logo_url(facts: Mapping[str, Any] | None) -> str:

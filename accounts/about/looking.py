@@ -18,6 +18,7 @@ OPEN = frozenset(
         *("login-code", "login-passkey", "login-passkey-options", "verify-email"),
         *("password-reset", "password-reset-asked", "password-reset-link"),
         *("drawn-avatar", "drawn-banner", "schema", "docs", "robots", "manifest"),
+        *("worker", "offline", "icon"),
         *("oauth-metadata", "oauth-token", "oauth-revoke", "nodeinfo-links", "nodeinfo"),
     }
 )

@@ -1,4 +1,4 @@
-"""The about page and the accent's stylesheet."""
+"""The about page, the accent's stylesheet, and icons of the logo."""
 
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -6,9 +6,10 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.about import announcing, colours
+from accounts.about.logo import ICONS, drawn_icon
 from accounts.about.site import current
 from accounts.models import User
-from media.files import CACHING
+from media.files import CACHING, StoreError
 from web.pages import PageRequest, go_on, show, uncounted
 
 PEOPLE = 8
@@ -51,3 +52,17 @@ def theme(request: HttpRequest, code: str) -> HttpResponse:
     response = HttpResponse(sheet, content_type="text/css; charset=utf-8")
     response["Cache-Control"] = CACHING
     return response
+
+
+@uncounted
+@require_safe
+def icon(request: HttpRequest, logo_id: int, name: str) -> HttpResponse:
+    """A PNG icon of the uploaded logo. Each process draws it once."""
+    facts = current().logo
+    if facts is None or facts["id"] != str(logo_id) or name not in ICONS:
+        raise Http404
+    try:
+        drawn = drawn_icon(f"{facts['name']}.{facts['ext']}", name)
+    except (FileNotFoundError, StoreError):
+        raise Http404 from None
+    return HttpResponse(drawn, content_type="image/png", headers={"Cache-Control": CACHING})

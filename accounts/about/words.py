@@ -5,7 +5,7 @@ from django.utils.html import urlize
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import normalize_newlines
 
-from accounts.about.logo import logo_url
+from accounts.about.logo import icon_url, logo_url
 from accounts.about.site import Site, known
 
 
@@ -24,6 +24,11 @@ def paragraphs(text: str) -> SafeString:
 def logo_of(site: Site) -> str:
     """Address of an uploaded logo, or ""."""
     return logo_url(site.logo) if site.logo else ""
+
+
+def touch_icon_of(site: Site) -> str:
+    """Address of the icon for the home screen of a phone."""
+    return icon_url(site.logo, "apple-touch-icon")
 
 
 def theme_of(site: Site) -> str:

@@ -19,4 +19,6 @@ urlpatterns = [
     path("sitemap-posts-<int:first_id>.xml", views.sitemap_posts, name="sitemap-posts"),
     path("sitemap-people-<int:number>.xml", views.sitemap_people, name="sitemap-people"),
     path("manifest.webmanifest", views.manifest, name="manifest"),
+    path("worker.js", views.worker, name="worker"),
+    path("offline", views.offline, name="offline"),
 ]

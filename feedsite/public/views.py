@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
-from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.translation import gettext as _
@@ -13,7 +12,7 @@ from django.views.decorators.http import require_safe
 from accounts.about.site import current
 from accounts.models import User
 from discover.popular import popular_items
-from feedsite.public import atom, sitemap
+from feedsite.public import atom, installing, sitemap
 from feedsite.public.column import column_of
 from items.bodies import ItemBody
 from items.cards import Cards
@@ -24,7 +23,7 @@ from items.previews import Preview
 from items.query import QUERY_LENGTH
 from relations.api import user_or_404
 from timeline.views import home
-from web.pages import PageRequest, show, wants_part
+from web.pages import PageRequest, show, uncounted, wants_part
 from web.rest import once, position
 
 COLUMN_SECONDS = 60
@@ -153,22 +152,27 @@ def _xml(root: str, parts: Iterable[str]) -> HttpResponse:
 # --- For browsers ----------------------------------------------------------------------------------------
 @require_safe
 def manifest(request: HttpRequest) -> JsonResponse:
-    """The web app manifest."""
-    site = current()
-    icon = {"src": static("feedsite/icon.svg"), "sizes": "any", "type": "image/svg+xml"}
-    told = {
-        "name": site.name,
-        "short_name": site.name,
-        "description": site.short_description,
-        "start_url": "/",
-        "scope": "/",
-        "display": "standalone",
-        "background_color": "#ffffff",
-        "icons": [icon],
-    }
-    response = JsonResponse(told, content_type="application/manifest+json")
+    """The site as an application that browsers can install."""
+    response = JsonResponse(installing.manifest_of(current()), content_type="application/manifest+json")
     response.headers["Cache-Control"] = SHORTLY
     return response
+
+
+@uncounted
+@require_safe
+def worker(request: HttpRequest) -> HttpResponse:
+    """The service worker's script. Its policy holds for what it fetches."""
+    response = HttpResponse(installing.worker_of(current()), content_type="text/javascript; charset=utf-8")
+    response.headers["Content-Security-Policy"] = "default-src 'none'; connect-src 'self'"
+    response.headers["Cache-Control"] = "no-cache"
+    return response
+
+
+@uncounted
+@require_safe
+def offline(request: HttpRequest) -> HttpResponse:
+    """The page that the worker keeps for readers without a connection."""
+    return HttpResponse(installing.offline_page(), headers={"Cache-Control": "no-cache"})
 
 
 def _site(request: HttpRequest) -> str:

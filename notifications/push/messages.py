@@ -7,7 +7,9 @@ from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext as _
 
+from accounts.about.logo import icon_url
 from accounts.about.site import current
+from accounts.avatars import drawn_url
 from accounts.cards import UserCard
 from accounts.signing_in.sealing import SealError, unseal
 from items.bodies import ItemBody
@@ -47,7 +49,7 @@ def message(told: Told, subscription: PushSubscription) -> bytes:
         fields = {
             "notification_id": told.act_id,
             "notification_type": TYPES.get(Kind(told.kind), told.kind),
-            "icon": _absolute(told.actor.avatar_url) or _absolute("/apple-touch-icon.png"),
+            "icon": _absolute(_icon(told.actor)),
             "title": said_of(told.kind, told.item, told.actor.name),
             "body": _cut(_body(told, subscription.words)),
             "url": _address(told),
@@ -61,10 +63,10 @@ def trial(subscription: PushSubscription) -> bytes:
         fields = {
             "notification_id": 0,
             "notification_type": "mention",
-            "icon": _absolute("/apple-touch-icon.png"),
+            "icon": _absolute(_icon()),
             "title": current().name,
             "body": _("Push notifications reach this device."),
-            "url": "/settings/notifications",
+            "url": "/settings/notifications/push",
         }
         return _encoded(fields, subscription)
 
@@ -96,6 +98,14 @@ def _address(told: Told) -> str:
     if told.kind == Kind.LIVE:
         return f"/live/{told.session_id}"
     return f"/items/{told.item.id}" if told.item else "/notifications"
+
+
+def _icon(actor: UserCard | None = None) -> str:
+    """The address of a picture that phones show: the avatar, but the site's icon where that is drawn as SVG."""
+    url = actor.avatar_url if actor is not None else ""
+    if actor is None or url == drawn_url(actor.username, actor.name):
+        return icon_url(current().logo, "icon-192")
+    return url
 
 
 def _absolute(address: str) -> str:

@@ -244,7 +244,9 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
     underway = Underway()
 
     def new(**options: Any) -> Visitor:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        # Playwright sees nothing of what a service worker fetches. Tests of the worker allow it.
+        usual = {"viewport": {"width": 1280, "height": 900}, "service_workers": "block"}
+        context = browser.new_context(**usual | options)
         context.set_default_timeout(ACTION)
         contexts.append(context)
         # Of every page that the test opens in it.

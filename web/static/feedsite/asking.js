@@ -94,6 +94,7 @@ function tellLoggedOut(isSo) {
   const link = notice.querySelector("a");
   link.search = new URLSearchParams({ next: location.pathname + location.search });
   notice.hidden = !isSo;
+  if (isSo) tellWorker("");
 }
 document.body.addEventListener("htmx:afterRequest", ({ detail }) => {
   if (detail.successful && isPoll(detail.elt)) tellLoggedOut(false); // logged in again, in another tab

@@ -1,0 +1,88 @@
+"""The site as an application that people install: its manifest, its service worker, and the page for offline."""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.template.loader import render_to_string
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from accounts.about.logo import icon_url
+from accounts.about.site import Site
+from accounts.about.words import theme_of
+from web.languages import tag_of
+
+FRAME = ("site.css", "members.js", "strangers.js", "icons.svg", "icon.svg")
+"""Static files that the worker keeps: those of every page."""
+
+
+def manifest_of(site: Site) -> dict[str, Any]:
+    """The manifest in the language of the request."""
+    return {
+        "id": "/",
+        "name": site.name,
+        "short_name": site.name,
+        "description": site.short_description,
+        "start_url": "/",
+        "scope": "/",
+        "display": "standalone",
+        "background_color": "#ffffff",
+        "theme_color": site.accent or "#3457d5",
+        "icons": [
+            _icon(site, "icon-192", "192x192", "any"),
+            _icon(site, "icon-512", "512x512", "any"),
+            _icon(site, "maskable-512", "512x512", "maskable"),
+        ],
+        "shortcuts": [
+            {"name": name, "url": reverse(page), "icons": [_icon(site, "icon-192", "192x192", "any")]}
+            for name, page in ((_("Write"), "publish"), (_("Notifications"), "notifications"), (_("Search"), "search"))
+        ],
+        "share_target": {
+            "action": reverse("publish"),
+            "method": "GET",
+            "params": {"title": "shared_title", "text": "shared_text", "url": "shared_url"},
+        },
+    }
+
+
+def _icon(site: Site, name: str, sizes: str, purpose: str) -> dict[str, str]:
+    return {"src": icon_url(site.logo, name), "sizes": sizes, "type": "image/png", "purpose": purpose}
+
+
+def worker_of(site: Site) -> str:
+    """The script of the service worker. Another frame, or another page for offline, is another script, so browsers take
+    the new worker, which drops what the old one kept.
+    """
+    files = [static(f"feedsite/{name}") for name in FRAME]
+    if sheet := theme_of(site):
+        files.append(sheet)
+    script = _script()
+    told = {
+        "name": site.name,
+        "files": files,
+        "offline": reverse("offline"),
+        "icon": icon_url(site.logo, "icon-192"),
+    }
+    version = hashlib.sha256(msgspec.json.encode([script, told, offline_page()])).hexdigest()[:12]
+    return f"const SITE = {msgspec.json.encode(told | {'version': version}).decode()};\n{script}"
+
+
+@cache
+def _script() -> str:
+    return Path(str(finders.find("feedsite/worker.js"))).read_text()
+
+
+def offline_page() -> str:
+    """The page that the worker shows without a connection, in every language of the site: it is kept once."""
+    texts = []
+    for code, _name in settings.LANGUAGES:
+        with translation.override(code):
+            texts.append((tag_of(code), _("You are offline"), _("This page needs a connection."), _("Go to home")))
+    return render_to_string("public/offline.html", {"texts": texts})

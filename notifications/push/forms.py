@@ -1,0 +1,52 @@
+"""The forms of push notifications."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from notifications.forms import LABELS
+from notifications.models import PUSHED, PushSubscription, Words
+from notifications.push.actions import Choice
+
+
+class DeviceForm(forms.Form):
+    """What is pushed to one device."""
+
+    kinds = forms.MultipleChoiceField(
+        required=False,
+        choices=[(kind.value, LABELS[kind]) for kind in PUSHED],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    words = forms.ChoiceField(label=_("What they show"), choices=Words.choices)
+
+    @classmethod
+    def of(cls, row: PushSubscription) -> "DeviceForm":
+        """The form of a subscription as it is."""
+        return cls(initial={"kinds": row.kinds, "words": row.words}, auto_id=f"push_{row.pk}_%s")
+
+    def choice(self) -> Choice:
+        """What was chosen."""
+        return Choice(self.cleaned_data["kinds"], words=self.cleaned_data["words"])
+
+
+HOURS = [("", _("never")), *((str(hour), f"{hour:02}:00") for hour in range(24))]
+
+
+class QuietForm(forms.Form):
+    """The hours in which nothing is pushed."""
+
+    begins = forms.ChoiceField(label=_("From"), choices=HOURS, required=False)
+    ends = forms.ChoiceField(label=_("Until"), choices=HOURS, required=False)
+
+    def clean(self) -> dict[str, Any]:
+        """One hour alone says nothing."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        if bool(cleaned.get("begins")) != bool(cleaned.get("ends")):
+            raise forms.ValidationError(_("Choose both hours, or none."))
+        return cleaned
+
+    def hours(self) -> tuple[int, int] | None:
+        """The hours, or None."""
+        begins, ends = self.cleaned_data["begins"], self.cleaned_data["ends"]
+        return (int(begins), int(ends)) if begins and ends else None

@@ -1,0 +1,112 @@
+"""The page of push notifications: the browsers and apps that take them, and quiet hours."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+from oauth2_provider.models import AccessToken
+
+from accounts.access import signed_in
+from accounts.models import User
+from accounts.signing_in.models import OWN_APP
+from accounts.signing_in.places import device_name
+from notifications.models import PushSubscription, QuietHours
+from notifications.push import actions
+from notifications.push.encryption import public_key
+from notifications.push.forms import DeviceForm, QuietForm
+from storage.queue import enqueue
+from web.pages import INVALID, PageRequest, limited, show
+
+
+class PushDevice(NamedTuple):
+    """A browser or app that takes the reader's push messages."""
+
+    id: int
+    name: str
+    is_here: bool
+    is_failing: bool
+    form: DeviceForm
+
+
+@signed_in
+@limited("write")
+def push(request: PageRequest, reader: User) -> HttpResponse:
+    """The devices, and the quiet hours, which are saved by a post."""
+    row = QuietHours.objects.filter(user=reader).first()
+    initial = {"begins": str(row.begins), "ends": str(row.ends)} if row else {}
+    form = QuietForm(request.POST if request.method == "POST" else None, initial=initial)
+    if form.is_valid():
+        actions.keep_quiet(user=reader, hours=form.hours())
+        return _saved(request)
+    devices = _devices(reader, request.session.session_key)
+    context = {
+        "devices": devices,
+        "is_on_here": any(device.is_here for device in devices),
+        "key": public_key(),
+        "form": form,
+        "time_zone": row.time_zone if row else "",
+    }
+    return show(request, "notifications/push.html", context, status=INVALID if form.errors else 200)
+
+
+def _devices(reader: User, session_key: str | None) -> Sequence[PushDevice]:
+    """The reader's devices, this browser first."""
+    rows = PushSubscription.objects.filter(user=reader).order_by("-pk")[: actions.MOST]
+    held = AccessToken.objects.filter(pk__in=[row.token_id for row in rows if row.token_id]).exclude(
+        application=OWN_APP
+    )
+    apps: dict[Any, str] = dict(held.values_list("pk", "application__name"))
+    found = [
+        PushDevice(
+            row.pk,
+            apps.get(row.token_id) or device_name(row.user_agent),
+            row.session_key is not None and row.session_key == session_key,
+            row.failing_since is not None,
+            DeviceForm.of(row),
+        )
+        for row in rows
+    ]
+    return sorted(found, key=lambda device: not device.is_here)
+
+
+@signed_in
+@limited("write")
+@require_POST
+def change(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
+    """Save what is pushed to a device."""
+    form = DeviceForm(request.POST)
+    if not form.is_valid():
+        return redirect("settings-push")
+    if not actions.change(user=reader, subscription_id=subscription_id, choice=form.choice()):
+        raise Http404
+    return _saved(request)
+
+
+@signed_in
+@limited("write")
+@require_POST
+def remove(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
+    """Push nothing to a device any more."""
+    actions.unsubscribe(user=reader, subscription_id=subscription_id)
+    return _saved(request)
+
+
+@signed_in
+@limited("write")
+@require_POST
+def trial(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
+    """Send a message to a device."""
+    if not PushSubscription.objects.filter(user=reader, pk=subscription_id).exists():
+        raise Http404
+    if enqueue("notifications.push_trial", subscription_id):
+        messages.success(request, _("A notification is on its way."))
+    return redirect("settings-push")
+
+
+def _saved(request: PageRequest) -> HttpResponse:
+    messages.success(request, _("Saved."))
+    return redirect("settings-push")

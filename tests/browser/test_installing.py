@@ -1,0 +1,256 @@
+"""The site as an installed application: its service worker, offline, and push messages, in Chromium."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from accounts.models import User
+from feedsite.public import installing
+from items.actions import publish
+from notifications.models import PushSubscription
+from notifications.push import sending
+from tests.support.browsers import Visit, Visitor
+from tests.support.factories import say
+from tests.support.far_servers import FarServer
+from tests.support.push_services import Device, service  # noqa: F401
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+KEPT = """async () => {
+    const kept = {};
+    for (const name of await caches.keys()) {
+        const cache = await caches.open(name);
+        kept[name] = (await cache.keys()).map((request) => new URL(request.url).pathname);
+    }
+    return kept;
+}"""
+HOME_TEXT = """async () => {
+    const name = (await caches.keys()).find((each) => each.startsWith("home"));
+    const kept = name && await (await caches.open(name)).match("/", { ignoreVary: true });
+    return kept ? await kept.text() : null;
+}"""
+
+
+@pytest.fixture
+def visitor(visit: Visit, reader: Any, author: Any, tolerated: Any) -> Visitor:
+    """A reader whose browser has the worker, and has kept a home with a post."""
+    tolerated("net::ERR_INTERNET_DISCONNECTED", "Failed to fetch", "Content Security Policy", "401", "ERR_FAILED")
+    publish(sender=author, content={"text": "kept words"})
+    visitor = visit(service_workers="allow")
+    visitor.log_in(reader)
+    ready(visitor)
+    visitor.goto("/")
+    keeps(visitor, True)
+    return visitor
+
+
+def ready(visitor: Visitor) -> None:
+    """Wait until the worker is at work."""
+    visitor.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    visitor.holds("navigator.serviceWorker.controller !== null")
+
+
+def keeps(visitor: Visitor, is_kept: bool) -> None:
+    """Wait until the worker has a home, or none."""
+    for _ in range(200):
+        if (visitor.page.evaluate(HOME_TEXT) is not None) == is_kept:
+            return
+        visitor.page.wait_for_timeout(50)
+    raise AssertionError(visitor.page.evaluate(KEPT))
+
+
+def offline(visitor: Visitor, is_offline: bool = True) -> None:
+    visitor.page.context.set_offline(is_offline)
+
+
+def test_the_last_home_is_shown_offline(visitor: Visitor) -> None:
+    offline(visitor)
+    visitor.goto("/")
+    expect(visitor.page.get_by_text("kept words")).to_be_visible()
+    expect(visitor.page.get_by_text("You are offline. This is your home as you last saw it.")).to_be_visible()
+    color = visitor.page.evaluate("getComputedStyle(document.querySelector('.shell')).display")
+    assert color != "block"  # site.css is there
+    visitor.goto("/notifications")
+    for words in ("You are offline", "This page needs a connection."):
+        expect(visitor.page.get_by_text(words, exact=True).first).to_be_visible()
+    assert visitor.page.locator("section[lang]").count() == 2
+    visitor.go(visitor.page.get_by_role("link", name="Go to home"))
+    expect(visitor.page.get_by_text("kept words")).to_be_visible()
+    offline(visitor, False)
+    visitor.goto("/")
+    expect(visitor.page.get_by_text("as you last saw it")).to_have_count(0)
+
+
+def test_a_kept_page_acts_on_nothing(visitor: Visitor) -> None:
+    token = next(c["value"] for c in visitor.page.context.cookies() if c["name"] == "csrftoken")
+    text = visitor.page.evaluate(HOME_TEXT)
+    assert '"X-CSRFToken": ""' in text
+    assert 'name="csrfmiddlewaretoken" value=""' in text
+    assert token not in text
+    offline(visitor)
+    visitor.goto("/")
+    assert visitor.page.evaluate("typeof htmx") == "undefined"
+    offline(visitor, False)
+    article = visitor.page.locator("article").first
+    article.get_by_role("button", name="Like").click()
+    visitor.page.wait_for_timeout(300)
+    assert visitor.page.url == f"{visitor.site}/"
+    from items.models import Like
+
+    assert not Like.objects.exists()
+
+
+def test_nothing_of_a_member_is_left_after_the_log_out(visitor: Visitor) -> None:
+    visitor.goto("/settings")
+    visitor.go(visitor.page.get_by_role("button", name="Log out").locator("visible=true"))
+    keeps(visitor, False)
+    offline(visitor)
+    visitor.goto("/")
+    expect(visitor.page.get_by_text("You are offline", exact=True).first).to_be_visible()
+    expect(visitor.page.get_by_text("kept words")).to_have_count(0)
+    assert "kept words" not in json.dumps(visitor.page.evaluate(KEPT))
+
+
+def test_a_session_that_ended_elsewhere(visitor: Visitor) -> None:
+    visitor.page.context.clear_cookies()
+    visitor.goto("/about")
+    keeps(visitor, False)
+
+
+def test_another_member_of_the_browser(visitor: Visitor, author: User) -> None:
+    visitor.enter(author)
+    visitor.goto("/settings")
+    keeps(visitor, False)
+
+
+def test_a_new_version_drops_what_the_old_one_kept(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(visitor.page.evaluate(KEPT))
+    assert len(before) == 2
+    monkeypatch.setattr(installing, "FRAME", installing.FRAME[:2])
+    visitor.page.evaluate("navigator.serviceWorker.getRegistration().then((each) => each.update()).then(() => true)")
+    for _ in range(200):
+        if not before & set(visitor.page.evaluate(KEPT)):
+            break
+        visitor.page.wait_for_timeout(50)
+    (name,) = visitor.page.evaluate(KEPT)
+    assert name.startswith("frame ")
+    assert name not in before
+
+
+def test_strangers_get_no_worker(visit: Visit) -> None:
+    visitor = visit(service_workers="allow")
+    visitor.goto("/about")
+    visitor.page.wait_for_timeout(300)
+    assert visitor.page.evaluate("navigator.serviceWorker.getRegistration().then((each) => each === undefined)")
+
+
+def test_without_javascript_the_page_says_so(visit: Visit, reader: User) -> None:
+    visitor = visit(java_script_enabled=False)
+    visitor.enter(reader)
+    visitor.goto("/settings/notifications/push")
+    expect(visitor.page.get_by_text("you need JavaScript")).to_be_visible()
+    expect(visitor.page.get_by_role("button", name="Turn on in this browser")).to_be_hidden()
+
+
+def test_without_support_the_page_says_so(visit: Visit, reader: User) -> None:
+    visitor = visit(service_workers="allow")
+    visitor.page.add_init_script("delete window.PushManager")
+    visitor.enter(reader)
+    visitor.goto("/settings/notifications/push")
+    expect(visitor.page.get_by_text("you need JavaScript")).to_be_visible()
+    expect(visitor.page.get_by_role("button", name="Turn on in this browser")).to_be_hidden()
+
+
+# --- Push ------------------------------------------------------------------------------------------------
+SUBSCRIBE = """(() => {
+    window.asked = 0;
+    const ask = Notification.requestPermission.bind(Notification);
+    Notification.requestPermission = (...all) => { window.asked += 1; return ask(...all); };
+    PushManager.prototype.getSubscription = async () => null;
+    PushManager.prototype.subscribe = async (options) => {
+        window.options = options;
+        return { toJSON: () => BODY };
+    };
+})();"""
+
+
+@pytest.fixture
+def device(service: FarServer) -> Iterator[Device]:  # noqa: F811
+    yield Device(service)
+
+
+def test_push_is_turned_on_tried_and_turned_off(
+    visit: Visit, reader: User, author: User, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(sending, "enqueue", lambda task, acts, **more: sent.append(acts))
+    visitor = visit(service_workers="allow", permissions=["notifications"])
+    page = visitor.page
+    page.add_init_script(SUBSCRIBE.replace("BODY", json.dumps(device.body)))
+    visitor.enter(reader)
+    visitor.goto("/settings/notifications")
+    visitor.go(page.get_by_role("link", name="Devices and quiet hours"))
+    assert page.evaluate("window.asked") == 0
+    with page.expect_navigation():
+        page.get_by_role("button", name="Turn on in this browser").click()
+    expect(page.get_by_role("heading", name="this one")).to_be_visible()
+    expect(page.get_by_role("button", name="Turn on in this browser")).to_have_count(0)
+    row = PushSubscription.objects.get()
+    assert row.endpoint == device.endpoint
+    say(author, "hello @reader")
+    sending.push(sent[0])
+    assert [message["body"] for message in device.messages] == ["hello @reader"]
+    page.get_by_label("Replies to you").uncheck()
+    page.get_by_label("What they show").select_option("none")
+    visitor.go(page.locator(".push-device").get_by_role("button", name="Save"))
+    row.refresh_from_db()
+    assert "reply" not in row.kinds
+    assert row.words == "none"
+    monkeypatch.setattr(
+        "notifications.push.views.enqueue",
+        lambda task, key: task == "notifications.push_trial" and not sending.push_trial(key),
+    )
+    visitor.go(page.get_by_role("button", name="Send a test"))
+    assert device.messages[-1]["body"] == "Push notifications reach this device."
+    visitor.go(page.get_by_role("button", name="Turn off"))
+    assert not PushSubscription.objects.exists()
+    visitor.goto("/")
+    page.wait_for_timeout(300)
+    assert not PushSubscription.objects.exists()
+
+
+def test_the_next_log_in_of_the_same_member_goes_on(visit: Visit, reader: User, author: User, device: Device) -> None:
+    visitor = visit(service_workers="allow", permissions=["notifications"])
+    page = visitor.page
+    page.add_init_script(SUBSCRIBE.replace("BODY", json.dumps(device.body)))
+    visitor.log_in(reader)
+    visitor.goto("/settings/notifications/push")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Turn on in this browser").click()
+    visitor.goto("/settings")
+    visitor.go(page.get_by_role("button", name="Log out").locator("visible=true"))
+    assert not PushSubscription.objects.exists()
+    visitor.log_in(author)
+    page.wait_for_timeout(500)
+    assert not PushSubscription.objects.exists()
+    visitor.goto("/settings")
+    visitor.go(page.get_by_role("button", name="Log out").locator("visible=true"))
+    visitor.log_in(reader)
+    for _ in range(100):
+        if PushSubscription.objects.filter(user=reader).exists():
+            break
+        page.wait_for_timeout(50)
+    assert PushSubscription.objects.get().user == reader
+
+
+def test_a_browser_that_refuses(visit: Visit, reader: User) -> None:
+    visitor = visit(service_workers="allow")
+    visitor.page.add_init_script("Notification.requestPermission = async () => 'denied'")
+    visitor.enter(reader)
+    visitor.goto("/settings/notifications/push")
+    visitor.page.get_by_role("button", name="Turn on in this browser").click()
+    expect(visitor.page.get_by_text("This browser blocks notifications of this site.")).to_be_visible()
+    assert not PushSubscription.objects.exists()
