@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.
 BACK = 5
 """Seconds after which nobody may be told any more that PostgreSQL is away."""
 RATE = 50
-LOCK_TIMEOUT = 1
+LOCK_TIMEOUT = 0.5
 SLACK = 6
 """Seconds by which a machine without a processor to spare may be late to give up."""
 GIVEN_UP = 5

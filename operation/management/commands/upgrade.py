@@ -23,6 +23,7 @@ from operation.upgrade import (
 )
 from runtime.arguments import seconds
 from runtime.embedded import ServerError
+from runtime.management.commands.migrate import LOCK_SECONDS
 from runtime.older_database import refuse_older
 from runtime.programs import programs_run
 from runtime.up import running_site
@@ -58,7 +59,10 @@ class Command(BaseCommand):
         parser.add_argument("--backup", type=Path, metavar="FILE", help="where the backup goes; default: backups/")
         parser.add_argument("--no-backup", action="store_true", help="There is one already.")
         parser.add_argument(
-            "--lock-timeout", type=seconds(0.001, 3600), default=1, help="Seconds to wait for a lock (default 1)."
+            "--lock-timeout",
+            type=seconds(0.001, 3600),
+            default=LOCK_SECONDS,
+            help=f"Seconds to wait for a lock (default {LOCK_SECONDS}).",
         )
         parser.add_argument(
             "--patience", type=seconds(0, 86_400), default=600, help="Seconds to try for locks (default 600)."

@@ -20,6 +20,10 @@ from runtime.arguments import seconds
 from runtime.members import refuse_with_members
 from runtime.older_database import refuse_older
 
+LOCK_SECONDS = 0.5
+"""Less than PostgreSQL's `deadlock_timeout` (1 s): of a migration and a request that wait for each other, the migration
+gives up first.
+"""
 PAUSE_SECONDS = 2.0
 """Pause between two attempts, so that queries that waited behind the first one run."""
 
@@ -33,7 +37,10 @@ class Command(MigrateCommand):
         """Django's options, and the waits in seconds."""
         super().add_arguments(parser)
         parser.add_argument(
-            "--lock-timeout", type=seconds(0.001, 3600), default=1, help="Seconds to wait for a lock (default 1)."
+            "--lock-timeout",
+            type=seconds(0.001, 3600),
+            default=LOCK_SECONDS,
+            help=f"Seconds to wait for a lock (default {LOCK_SECONDS}).",
         )
         parser.add_argument(
             "--patience", type=seconds(0, 86_400), default=120, help="Seconds to go on trying (default 120)."
