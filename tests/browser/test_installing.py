@@ -179,7 +179,7 @@ SUBSCRIBE = """(() => {
 
 @pytest.fixture
 def device(service: FarServer) -> Iterator[Device]:  # noqa: F811
-    yield Device(service)
+    return Device(service)
 
 
 def test_push_is_turned_on_tried_and_turned_off(
