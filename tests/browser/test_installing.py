@@ -1,7 +1,6 @@
 """The site as an installed application: its service worker, offline, and push messages, in Chromium."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -178,7 +177,7 @@ SUBSCRIBE = """(() => {
 
 
 @pytest.fixture
-def device(service: FarServer) -> Iterator[Device]:  # noqa: F811
+def device(service: FarServer) -> Device:  # noqa: F811
     return Device(service)
 
 
