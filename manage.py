@@ -156,9 +156,9 @@ def install(lock: Path) -> None:
                 compile_packages()
             write_stamp({each.name: fingerprint(each) for each in held})
     except subprocess.CalledProcessError:
-        sys.exit(f"feedsite: {lock.relative_to(ROOT)} could not be installed into {VENV}; the reason stands above.")
+        sys.exit(f"feedsite: {lock.relative_to(ROOT)} could not be installed into {VENV}. The reason is above.")
     except OSError as error:
-        sys.exit(f"feedsite: {VENV} cannot be made: {error}")
+        sys.exit(f"feedsite: {VENV} cannot be created: {error}")
 
 
 def check_owner(lock: Path) -> None:
@@ -334,9 +334,9 @@ def run_command(argv: list[str]) -> None:
             raise
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         if isinstance(error, ProgrammingError):
-            sys.exit(f"feedsite: the database is not of this version ({said}); run `manage.py migrate`.")
+            sys.exit(f"feedsite: the database is of another version ({said}). Run `manage.py migrate`.")
         server = "a Redis server" if isinstance(error, RedisError) else "PostgreSQL"
-        sys.exit(f"feedsite: {server} failed the command: {said} (`manage.py doctor` looks at all servers)")
+        sys.exit(f"feedsite: {server} failed: {said} (`manage.py doctor` checks all servers)")
 
 
 def run_site(arguments: list[str]) -> None:

@@ -213,7 +213,7 @@ class Dataset:
             try:
                 user_id = _number(file, row, "id")
                 if user_id in seen:
-                    raise file.wrong(f"the id {user_id} stands in an earlier line", "repeated", "id")
+                    raise file.wrong(f"the id {user_id} is also in an earlier line", "repeated", "id")
             except LineError as error:
                 self.tell(error)
                 continue
@@ -232,7 +232,7 @@ class Dataset:
             pairs.add(file.line, follow.follower_id, follow.followee_id)
             yield follow
         for line, (follower, followee) in pairs.repeated():
-            self.tell(file.wrong(f"{follower} follows {followee} in an earlier line", "repeated", line=line))
+            self.tell(file.wrong(f"{follower} follows {followee} in an earlier line too", "repeated", line=line))
 
     def _follow(self, row: dict[str, str]) -> FollowRow:
         file = self._follows
@@ -251,7 +251,7 @@ class Dataset:
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
-            raise file.wrong(f"created_at {text!r} is no ISO-8601 time", "time", "created_at") from None
+            raise file.wrong(f"created_at {text!r} is not an ISO-8601 time", "time", "created_at") from None
         if moment.tzinfo is None:
             raise file.wrong(f"created_at {text!r} has no UTC offset", "time", "created_at")
         self._check_past(file, moment)
@@ -275,7 +275,7 @@ class Dataset:
             )
             yield PostRow(file.line, post.author_id, post.created_at, post.text, tuple(media))
         for number, (post_id,) in rows.repeated():
-            self.tell(file.wrong(f"the id {post_id} stands in an earlier line", "repeated", "id", number))
+            self.tell(file.wrong(f"the id {post_id} is also in an earlier line", "repeated", "id", number))
 
     def _post(self, decode: Callable[[str], _Post], line: str) -> _Post:
         file = self._posts
@@ -293,7 +293,7 @@ class Dataset:
         self._check_known(file, post.author_id, "author_id")
         self._check_past(file, post.created_at)
         if post.created_at <= ids.EPOCH:
-            raise file.wrong(f"{post.created_at} lies before 2000, where item ids begin", "time", "created_at")
+            raise file.wrong(f"{post.created_at} is before 2000, where item ids begin", "time", "created_at")
         return post
 
     def _check_known(self, file: _File, user_id: int, column: str) -> None:
@@ -302,9 +302,9 @@ class Dataset:
 
     def _check_past(self, file: _File, moment: datetime) -> None:
         if moment > self._latest:
-            raise file.wrong(f"{moment} lies in the future", "time", "created_at")
+            raise file.wrong(f"{moment} is in the future", "time", "created_at")
         if moment < EARLIEST:
-            raise file.wrong(f"{moment} lies before 1970", "time", "created_at")
+            raise file.wrong(f"{moment} is before 1970", "time", "created_at")
 
 
 def _check(post: _Post) -> None:
@@ -317,5 +317,5 @@ def _check(post: _Post) -> None:
 def _number(file: _File, row: dict[str, str], column: str) -> int:
     text = row[column]
     if not (text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) <= LARGEST_ID):
-        raise file.wrong(f"{column} {text[:30]!r} is no id (an integer from 1)", "id", column)
+        raise file.wrong(f"{column} {text[:30]!r} is not an id (an integer from 1)", "id", column)
     return int(text)

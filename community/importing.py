@@ -321,7 +321,7 @@ def vacuum(say: Callable[[str], None]) -> None:
         with connection.cursor() as cursor:
             cursor.execute(f"VACUUM (ANALYZE) {tables}")
     except DatabaseError as error:
-        say(f"VACUUM ANALYZE failed, PostgreSQL will do it by itself: {one_line(error)}")
+        say(f"VACUUM ANALYZE failed. PostgreSQL will run it later: {one_line(error)}")
 
 
 def one_line(error: Exception) -> str:
@@ -337,4 +337,4 @@ def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
         while commands := [window.drop() for window in islice(windows, CHUNK)]:
             pipelined(feeds_for_tasks(), commands)
     except redis.RedisError as error:
-        say(f"The feeds server did not answer, so no old windows were dropped: {one_line(error)}")
+        say(f"The feeds server does not answer, so old windows were not dropped: {one_line(error)}")

@@ -95,7 +95,7 @@ class Pictures:
         except BusyError:
             what = "the site decodes too many pictures at the moment; load it later"
         except StoreError as error:
-            what = f"the store of media does not take it ({error})"
+            what = f"the media store refuses it ({error})"
         except (PathError, MediaError) as error:
             what = str(error)
         except OSError as error:

@@ -69,10 +69,10 @@ class Naming:
         taken = unavailable([row.name for row in users if is_permitted(row.name)])
         for row in users:
             if not is_permitted(row.name):
-                what = f"the name {row.name[:50]!r} is not permitted; --names map makes permitted ones"
+                what = f"the name {row.name[:50]!r} is not permitted (--names map changes it)"
                 dataset.tell(dataset.wrong_user(row.line, what, "not permitted", "name"))
             elif row.name.lower() in self._used:
-                what = f"the name {row.name} stands in an earlier line"
+                what = f"the name {row.name} is also in an earlier line"
                 dataset.tell(dataset.wrong_user(row.line, what, "repeated", "name"))
             elif taken.get(row.name) == "unique":
                 what = f"another user has the name {row.name}"
@@ -91,7 +91,7 @@ class Naming:
                 what = f"user {row.id}, {shown or username}, was loaded with another data set"
                 dataset.tell(dataset.wrong_user(row.line, what, "loaded before", "id"))
             elif row.id in self._remembered and (not is_permitted(username) or username in taken):
-                what = f"the file of names says {username[:50]!r}, which is not permitted, taken, or looks like another"
+                what = f"the names file has {username[:50]!r}, which is not permitted, taken, or like another name"
                 dataset.tell(dataset.wrong_user(row.line, what, "taken", "name"))
             else:
                 yield Named(row, username, shown)
@@ -136,7 +136,7 @@ def _read(path: Path) -> dict[int, str]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, IndexError, csv.Error) as error:
-        raise DatasetError(f"{path} is no file of names with the columns id and username ({error!r})") from None
+        raise DatasetError(f"{path} is not a names file with the columns id and username ({error!r})") from None
     if len({name.lower() for name in names.values()}) < len(names):
-        raise DatasetError(f"{path} gives two users one name")
+        raise DatasetError(f"{path} gives two users the same name")
     return names

@@ -93,14 +93,14 @@ def progress_on(bar: Any) -> Progress:
 
 
 FILTERS_LEFT_OUT = (
-    "The filters of what was played are NOT in it: they are on the server of FEEDSITE_PLAYED_STORE_URL, which is to be "
-    "backed up by its own means."
+    "The filters of plays are NOT in this backup. They are on the server of FEEDSITE_PLAYED_STORE_URL. Back up that "
+    "server too."
 )
 
 
 MEDIA_LEFT_OUT = (
-    "The files of pictures and videos are NOT in it: they are in the bucket of FEEDSITE_MEDIA_STORE, which is yours to "
-    "copy or to version."
+    "Pictures and videos are NOT in this backup. They are in the bucket of FEEDSITE_MEDIA_STORE. Copy that bucket, or "
+    "turn on its versions."
 )
 
 
@@ -285,31 +285,31 @@ def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
 def _check(manifest: dict[str, Any], members: set[str]) -> None:
     _check_version(manifest, members)
     if "accounts_user" in connection.introspection.table_names() and User.objects.exists():
-        raise BackupError("This site is not empty; a restore overwrites nothing. Give it an empty database.")
+        raise BackupError("This site is not empty. A restore needs an empty database.")
     if others := _others():
         raise BackupError(
-            f"The database holds what is not this site's ({others[0]}), and a restore empties it first. "
-            "Give the site a database of its own."
+            f"The database has tables of another program ({others[0]}). A restore would delete them. "
+            "Give the site its own database."
         )
     if "played.mdb" in members and settings.PLAYED_STORE_URL:
-        raise BackupError("The backup has filters of plays for LMDB; restore it without FEEDSITE_PLAYED_STORE_URL.")
+        raise BackupError("The backup has filters of plays for LMDB. Remove FEEDSITE_PLAYED_STORE_URL for the restore.")
 
 
 def _check_version(manifest: dict[str, Any], members: set[str]) -> None:
     if manifest["format"] != FORMAT:
-        raise BackupError("The backup was made by a newer version of the site; restore it with that one.")
+        raise BackupError("A newer version of the site made this backup. Restore it with that version.")
     if not {"database.dump", "plays"} <= members:
-        raise BackupError("The backup lacks the database.")
+        raise BackupError("The backup has no database in it.")
     if is_older([tuple(each) for each in manifest["migrations"]]):
         raise BackupError(
-            "The backup is older than version 0.2.0, and this version cannot read it; restore it with the version that "
+            "The backup is older than version 0.2.0. This version cannot read it. Restore it with the version that "
             "made it."
         )
     known = MigrationLoader(None).disk_migrations.keys()
     mine = {app for app, _ in known}
     if newer := [name for app, name in manifest["migrations"] if app in mine and (app, name) not in known]:
         raise BackupError(
-            f"The backup was made by a newer version of the site (it has {newer[0]}); restore it with that."
+            f"A newer version of the site made this backup (it has {newer[0]}). Restore it with that version."
         )
 
 
@@ -406,7 +406,7 @@ def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]
             heading = process.stdout.readlines(HEADING_BYTES)
             # psql could run programs from a dump. This line forbids it.
             if not any(line.startswith(b"\\restrict ") for line in heading):
-                raise BackupError("pg_restore is too old; install the newest of its version.")
+                raise BackupError("pg_restore is too old. Install its newest minor version.")
             is_old = int(fetch("SHOW server_version_num")[0][0]) < TIMEOUTS_SINCE
             yield b"".join(line for line in heading if not (is_old and line == TIMEOUT))
             yield from _chunks(process.stdout)
@@ -477,7 +477,7 @@ def check(path: Path, *, progress: Progress) -> Checked:
     except OSError as error:
         raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from error
     if users < manifest["users"]:  # accounts may be created meanwhile, and rows of deleted ones stay
-        raise BackupError(f"The backup says that it has {manifest['users']:,} users, and {users:,} are in it.")
+        raise BackupError(f"The backup should have {manifest['users']:,} users, but it has {users:,}.")
     files = sum(member.startswith(MEDIA) for member in members)
     return Checked(manifest["made_at"], users, items, follows, media_files, files)
 
@@ -492,7 +492,7 @@ def _scratch_database() -> Iterator[str]:
         except psycopg.errors.InsufficientPrivilege as error:
             role = session.info.user
             raise BackupError(
-                f"The role {role} may make no database to try the backup in. A superuser of PostgreSQL allows it by "
+                f"The role {role} may not create a database for the test. Run this as a superuser of PostgreSQL: "
                 f"`ALTER ROLE {role} CREATEDB`."
             ) from error
         try:
@@ -547,10 +547,10 @@ def _binary(name: str) -> str:
     for path, major in majors.items():
         if major >= server:
             return str(path)
-    newest = f"; the newest here is of {max(majors.values())}" if majors else ""
+    newest = f"; this machine has {max(majors.values())}" if majors else ""
     raise BackupError(
-        f"{name} of PostgreSQL {server} or newer is missing{newest}. Install the package postgresql-client-{server} "
-        "(from apt.postgresql.org where the system has an older one)."
+        f"{name} of PostgreSQL {server} or newer is missing{newest}. Install postgresql-client-{server}. "
+        "If your system has no such package, get it from apt.postgresql.org."
     )
 
 

@@ -94,7 +94,7 @@ def place() -> Place:
     """Where backups are stored. Raises BackupError if nowhere."""
     where: str = settings.BACKUP_TO_SECRET
     if not where:
-        raise BackupError("Name a file, or set FEEDSITE_BACKUP_TO to the folder or bucket where backups are kept.")
+        raise BackupError("Give a file, or set FEEDSITE_BACKUP_TO to a folder or bucket for backups.")
     if not where.startswith("s3://"):
         return FolderPlace(Path(where))
     from operation.backup_bucket import BucketPlace  # boto3 takes 20 MB
@@ -132,7 +132,7 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
     where, name = place(), f"feedsite-{now.astimezone(UTC):{TIME}}Z.backup"
     with transaction.atomic():
         if not fetch(TRY_LOCK)[0][0]:
-            raise BackupError("Another process makes a backup just now.")
+            raise BackupError("Another process is making a backup now.")
         where.make(name, partial(backup, now=now, progress=progress))
     for each in superfluous(kept(where), days=settings.BACKUP_DAYS, weeks=settings.BACKUP_WEEKS):
         where.delete(each.name)

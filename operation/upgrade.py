@@ -65,10 +65,10 @@ class Touched(msgspec.Struct, frozen=True):
         seconds = max(1, round(self.size / READ_BYTES_PER_SECOND))
         rows = f"{self.table} ({self.rows:,} rows, {self.size / 2**20:,.0f} MB)"
         return {
-            "holds": f"holds {self.table} for milliseconds",
-            "reads": f"reads {rows}, which takes about {seconds} s and holds up no other statement",
+            "holds": f"locks {self.table} for milliseconds",
+            "reads": f"reads {rows} for about {seconds} s and blocks nothing",
             "writes": f"writes rows of {rows}",
-            "blocks": f"HOLDS UP those who write to {rows} for about {seconds} s",
+            "blocks": f"BLOCKS writes to {rows} for about {seconds} s",
         }[self.how]
 
 
@@ -81,8 +81,8 @@ class Unapplied(msgspec.Struct):
     """Whether it runs Python or depends on missing tables, so that its effects are not fully known."""
 
     def __str__(self) -> str:
-        said = [str(each) for each in self.touches] + ["not all is known beforehand"] * self.has_code
-        return f"{self.name}: {'; '.join(said) or 'touches no table that is in use'}"
+        said = [str(each) for each in self.touches] + ["runs code, so its time is not known"] * self.has_code
+        return f"{self.name}: {'; '.join(said) or 'touches no existing table'}"
 
 
 # --- Migrations that are missing ----------------------------------------------------------------------------
@@ -148,9 +148,9 @@ def check_room(file: Path | None) -> list[str]:
 
 def _room(folder: Path, needed: int) -> str:
     free = shutil.disk_usage(folder).free
-    said = f"{free / 2**20:,.0f} MB free in {folder}, and {needed / 2**20:,.0f} MB may be needed"
+    said = f"{free / 2**20:,.0f} MB free in {folder}; the upgrade may need {needed / 2**20:,.0f} MB"
     if free < needed:
-        raise UpgradeError(f"{said}: remove old backups and logs, or give `--backup` a file on another disk.")
+        raise UpgradeError(f"{said}. Delete old backups and logs, or set `--backup` to a file on another disk.")
     return said
 
 
@@ -179,10 +179,10 @@ def restart_by_turns(pid: int, told: Callable[[str], None]) -> None:
             if line == "done":
                 return
             if line.startswith("failed: "):
-                raise UpgradeError(f"{line.removeprefix('failed: ')}; its last words are on the terminal of `up`.")
+                raise UpgradeError(f"{line.removeprefix('failed: ')}. The terminal of `up` has its output.")
             told(line)
         read = len(lines)
         if not Path(f"/proc/{pid}").exists():
-            raise UpgradeError("`up` has ended; start it again.")
+            raise UpgradeError("`up` has ended. Start it again.")
         time.sleep(0.1)
-    raise UpgradeError(f"`up` did not come to an end within {TURNS_SECONDS:.0f} s; see its terminal.")
+    raise UpgradeError(f"`up` did not restart all programs within {TURNS_SECONDS:.0f} s. See its terminal.")

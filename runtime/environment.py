@@ -50,7 +50,7 @@ def read_file(path: Path) -> dict[str, str]:
             lines = list(parse_stream(file))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise OptionsError([f"The file of variables {path} cannot be read: {reason}."]) from error
+        raise OptionsError([f"The settings file {path} cannot be read: {reason}."]) from error
     # Name only the number of a line: it may hold a secret.
     wrong = [each.original.line for each in lines if each.error or (each.key and each.value is None)]
     if wrong:
@@ -108,8 +108,8 @@ class Unknown(NamedTuple):
     """The most similar known name, or empty."""
 
     def __str__(self) -> str:
-        near = f"; the nearest name is {self.nearest}" if self.nearest else ""
-        return f"{self.name} is not read by the site{near}"
+        near = f"; did you mean {self.nearest}?" if self.nearest else ""
+        return f"{self.name} is not a setting of the site{near}"
 
 
 def unknown(environ: Mapping[str, str] = os.environ) -> Iterator[Unknown]:

@@ -13,6 +13,6 @@ def refuse_with_members(connection: BaseDatabaseWrapper, command: str) -> None:
         and users.objects.using(connection.alias).exists()
     ):
         raise CommandError(
-            f"This site has members, and `{command}` would destroy what they wrote. For an empty site make a new "
+            f"This site has members. `{command}` would delete their data. If you want an empty site, create a new "
             "database."
         )

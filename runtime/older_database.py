@@ -19,6 +19,6 @@ def refuse_older(connection: BaseDatabaseWrapper) -> None:
     """Raise CommandError if the database is older than version 0.2.0."""
     if is_older(MigrationRecorder(connection).applied_migrations()):
         raise CommandError(
-            "The database is older than version 0.2.0, and this version cannot upgrade it: go on with the version that "
-            "made it, or give this version an empty database."
+            "The database is older than version 0.2.0. This version cannot upgrade it. Run the version that made it, "
+            "or give this version an empty database."
         )

@@ -393,8 +393,8 @@ SMALL_VALUES = {
 }
 """Defaults with `FEEDSITE_SMALL=1`."""
 SMALL_MEANS = (
-    "a small machine (FEEDSITE_SMALL=1): one process serves pages and one works off tasks, the feeds server has 64 MB, "
-    "pictures up to 12 megapixels are taken, one at a time, and 1,000 streams"
+    "FEEDSITE_SMALL=1: one web process, one worker process, 64 MB for the feeds server, pictures up to 12 megapixels, "
+    "1,000 streams"
 )
 """Printed by `up`."""
 VARIABLES = {

@@ -27,7 +27,7 @@ def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None
         reservation.bind(place)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise PortError(f"Port {port} of {host} is taken; set {variable} to a free one.") from error
+            raise PortError(f"Port {port} on {host} is in use. Set {variable} to a free port.") from error
         raise PortError(f"The site cannot listen on {host}, port {port}: {error.strerror}.") from error
     with reservation:
         yield

@@ -18,15 +18,15 @@ from urllib.parse import quote
 from runtime import environment
 
 ABOUT = (
-    "Prepare a public site on servers of its own: write the file of variables, with its keys, and make its role and "
+    "Prepare a public site on your own servers: write the settings and keys to a file, and create the role and "
     "database in PostgreSQL. See docs/install.md."
 )
 USER = "feedsite"
 """The system user of the programs, and the default role and database."""
 DOMAIN_ASKED = "The site's domain (feeds.example.org): "
-MAIL_ASKED = "The mail server (smtp+tls://user:password@mail.example.org:587; empty: letters go to the log): "
+MAIL_ASKED = "The mail server (smtp+tls://user:password@mail.example.org:587, or empty: letters go to the log): "
 NOT_MADE = """\
-The role and the database are not made yet. Have a superuser of PostgreSQL run this, then go on:
+The role and the database do not exist yet. Run this as a superuser of PostgreSQL, then continue:
 {statements}"""
 
 
@@ -38,17 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options. Missing ones are asked for, or have a default."""
     parser.add_argument("--domain", help="the site's host name")
     parser.add_argument("--mail", help="FEEDSITE_EMAIL_URL")
-    parser.add_argument("--file", type=Path, default=Path("/etc/feedsite.env"), help="the file of variables")
-    parser.add_argument("--database", default=USER, help="the name of the role and of the database")
+    parser.add_argument("--file", type=Path, default=Path("/etc/feedsite.env"), help="the file to write")
+    parser.add_argument("--database", default=USER, help="the name of role and database")
     parser.add_argument(
         "--postgresql", default="127.0.0.1:5432", metavar="HOST[:PORT]", help="where PostgreSQL listens"
     )
     parser.add_argument(
-        "--superuser", metavar="URL", help="an address by which role and database are made; else as the user postgres"
+        "--superuser", metavar="URL", help="the address of a PostgreSQL superuser (default: the system user postgres)"
     )
-    parser.add_argument("--feeds", default="redis://127.0.0.1:6379/0", metavar="URL", help="the Redis of feeds")
-    parser.add_argument("--plays", default="redis://127.0.0.1:6380/1", metavar="URL", help="the Redis of plays")
-    parser.add_argument("--broker", default="redis://127.0.0.1:6381/0", metavar="URL", help="the Redis of the queue")
+    parser.add_argument("--feeds", default="redis://127.0.0.1:6379/0", metavar="URL", help="the Redis for feeds")
+    parser.add_argument("--plays", default="redis://127.0.0.1:6380/1", metavar="URL", help="the Redis for plays")
+    parser.add_argument("--broker", default="redis://127.0.0.1:6381/0", metavar="URL", help="the Redis for the queue")
     parser.add_argument("--backups", default="/var/lib/feedsite/backups", help="FEEDSITE_BACKUP_TO")
 
 
@@ -58,10 +58,10 @@ def main(arguments: Sequence[str]) -> None:
     add_arguments(parser)
     asked = parser.parse_args(arguments)
     if asked.file.exists():
-        raise SetupError(f"{asked.file} is there already, and its keys are those of the site; it is left as it is.")
+        raise SetupError(f"{asked.file} exists and holds the site's keys. It was not changed.")
     domain = asked.domain or answer(DOMAIN_ASKED)
     if not domain:
-        raise SetupError("Name the site's domain: --domain feeds.example.org.")
+        raise SetupError("The site needs a domain: --domain feeds.example.org.")
     password = secrets.token_urlsafe(24)
     variables = {
         "FEEDSITE_ALLOWED_HOSTS": f"{domain},127.0.0.1",
@@ -81,13 +81,13 @@ def main(arguments: Sequence[str]) -> None:
     }
     check(variables)
     write(asked.file, variables)
-    print(f"{asked.file} is written. It holds the keys of the site: every further machine gets the same file.")
+    print(f"Wrote {asked.file}. It holds the site's keys. Copy it to each machine that you add.")
     statements = role_and_database(asked.database, password)
     if run_statements(statements, asked.superuser):
-        print(f"The role and the database {asked.database} are made.")
+        print(f"Created the role and the database {asked.database}.")
     else:
         print(NOT_MADE.format(statements="\n".join(f"    {each};" for each in statements)))
-    print("Browsers keep to HTTPS for an hour at a time: raise FEEDSITE_HSTS_SECONDS once the certificate is sound.")
+    print("Browsers remember HTTPS for one hour. Raise FEEDSITE_HSTS_SECONDS when the certificate works.")
 
 
 def answer(question: str) -> str:
@@ -115,7 +115,7 @@ def write(path: Path, variables: Mapping[str, str]) -> None:
     lines = "".join(f"{name}={value}\n" for name, value in variables.items() if value)
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w") as file:
-            file.write(f"# What it may hold besides: docs/settings.md.\n{lines}")
+            file.write(f"# docs/settings.md lists all settings.\n{lines}")
             with contextlib.suppress(KeyError, PermissionError):
                 os.fchown(file.fileno(), -1, pwd.getpwnam(USER).pw_gid)
             os.fchmod(file.fileno(), 0o640)
@@ -152,8 +152,8 @@ def run_statements(statements: Sequence[str], superuser: str | None) -> bool:
         cwd="/",
     )
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no word"])[0]
-        raise SetupError(f"PostgreSQL refused {shown}: {said}. Remove the file before you run setup again.")
+        said = (done.stderr.strip().splitlines() or ["no message"])[0]
+        raise SetupError(f"PostgreSQL refused {shown}: {said}. Delete the file before you run setup again.")
     return True
 
 

@@ -70,7 +70,7 @@ class Program(Child):
 
     def last_words(self) -> str:
         """Points to its output above."""
-        return "its last words stand above"
+        return "its output is above"
 
 
 class Supervisor:
@@ -172,28 +172,28 @@ class Supervisor:
             return f"failed: {error}"
         for program in sorted(self.children, key=lambda each: TURN.index(each.name) if each.name in TURN else -1):
             if self.signals:
-                return "failed: the site is being stopped"
+                return "failed: the site is stopping"
             began = time.monotonic()
             try:
                 failure = self._turn(program, following.get(program.name))
             except OSError as error:  # no memory or processes left; ended programs are restarted as usual
-                failure = f"cannot be started: {error}"
+                failure = f"cannot start: {error}"
             if failure:
                 return f"failed: {program.name} {failure}"
-            self.told(f"{program.name} is new, after {time.monotonic() - began:.1f} s")
+            self.told(f"{program.name} restarted in {time.monotonic() - began:.1f} s")
         return "done"
 
     def _turn(self, program: Child, new: Program | None) -> str:
         """Return an error or empty."""
         if new is None:
-            return "is none of the programs of the version on the disk"
+            return "is not a program of the version on the disk"
         if program.port:
             return self._follow(program, new)
         self._stop(program)
         self._replace(program, new)
         self._start(new)
         self.pass_until(new.has_ended, SETTLED_SECONDS)
-        return "ended at once, and is tried again" if new.has_ended() else ""
+        return "ended at once and will be tried again" if new.has_ended() else ""
 
     def _follow(self, program: Child, new: Program) -> str:
         """Start the new program beside the old one. Return an error or empty."""
@@ -201,7 +201,7 @@ class Supervisor:
         self.pass_until(lambda: new.has_ended() or listens(new), TURN_SECONDS)
         if new.has_ended() or not listens(new):
             self._stop(new)
-            return "does not start anew; the old one goes on"
+            return "does not start. The old one keeps running"
         self.pass_until(lambda: False, 1)  # it takes its first connections
         self._stop(program)
         self._replace(program, new)
@@ -252,14 +252,14 @@ class Supervisor:
                 pause = min(first * (2**child.failures - 1), late)
                 child.failures += 1
                 child.retry_at = now + pause
-                self.say(f"{child.name} ended with {code}; starting it again{f' in {pause:.1f} s' if pause else ''}")
+                self.say(f"{child.name} ended with exit code {code}; restarting{f' in {pause:.1f} s' if pause else ''}")
             if now >= child.retry_at:
                 try:
                     self._start(child)
                 except (OSError, ServerError) as error:  # no memory or processes left
                     if give_up:
-                        raise ProgramError(f"{child.name} cannot be started: {error}") from error
-                    self.say(f"{child.name} cannot be started: {error}")
+                        raise ProgramError(f"{child.name} cannot start: {error}") from error
+                    self.say(f"{child.name} cannot start: {error}")
                     child.retry_at = now + BACK_OFF_SECONDS[1]
 
     def _relay(self, seconds: float) -> None:

@@ -24,9 +24,9 @@ from runtime.programs import METRICS, Definition, Place, programs
 from runtime.supervisor import NEXT, TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
 
 ABOUT = (
-    "Run the site: servers, migrations, web, stream, worker and beat, and gRPC where FEEDSITE_GRPC_PORT is set. An "
-    "empty embedded database gets a demo community; for another, a link is printed by which the first administrator is "
-    "made."
+    "Run the site: servers, migrations, web, stream, worker and beat, and gRPC if FEEDSITE_GRPC_PORT is set. An empty "
+    "embedded database gets a demo community. For any other empty database it prints a link that creates the first "
+    "administrator."
 )
 MORE_PORTS = 20
 """Ports tried for the stream process after the site's."""
@@ -42,7 +42,9 @@ class UpError(RuntimeError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the option."""
-    parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users, wherever it is.")
+    parser.add_argument(
+        "--demo", action="store_true", help="Fill an empty database with demo users, also one on your own server."
+    )
 
 
 def main(options: Options, arguments: Sequence[str]) -> None:
@@ -151,7 +153,7 @@ class Up:
         shown = reachable(at.host)
         self.say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{at.port}/  (Ctrl-C stops it)")
         if at.grpc:
-            self.say(f"gRPC for services that rank: {self.options.grpc_host}, port {at.grpc}")
+            self.say(f"gRPC is at {self.options.grpc_host}, port {at.grpc}")
         assert process.stdout is not None  # noqa: S101 (for the type checker)
         for line in process.stdout.read().splitlines():
             self.say(line)
@@ -180,7 +182,7 @@ def check_room(servers: Servers) -> None:
     there = next(each for each in (folder, *folder.parents) if each.exists())
     free = shutil.disk_usage(there).free >> 20
     if free < needed:
-        raise UpError(f"It needs {needed} MB to start, and {free} MB are free on the disk of {folder}.")
+        raise UpError(f"The site needs {needed} MB to start, but the disk of {folder} has only {free} MB free.")
 
 
 @contextlib.contextmanager
@@ -189,7 +191,7 @@ def only_one_site(home: Home) -> Iterator[None]:
     home.make()
     with lock_file(home, "up") as lock:
         if not try_lock(lock, fcntl.LOCK_EX):
-            raise UpError(f"The site of {home.data_dir} is running already (process {os.pread(lock, 20, 0).decode()}).")
+            raise UpError(f"The site of {home.data_dir} already runs (process {os.pread(lock, 20, 0).decode()}).")
         os.truncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         yield
@@ -225,7 +227,7 @@ def stream_port(options: Options) -> Iterator[int]:
                 continue
             yield candidate
             return
-    raise PortError(f"No port after {options.port} of {options.host} is free; set FEEDSITE_STREAM_PORT to one.")
+    raise PortError(f"No port after {options.port} on {options.host} is free. Set FEEDSITE_STREAM_PORT to a free one.")
 
 
 @contextlib.contextmanager
@@ -264,7 +266,7 @@ def supervised_of_disk(options: Options, at: Place) -> list[Program]:
         )
         found = [Definition(*each) for each in json.loads(said.stdout)]
     except (OSError, subprocess.SubprocessError, ValueError, TypeError) as error:
-        raise ProgramError(f"the version on the disk does not say its programs: {error}") from error
+        raise ProgramError(f"`manage.py program` of the version on the disk fails: {error}") from error
     return supervised(options, at, found)
 
 

@@ -13,9 +13,9 @@ from storage.models import SiteKey
 
 QUESTION = "SELECT (SELECT fingerprint FROM feedsite_sitekey)"
 ADVICE = (
-    "Give this machine the FEEDSITE_SECRET_KEY of the others, or their file secret_key of the data folder. If you "
-    "changed the key, name the old one in FEEDSITE_SECRET_KEY_FALLBACKS. If the old one is lost, run `manage.py "
-    "seal_factors --new-key`: docs/runbook.md, Rotate keys."
+    "Copy FEEDSITE_SECRET_KEY from another machine, or the file secret_key from its data folder. If you changed the "
+    "key, add the old one to FEEDSITE_SECRET_KEY_FALLBACKS. If the old one is lost, run `manage.py seal_factors "
+    "--new-key`: docs/runbook.md, Rotate keys."
 )
 
 
@@ -23,7 +23,7 @@ class WrongKeyError(Exception):
     """This process's secret key is not the site's."""
 
     def __init__(self) -> None:
-        super().__init__("is not that of the site")
+        super().__init__("differs from the site's")
 
 
 def fingerprint(key: str) -> str:

@@ -140,7 +140,7 @@ class HistoryFile:
         found = _USER.match(line)
         user_id = int(found.group()) if found else 0
         if not 0 < user_id <= LARGEST_ID:
-            raise self.wrong(f"{_shown(line.split()[0] if line.split() else b'')} is no id (1 to 2**53 - 1)")
+            raise self.wrong(f"{_shown(line.split()[0] if line.split() else b'')} is not an id (1 to 2**53 - 1)")
         return user_id
 
     def parsed(self, line: bytes, *, now: datetime) -> Line:
@@ -157,7 +157,7 @@ class HistoryFile:
             ids, seconds = [int(pair[0]) for pair in pairs], [int(pair[2] or b"0") for pair in pairs]
         largest = max([int(user), *ids])
         if largest > LARGEST_ID:
-            raise self.wrong(f"{largest} is no id (1 to 2**53 - 1)")
+            raise self.wrong(f"{largest} is not an id (1 to 2**53 - 1)")
         if not ids:
             return Line(int(user), {})
         return Line(int(user), self._by_month(np.array(ids, dtype=np.uint64), seconds, b":" in line, now))
@@ -166,9 +166,9 @@ class HistoryFile:
         if is_dated:
             dated = [second for second in seconds if second]
             if dated and max(dated) > (now + CLOCK_SKEW).timestamp():
-                raise self.wrong(f"{max(dated)} lies in the future")
+                raise self.wrong(f"{max(dated)} is in the future")
             if dated and min(dated) < EARLIEST.timestamp():
-                raise self.wrong(f"{min(dated)} lies before 2000")
+                raise self.wrong(f"{min(dated)} is before 2000")
         return old.by_month(ids, np.array(seconds, dtype=np.float64) * 1000, now=now)
 
     def _seek(self) -> None:
@@ -201,7 +201,7 @@ def _digest(head: bytes) -> str:
 def _fault(line: bytes) -> str:
     user, *plays = line.removesuffix(b"\n").split(b" ")
     if not re.fullmatch(rb"[1-9][0-9]{0,15}", user):
-        return f"{_shown(user)} is no id (1 to 2**53 - 1)"
+        return f"{_shown(user)} is not an id (1 to 2**53 - 1)"
     wrong = next((play for play in plays if not _PLAY.fullmatch(play)), b"")
     return f"{_shown(wrong)} is neither an id nor id:seconds"
 
@@ -221,11 +221,11 @@ def run(path: Path, *, clock: Clock, say: Say = print, quiet: bool = False) -> F
         again = begun.is_whole
         with HistoryFile(File(begun.path) if again else begun, quiet=quiet) as file:
             if again:
-                say("It was read to its end before: who is not merged yet is marked again.")
+                say("The file was read before. Users who are not merged yet are marked again.")
             elif begun.lines and file.at.lines:
-                say(f"It goes on behind line {file.at.lines:,}.")
+                say(f"Continuing after line {file.at.lines:,}.")
             elif begun.lines:
-                say("It is another file than it was: it is read from its first line.")
+                say("The file has changed. Reading it from its first line.")
             _read(file, clock, again)
             return file.checkpoint(is_whole=True)
 
@@ -237,7 +237,7 @@ def _begin(path: str, now: datetime) -> File:
 
     def begin(migration: Migration) -> Migration:
         if migration.phase == Phase.CUT_OVER:
-            raise MigrationError("The migration was cut over: the old data is not asked any more.")
+            raise MigrationError("The migration was cut over. The old data is no longer used.")
         if migration.phase != Phase.RUNNING:
             migration = Migration(Phase.RUNNING, began_at=now.timestamp())
         if not any(file.path == path for file in migration.files):
@@ -323,13 +323,13 @@ def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
         users = 0
         if migration.phase != Phase.CUT_OVER:
             if migration.phase != Phase.RUNNING:
-                raise MigrationError("No migration is going on.")
+                raise MigrationError("No migration is running.")
             if unread := [file.path for file in migration.files if not file.is_whole]:
-                raise MigrationError(f"{unread[0]} is not read to its end: run played_migrate on it again.")
+                raise MigrationError(f"{unread[0]} was not read completely. Run played_migrate on it again.")
             for file in migration.files:
                 users += _verified(File(file.path), quiet)
             if (lines := sum(file.lines for file in migration.files)) != users:
-                raise MigrationError(f"The files have {users:,} lines now, and had {lines:,} when they were read.")
+                raise MigrationError(f"The files have changed: {users:,} lines now, {lines:,} when they were read.")
             _end(Phase.CUT_OVER, clock())
         _clear_marks(say)
     return users
@@ -348,8 +348,8 @@ def _verified(at: File, quiet: bool) -> int:
         left += _unmigrated(user_ids)
         if left:
             raise MigrationError(
-                f"{left:,} of {file.at.lines:,} users of {file.name} are not merged yet; wait for the merges "
-                "(--status), or run played_migrate on the file again if nothing moves."
+                f"{left:,} of {file.at.lines:,} users of {file.name} are not merged yet. Wait for the merges "
+                "(--status). If the number stays the same, run played_migrate on the file again."
             )
         return file.at.lines
 
@@ -364,9 +364,9 @@ def rollback(*, clock: Clock, say: Say = print) -> None:
     """Return to the old data. Merged plays stay in the filters and do no harm."""
     phase = old.state().phase
     if phase == Phase.CUT_OVER:
-        raise MigrationError("The migration was cut over: since then plays are not in the old data.")
+        raise MigrationError("The migration was cut over. The old data has no plays since then.")
     if phase == Phase.NONE:
-        raise MigrationError("No migration is going on.")
+        raise MigrationError("No migration is running.")
     _end(Phase.ROLLED_BACK, clock())
     _clear_marks(say)
 

@@ -44,7 +44,7 @@ def readonly(*args: str) -> str:
 
 def test_pages_go_on_and_say_why(client: Client) -> None:
     item = ItemFactory()
-    assert "takes changes" in readonly()
+    assert "is not read-only" in readonly()
     assert WHY in readonly("on", "--why", WHY)
     client.force_login(UserFactory())
     for path in ("/", f"/items/{item.pk}", "/search?q=word", "/about"):
@@ -64,7 +64,7 @@ def test_forms_are_refused_with_the_reason(client: Client, ann: User) -> None:
     assert "<b>" not in page
     assert client.post("/login", {"username": "ann", "password": "x"}).status_code == 503
     assert client.post("/announcement/dismiss").status_code == 302, "a cookie alone"
-    assert "takes changes" in readonly("off")
+    assert "is not read-only" in readonly("off")
     assert client.post("/login", {"username": "ann", "password": "x"}).status_code != 503
 
 

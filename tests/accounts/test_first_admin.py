@@ -94,7 +94,7 @@ def test_of_two_at_once_one_is_made() -> None:
 def test_the_command_is_silent_or_refuses_where_there_is_one() -> None:
     UserFactory.create(is_superuser=True)
     assert printed("--if-wanted") == ""
-    with pytest.raises(CommandError, match="There is an administrator already"):
+    with pytest.raises(CommandError, match="The site has an administrator"):
         printed()
 
 

@@ -135,7 +135,7 @@ def test_a_failover_is_noticed() -> None:
     assert policy.current() == before
     Policy.objects.update(drawn_on=before.generation)  # of a server that is gone
     assert policy.current() == (before.push_level, before.inbox_from, None)
-    assert run() == "push level 3, inbox from 0, generation to be drawn\n"
+    assert run() == "push level 3, inbox from 0, generation not yet chosen\n"
     tasks.follow_timeline()
     assert policy.current().generation not in (None, before.generation)
 

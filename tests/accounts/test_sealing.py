@@ -63,7 +63,7 @@ def test_another_key_opens_what_one_of_before_sealed(ann: User, settings: Any) -
 
     out = StringIO()
     call_command("seal_factors", stdout=out)
-    assert out.getvalue() == "Sealed anew: 1.\n", "the app's was, by its use"
+    assert out.getvalue() == "Re-encrypted: 1.\n", "the app's was, by its use"
     settings.SECRET_KEY_FALLBACKS = []
     assert second_factors.recovery_codes(ann) == codes[1:]
     with pytest.raises(RefusedError):
@@ -78,7 +78,7 @@ def test_a_lost_key_lets_nobody_in_and_breaks_no_page(ann: User, settings: Any) 
         with pytest.raises(RefusedError):
             second_factors.use_code(user=ann, code=code)
     assert second_factors.recovery_codes(ann) == []
-    with pytest.raises(CommandError, match="2 were sealed by a key that is not known here"):
+    with pytest.raises(CommandError, match="2 cannot be decrypted: their key is not known here"):
         call_command("seal_factors", stdout=StringIO())
     assert stored(ann) == before
 

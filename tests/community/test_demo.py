@@ -171,14 +171,14 @@ def test_the_size_is_a_choice() -> None:
 
 @pytest.mark.parametrize("size", ["0", "-1", "20001"])
 def test_wrong_sizes(size: str) -> None:
-    with pytest.raises(CommandError, match="--users takes"):
+    with pytest.raises(CommandError, match="--users must be"):
         demo("--users", size)
 
 
 @pytest.mark.long
 def test_no_users_without_their_passwords(settings: Any, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path / "missing"
-    with pytest.raises(CommandError, match="cannot be kept"):
+    with pytest.raises(CommandError, match="cannot be written"):
         demo()
     assert not User.objects.exists()
 

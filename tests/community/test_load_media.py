@@ -180,7 +180,7 @@ def test_an_avatar_is_a_picture(load: Load, folder: Path, media_folder: Path) ->
 def test_a_store_that_takes_nothing(load: Load, folder: Path, media_folder: Path) -> None:
     media_folder.mkdir()
     (media_folder / "files").write_text("no folder")
-    with pytest.raises(CommandError, match=r"users\.csv\.gz line 2: .*the store of media does not take it"):
+    with pytest.raises(CommandError, match=r"users\.csv\.gz line 2: .*the media store refuses it"):
         load()
     assert not User.objects.exists()
 
@@ -188,7 +188,7 @@ def test_a_store_that_takes_nothing(load: Load, folder: Path, media_folder: Path
 def refused(load: Load, message: str, media_folder: Path) -> None:
     with pytest.raises(CommandError, match=message) as refusal:
         load()
-    assert str(refusal.value).endswith("; nothing was loaded.")
+    assert str(refusal.value).endswith(". Nothing was loaded.")
     assert not any(model.objects.exists() for model in (User, Item, MediaFile, Import))
     assert files_of(media_folder) == [] if media_folder.exists() else True
 

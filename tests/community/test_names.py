@@ -181,13 +181,13 @@ def test_the_file_of_names_is_kept_to(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("id,username\n1,the away\n", "users.csv.gz line 2: the file of names says 'the away'"),
-        ("id,username\n1,taken\n", "users.csv.gz line 2: the file of names says 'taken'"),
-        ("id,username\n1,a\n2,A\n", "gives two users one name"),
-        ("id,name\n1,a\n", "is no file of names"),
-        ("id,username\none,a\n", "is no file of names"),
-        ("id,username\n1\n", "is no file of names"),
-        ("\0", "is no file of names"),
+        ("id,username\n1,the away\n", "users.csv.gz line 2: the names file has 'the away'"),
+        ("id,username\n1,taken\n", "users.csv.gz line 2: the names file has 'taken'"),
+        ("id,username\n1,a\n2,A\n", "gives two users the same name"),
+        ("id,name\n1,a\n", "is not a names file"),
+        ("id,username\none,a\n", "is not a names file"),
+        ("id,username\n1\n", "is not a names file"),
+        ("\0", "is not a names file"),
     ],
 )
 def test_a_wrong_file_of_names(folder: Path, lines: str, message: str) -> None:
@@ -211,5 +211,5 @@ def test_a_community_is_not_loaded_a_second_time_under_other_names(folder: Path)
 
 
 def test_a_file_of_names_needs_the_map(folder: Path) -> None:
-    with pytest.raises(CommandError, match="goes with --names map"):
+    with pytest.raises(CommandError, match="needs --names map"):
         load(folder, names="keep", names_file=folder / "names.csv")

@@ -447,7 +447,7 @@ def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
         reader.execute("BEGIN; SELECT count(*) FROM items_item, accounts_user")
         migrating = subprocess.Popen(command, env=environ, cwd=settings.BASE_DIR, stdout=output, stderr=output)
         try:
-            until(lambda: waited() >= 0 and log.read_text().count("trying again") >= 2, 120)
+            until(lambda: waited() >= 0 and log.read_text().count("Trying again") >= 2, 120)
             reader.execute("COMMIT")
             until(lambda: waited() >= 0 and migrating.poll() is not None, 120)
             assert migrating.returncode == 0, log.read_text()

@@ -20,7 +20,7 @@ def test_the_server_takes_a_letter_as_the_site_writes_them(post: MailServer, set
     (taken,) = post.letters
     assert taken["To"] == "you@example.org"
     assert "sendtestemail asked for this letter" in words(taken)
-    assert f"was taken by {settings.EMAIL_HOST}:{settings.EMAIL_PORT}" in out.getvalue()
+    assert f"through {settings.EMAIL_HOST}:{settings.EMAIL_PORT}" in out.getvalue()
     assert "not-to-be-shown" not in out.getvalue()
 
 
@@ -31,7 +31,7 @@ def test_a_refusal_is_one_line(post: MailServer, settings: Any, mode: str, said:
         settings.EMAIL_HOST_USER, settings.EMAIL_HOST_PASSWORD = "user", "wrong"
     with pytest.raises(CommandError, match=said) as error:
         call_command("sendtestemail", "you@example.org")
-    assert str(error.value).startswith("The letter to you@example.org was not taken: SMTP")
+    assert str(error.value).startswith("The letter to you@example.org was not sent: SMTP")
 
 
 def test_a_server_that_is_not_there(post: MailServer, settings: Any) -> None:
@@ -41,5 +41,5 @@ def test_a_server_that_is_not_there(post: MailServer, settings: Any) -> None:
 
 
 def test_an_address_that_is_none() -> None:
-    with pytest.raises(CommandError, match="is no e-mail address"):
+    with pytest.raises(CommandError, match="is not an e-mail address"):
         call_command("sendtestemail", "you@example.org\nBcc: all@example.org")

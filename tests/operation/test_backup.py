@@ -224,9 +224,9 @@ def test_filters_on_a_server_of_its_own_are_said_to_be_left_out(
     monkeypatch.setattr(backup, "store", lambda: RedisStore(settings.REDIS_URL))
     told = io.StringIO()
     call_command("backup", tmp_path / "site.backup", stdout=io.StringIO(), stderr=told)
-    assert "NOT in it" in told.getvalue()
+    assert "NOT in this backup" in told.getvalue()
     with zipfile.ZipFile(tmp_path / "site.backup") as archive:
-        assert "NOT in it" in json.loads(archive.read("manifest.json"))["left_out"][0]
+        assert "NOT in this backup" in json.loads(archive.read("manifest.json"))["left_out"][0]
         assert "played.mdb" not in archive.namelist()
 
 
@@ -296,7 +296,7 @@ def test_a_server_of_plays_that_does_not_answer(tmp_path: Path, monkeypatch: pyt
         ({"format": 2}, "newer version"),
         ({"migrations": [["items", "9999_of_tomorrow"]]}, "9999_of_tomorrow"),
         ({"migrations": [["accounts", "0001_initial"], ["items", "0003_search"]]}, r"^The backup is older than .*\.$"),
-        ({}, "lacks the database"),
+        ({}, "has no database"),
     ],
 )
 def test_what_this_version_cannot_restore_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:

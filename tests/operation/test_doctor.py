@@ -463,6 +463,6 @@ def test_a_name_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(configuration.configuration())["settings"] == Finding(
         "settings",
         WARNING,
-        "FEEDSITE_DATABSE_URL is not read by the site; the nearest name is FEEDSITE_DATABASE_URL",
+        "FEEDSITE_DATABSE_URL is not a setting of the site; did you mean FEEDSITE_DATABASE_URL?",
         "Mend the name, or unset it: docs/settings.md lists all variables.",
     )

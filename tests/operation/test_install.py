@@ -127,10 +127,10 @@ def test_a_site_comes_of_the_steps(tmp_path: Path) -> None:
     words = [part for pair in given.items() for part in pair]
     with without_the_database(superuser):
         said = manage("setup", *words)
-        assert f"The role and the database {NAME} are made." in said
+        assert f"Created the role and the database {NAME}." in said
         assert env_file.stat().st_mode & 0o777 == 0o640
         assert (
-            "is left as it is"
+            "It was not changed"
             in subprocess.run([*MANAGE, "setup", *words], cwd=ROOT, env=environ, capture_output=True, text=True).stderr
         )
         variables = read_file(env_file)
@@ -154,7 +154,7 @@ def test_a_site_comes_of_the_steps(tmp_path: Path) -> None:
             assert list((tmp_path / "letters").iterdir())
             manage("backup")
             (kept,) = (tmp_path / "backups").iterdir()
-            assert "is whole" in manage("restore", "--check", kept.name)
+            assert "is good" in manage("restore", "--check", kept.name)
             found = json.loads(manage("doctor", "--json", code=1))["findings"]
             wrong = {each["name"] for each in found if each["state"] == "error"}
             # The tests' servers forget, and neither worker nor beat run here.
@@ -165,7 +165,7 @@ def test_a_site_comes_of_the_steps(tmp_path: Path) -> None:
 
 
 def test_setup_without_a_domain_or_with_a_wrong_one(tmp_path: Path) -> None:
-    for words, refusal in (((), "Name the site's domain"), (("--domain", "https://x"), "FEEDSITE_ALLOWED_HOSTS is")):
+    for words, refusal in (((), "The site needs a domain"), (("--domain", "https://x"), "FEEDSITE_ALLOWED_HOSTS is")):
         done = subprocess.run(
             [*MANAGE, "setup", "--file", str(tmp_path / "x.env"), *words],
             cwd=ROOT,

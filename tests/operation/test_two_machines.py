@@ -260,7 +260,7 @@ def test_a_machine_with_another_key_is_refused(machines: list[Machine]) -> None:
     """And says so: its programs do not start, and the doctor names it."""
     third = machines[2]
     for name in ("web", "worker"):
-        assert "Give this machine the FEEDSITE_SECRET_KEY of the others" in third.manage("program", name, code=2)
+        assert "Copy FEEDSITE_SECRET_KEY from another machine" in third.manage("program", name, code=2)
     said = third.manage("doctor", code=1)
     assert "error  site key: differs from this machine's key" in said
 

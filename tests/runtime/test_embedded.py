@@ -236,7 +236,7 @@ def test_root_without_namespaces_runs_postgres_as_nobody(tmp_path: Path, monkeyp
             assert count_users(servers) == 1
             postgres.stop()
         shutil.rmtree(reachable / "lib" / servers.home.mark)
-        with pytest.raises(ServerError, match="which is gone"):
+        with pytest.raises(ServerError, match="which does not exist"):
             embedded.Postgres(servers.home).prepare()
     finally:
         shutil.rmtree(reachable)
@@ -259,7 +259,7 @@ def test_given_servers_are_not_embedded(tmp_path: Path) -> None:
     [
         (lambda data: data.write_text("a file"), "cannot be used: File exists"),
         (lambda data: (data / "postgres").mkdir(parents=True), "not a PostgreSQL data folder"),
-        (lambda data: old_cluster(data), r"was made by PostgreSQL 12, .* make a backup with the version before"),
+        (lambda data: old_cluster(data), r"is of PostgreSQL 12\. .* Make a backup with the earlier version"),
         (lambda data: foreign_run_folder(data), "belongs to another user"),
     ],
 )

@@ -309,7 +309,7 @@ def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path, command: li
     )
     assert run.returncode == 1
     (line,) = run.stderr.splitlines()
-    assert line.startswith("feedsite: PostgreSQL failed the command: connection failed")
+    assert line.startswith("feedsite: PostgreSQL failed: connection failed")
     assert not (tmp_path / "site.backup").exists()
 
 
@@ -326,8 +326,8 @@ def test_migrate_waits_for_a_database_that_starts_later(tmp_path: Path) -> None:
     )
     assert run.returncode == 1
     waiting, line = run.stderr.splitlines()
-    assert waiting == "PostgreSQL does not answer; trying again."
-    assert line.startswith("feedsite: PostgreSQL failed the command: connection failed")
+    assert waiting == "PostgreSQL does not answer. Trying again."
+    assert line.startswith("feedsite: PostgreSQL failed: connection failed")
 
 
 @pytest.mark.long
@@ -342,8 +342,8 @@ def test_a_database_that_is_not_migrated_is_one_line(tmp_path: Path) -> None:
     )
     assert run.returncode == 1
     line = run.stderr.splitlines()[-1]
-    assert line.startswith("feedsite: the database is not of this version")
-    assert line.endswith("run `manage.py migrate`.")
+    assert line.startswith("feedsite: the database is of another version")
+    assert line.endswith("Run `manage.py migrate`.")
     assert "Traceback" not in run.stderr
 
 
@@ -359,7 +359,7 @@ def test_an_unknown_name_is_a_warning(tmp_path: Path, command: list[str]) -> Non
         text=True,
         check=False,
     )
-    assert "FEEDSITE_DATABSE_URL is not read by the site; the nearest name is FEEDSITE_DATABASE_URL" in run.stderr
+    assert "FEEDSITE_DATABSE_URL is not a setting of the site; did you mean FEEDSITE_DATABASE_URL?" in run.stderr
 
 
 @pytest.mark.parametrize(

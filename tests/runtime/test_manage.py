@@ -255,7 +255,7 @@ def test_a_taken_port_is_told_before_anything_is_installed(tree: Path, is_in_fil
             (tree / ".env").write_text(f"export PORT='{port}'\n")
         result = manage(tree, "up", **({} if is_in_file else {"PORT": port}))
     assert result.returncode == 1
-    assert result.stderr == f"feedsite: Port {port} of 127.0.0.1 is taken; set PORT to a free one.\n"
+    assert result.stderr == f"feedsite: Port {port} on 127.0.0.1 is in use. Set PORT to a free port.\n"
     assert not (tree / ".venv").exists()
 
 

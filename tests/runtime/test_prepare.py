@@ -11,7 +11,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from runtime.management.commands.prepare import digest, files_in
 
-MIGRATES = "migrating the database ...\n"
+MIGRATES = "updating the database ...\n"
 
 
 def prepared() -> str:

@@ -142,7 +142,7 @@ def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], m
     spent = sum(each.seconds for each in after.values()) - sum(each.seconds for each in before.values())
     assert spent / 60 < 0.025
     if more:
-        assert "a small machine" in site.printed
+        assert "FEEDSITE_SMALL=1: one web process" in site.printed
         assert after["web"].processes == 2, "granian and one process"
 
 

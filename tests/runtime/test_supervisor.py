@@ -80,7 +80,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert site.get("/healthz") == (200, b"ok\n")
     assert site.becomes_ready(), site.get("/readyz")
 
-    rpc_port = int(re.search(r"gRPC for services that rank: 127.0.0.1, port (\d+)", site.printed)[1])  # type: ignore[index]
+    rpc_port = int(re.search(r"gRPC is at 127.0.0.1, port (\d+)", site.printed)[1])  # type: ignore[index]
     assert wait_for(lambda: takes_calls(rpc_port), 60)
 
     assert site.get("/metrics")[0] == 200
@@ -111,7 +111,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
 
     # Another `up` on the same folder is refused; any other command shares the servers.
     line = refused(folder, port, {})
-    assert re.fullmatch(r"feedsite: The site of .* is running already \(process \d+\)\.\n", line)
+    assert re.fullmatch(r"feedsite: The site of .* already runs \(process \d+\)\.\n", line)
     count = "from accounts.models import User; print(User.objects.count(), 'users')"
     users = manage(folder, "shell", "-v", "0", "-c", count)
     assert re.search(r"\d+ users", users)
@@ -155,7 +155,7 @@ def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder:
                 thread.join()
         code = site.end(signal.SIGTERM)
     assert re.findall(r"  (\w+) is new", said) == ["worker", "web", "stream"]
-    assert "The site is of version" in said
+    assert "The site runs version" in said
     assert after.keys() == before.keys()
     assert before.items().isdisjoint(after.items())
     print(answers, max(slowest))
@@ -217,7 +217,7 @@ def following(program: Program, command: list[str]) -> Program:
 def test_a_program_that_does_not_come_anew_goes_on(listener: Supervisor) -> None:
     (program,) = listener.children
     listener.anew = lambda: [following(program, ["false"])]
-    assert listener.restart_by_turns() == "failed: web does not start anew; the old one goes on"
+    assert listener.restart_by_turns() == "failed: web does not start. The old one keeps running"
     assert listener.children == [program]
     assert listens(program)
 
@@ -226,7 +226,7 @@ def test_a_program_that_does_not_listen_any_more_goes_on(listener: Supervisor, m
     monkeypatch.setattr(supervisor, "TURN_SECONDS", 1.0)
     (program,) = listener.children
     listener.anew = lambda: [following(program, ["sleep", "60"])]
-    assert listener.restart_by_turns().startswith("failed: web does not start anew")
+    assert listener.restart_by_turns().startswith("failed: web does not start")
     assert listens(program)
 
 
@@ -329,7 +329,7 @@ def test_sigterm_stops_everything_in_time(site: Site) -> None:
 def test_a_first_start_can_be_stopped(folder: Path, port: int) -> None:
     site = Site(folder, port)
     try:
-        assert wait_for(lambda: "migrating the database" in site.printed or site.process.poll() is not None, 180)
+        assert wait_for(lambda: "updating the database" in site.printed or site.process.poll() is not None, 180)
     finally:
         code = site.end(signal.SIGTERM)
     assert code == 0, site.printed
@@ -343,7 +343,7 @@ def test_a_first_start_that_hangs_leaves_nothing(folder: Path, port: int) -> Non
     site = Site(folder, port)
     preparing = 0
     try:
-        assert wait_for(lambda: "migrating the database" in site.printed or site.process.poll() is not None, 180)
+        assert wait_for(lambda: "updating the database" in site.printed or site.process.poll() is not None, 180)
         (preparing,) = map(int, Path(f"/proc/{site.process.pid}/task/{site.process.pid}/children").read_text().split())
         os.kill(preparing, signal.SIGSTOP)
         site.process.send_signal(signal.SIGTERM)
@@ -408,7 +408,7 @@ def test_taken_grpc_port(folder: Path, port: int) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         taken = other.getsockname()[1]
-        assert f"Port {taken} of 127.0.0.1 is taken; set FEEDSITE_GRPC_PORT" in refused(
+        assert f"Port {taken} on 127.0.0.1 is in use. Set FEEDSITE_GRPC_PORT" in refused(
             folder, port, {"FEEDSITE_GRPC_PORT": str(taken)}
         )
 
@@ -459,7 +459,9 @@ def test_a_disk_without_room_is_one_line(tmp_path: Path, port: int) -> None:
     code = "import subprocess, sys; sys.exit(subprocess.run([sys.executable, 'manage.py', 'up']).returncode)"
     result = on_small_disk(disk, code, clean_environ(disk / "var") | {"PORT": str(port)}, "20m")
     assert result.returncode == 1
-    assert result.stderr == (f"feedsite: It needs 300 MB to start, and 20 MB are free on the disk of {disk}/var.\n")
+    assert result.stderr == (
+        f"feedsite: The site needs 300 MB to start, but the disk of {disk}/var has only 20 MB free.\n"
+    )
 
 
 @pytest.mark.long
@@ -505,7 +507,7 @@ def test_a_database_of_others_gets_no_users_but_a_link(folder: Path, port: int, 
     try:
         site.wait_until_up()
         assert wait_for(lambda: "/first-admin/" in site.printed, 60), site.printed
-        found = re.search(r"this page makes the first one: http://localhost:(\d+)(/first-admin/\S+)\n", site.printed)
+        found = re.search(r"to create one: http://localhost:(\d+)(/first-admin/\S+)\n", site.printed)
         assert found, site.printed
         assert int(found[1]) == port
         status, page = site.get(found[2])
@@ -524,7 +526,7 @@ def test_a_database_of_others_gets_the_demo_where_it_is_asked_for(
     again = Site(folder, port, database, "--demo")
     try:
         again.wait_until_up()
-        assert wait_for(lambda: "These logins are kept in" in again.printed, 60), again.printed
+        assert wait_for(lambda: "These logins are in" in again.printed, 60), again.printed
     finally:
         again.end(signal.SIGTERM)
     assert "demo login: site-admin" in again.printed, "where it is asked for"

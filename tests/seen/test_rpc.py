@@ -672,7 +672,7 @@ def test_two_processes_share_a_port_and_a_store(
 @pytest.mark.parametrize("port", [None, 0])
 def test_no_port_no_server(monkeypatch: pytest.MonkeyPatch, port: int | None) -> None:
     monkeypatch.setattr(settings, "GRPC_PORT", port)
-    with pytest.raises(CommandError, match="Set FEEDSITE_GRPC_PORT"):
+    with pytest.raises(CommandError, match="FEEDSITE_GRPC_PORT is not set"):
         call_command("played_grpc")
 
 

@@ -150,8 +150,8 @@ def test_big_v_command(reader: User, community: list[Item], workers: Workers) ->
     call_command("big_v", sender.username, "off", stdout=out)
     assert out.getvalue().splitlines() == [
         f"{sender.username} is big-V.",
-        f"{sender.username} is no big-V any more; 1 followers' inboxes were filled.",
-        f"{sender.username} is no big-V.",
+        f"{sender.username} is no longer big-V. Filled the inboxes of 1 followers.",
+        f"{sender.username} is not big-V.",
     ]
     with pytest.raises(CommandError, match="no user nobody"):
         call_command("big_v", "nobody", "on")

@@ -409,5 +409,5 @@ def test_the_command_says_why_outboxes_are_not_merged(
     ("user", "item"), [("absent", None), ("reader", "abc"), ("reader", "-1"), ("reader", "9" * 40)]
 )
 def test_errors_are_one_line(reader: User, user: str, item: str | None) -> None:
-    with pytest.raises(CommandError, match=r"There is no user absent|is no id of an item"):
+    with pytest.raises(CommandError, match=r"There is no user absent|is not an item's id"):
         call_command("explain_home", user, item=item)

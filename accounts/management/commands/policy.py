@@ -12,8 +12,8 @@ class Command(BaseCommand):
     """Shows or changes the policy."""
 
     help = (
-        "Show the policy (which readers have an inbox, which followers are pushed a big-V's items), or change it; "
-        "windows are built anew then."
+        "Show or change which readers have an inbox, and to which followers big-Vs' posts are pushed. A change "
+        "rebuilds all windows."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -21,17 +21,17 @@ class Command(BaseCommand):
         parser.add_argument(
             "--push-level",
             metavar="LEVEL",
-            help="push big-Vs' items to followers of at least this level, 1 to 4; 4: to none",
+            help="push big-Vs' posts to followers from this level, 1 to 4 (4: to nobody)",
         )
         parser.add_argument(
             "--inbox-from",
             metavar="FOLLOWEES",
-            help="give an inbox to readers with at least so many followees; 0: to every active reader",
+            help="give an inbox to readers who follow at least this many (0: to every active reader)",
         )
         parser.add_argument(
             "--new-generation",
             action="store_true",
-            help="have all windows built anew, as after going back to an older copy of the database",
+            help="rebuild all windows, for example after you put back an older copy of the database",
         )
 
     def handle(
@@ -46,7 +46,7 @@ class Command(BaseCommand):
         if new_generation:
             policy.renew()
         found = policy.current()
-        generation = found.generation or "to be drawn"
+        generation = found.generation or "not yet chosen"
         self.stdout.write(f"push level {found.push_level}, inbox from {found.inbox_from}, generation {generation}")
 
 

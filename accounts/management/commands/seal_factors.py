@@ -12,14 +12,12 @@ from storage import site_key
 class Command(BaseCommand):
     """Run it when the secret key changes. Then the old key can go."""
 
-    help = (
-        "Seal the secrets of second factors by the secret key of today, so that FEEDSITE_SECRET_KEY_FALLBACKS can go."
-    )
+    help = "Re-encrypt second factors with the current secret key. Then you can remove FEEDSITE_SECRET_KEY_FALLBACKS."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare `--new-key`."""
         parser.add_argument(
-            "--new-key", action="store_true", help="The old key is lost: from now on this machine's is the site's."
+            "--new-key", action="store_true", help="The old key is lost: make this machine's key the site's key."
         )
 
     def handle(self, *args: Any, new_key: bool, **options: Any) -> None:
@@ -28,9 +26,9 @@ class Command(BaseCommand):
             site_key.forget()
             site_key.check()
         changed, lost = second_factors.seal_anew()
-        self.stdout.write(f"Sealed anew: {changed}.")
+        self.stdout.write(f"Re-encrypted: {changed}.")
         if lost:
             raise CommandError(
-                f"{lost} were sealed by a key that is not known here: name it in FEEDSITE_SECRET_KEY_FALLBACKS, or "
-                "remove the second factors of these users in the admin."
+                f"{lost} cannot be decrypted: their key is not known here. Add it to FEEDSITE_SECRET_KEY_FALLBACKS, or "
+                "remove these users' second factors in the admin."
             )

@@ -17,20 +17,20 @@ FILE = "demo.txt"
 class Command(BaseCommand):
     """`demo`: makes a small community."""
 
-    help = "Make a small made-up community, with logins that are printed and kept in the data folder."
+    help = "Make a small demo community. Prints its logins and writes them to the data folder."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options."""
         parser.add_argument("--users", type=int, default=60, help="How many users (default 60).")
-        parser.add_argument("--if-empty", action="store_true", help="Do nothing, in silence, where there are users.")
+        parser.add_argument("--if-empty", action="store_true", help="Do nothing if the site has users.")
         parser.add_argument(
-            "--no-pictures", action="store_true", help="Leave out faces and pictures. This takes a second."
+            "--no-pictures", action="store_true", help="Make no avatars and pictures. This takes only a second."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Make the demo, and store its logins in the data folder. Raises CommandError if there are users."""
         if not demo.SMALLEST <= options["users"] <= demo.LARGEST:
-            raise CommandError(f"--users takes {demo.SMALLEST} to {demo.LARGEST}.")
+            raise CommandError(f"--users must be from {demo.SMALLEST} to {demo.LARGEST}.")
         path = Path(settings.DATA_DIR) / FILE
         try:
             with transaction.atomic():
@@ -40,15 +40,15 @@ class Command(BaseCommand):
         except demo.NotEmptyError:
             if options["if_empty"]:
                 return
-            raise CommandError("There are users already; the demo community needs an empty site.") from None
+            raise CommandError("This site already has users. The demo community needs an empty site.") from None
         except OSError as error:
-            raise CommandError(f"The logins cannot be kept in {path}: {error.strerror}") from None
+            raise CommandError(f"The logins cannot be written to {path}: {error.strerror}") from None
         self.stdout.write(
             f"Made a demo community: {made.users} users, {made.follows} follows, "
             f"{made.items} posts, replies and reposts, {made.likes} likes."
         )
         self.stdout.write(path.read_text(), ending="")
-        self.stdout.write(f"These logins are kept in {path}")
+        self.stdout.write(f"These logins are in {path}")
 
 
 def keep(path: Path, logins: tuple[demo.Login, ...]) -> None:

@@ -19,23 +19,23 @@ class Command(BaseCommand):
     """`load DIR`: imports a data set."""
 
     help = (
-        f"Import {', '.join(FILES)} of a folder: everything, or nothing where lines are wrong, all of which are told."
+        f"Import {', '.join(FILES)} from a folder. If a line is wrong, it imports nothing and lists every wrong line."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options."""
-        parser.add_argument("dir", type=Path, help="The folder that holds the files.")
+        parser.add_argument("dir", type=Path, help="The folder with the files.")
         parser.add_argument(
-            "--password", help="Set this password for every imported user; without it none can sign in."
+            "--password", help="Set this password for every imported user. Without it they cannot sign in."
         )
         parser.add_argument(
             "--names",
             choices=["keep", "map"],
             default="keep",
-            help="keep: names that this site does not permit are refused. map: permitted names are made of them.",
+            help="keep: refuse names that this site does not permit. map: change them into permitted names.",
         )
         parser.add_argument(
-            "--names-file", type=Path, help="With --names map: the CSV file that says which name was made of which."
+            "--names-file", type=Path, help="With --names map: write the new names to this CSV file, and reuse them."
         )
         parser.add_argument("--report", type=Path, help="Write every line that cannot be loaded to this CSV file.")
 
@@ -45,9 +45,9 @@ class Command(BaseCommand):
         if options["password"] == "":
             raise CommandError("The password is empty.")
         if options["names_file"] and options["names"] != "map":
-            raise CommandError("--names-file goes with --names map.")
+            raise CommandError("--names-file needs --names map.")
         if options["names_file"] and not options["names_file"].absolute().parent.is_dir():
-            raise CommandError(f"{options['names_file']}: its folder is not there.")
+            raise CommandError(f"{options['names_file']}: the folder does not exist.")
         loaded = self.load(options)
         record = loaded.record
         counts = f"{record.users:,} users, {record.follows:,} follows, {record.posts:,} posts"
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         if loaded.is_new:
             self.stdout.write(f"Loaded {counts} in {time.monotonic() - begin:.1f} s.")
         else:
-            self.stdout.write(f"All of it was loaded on {record.created_at:%Y-%m-%d %H:%M} UTC: {counts}.")
+            self.stdout.write(f"Already loaded on {record.created_at:%Y-%m-%d %H:%M} UTC: {counts}.")
         self.suggest(record.pk, options["password"])
 
     def load(self, options: dict[str, Any]) -> Loaded:
@@ -69,15 +69,15 @@ class Command(BaseCommand):
         except RefusedError as error:
             count = len(error.report)
             total = "1 line" if count == 1 else f"{count:,} lines"
-            raise CommandError(f"{error}\n{total} cannot be loaded; nothing was loaded.") from None
+            raise CommandError(f"{error}\n{total} cannot be loaded. Nothing was loaded.") from None
         except DatasetError as error:
-            raise CommandError(f"{error}; nothing was loaded.") from None
+            raise CommandError(f"{error}. Nothing was loaded.") from None
         except DatabaseError as error:
-            raise CommandError(f"The database refused: {one_line(error)}; nothing was loaded.") from error
+            raise CommandError(f"PostgreSQL refused: {one_line(error)}. Nothing was loaded.") from error
         except OSError as error:
-            raise CommandError(f"{error.filename}: {error.strerror}; nothing was loaded.") from error
+            raise CommandError(f"{error.filename}: {error.strerror}. Nothing was loaded.") from error
         except KeyboardInterrupt:
-            raise CommandError("Stopped; nothing is half-loaded. Run it again.", returncode=130) from None
+            raise CommandError("Stopped. Nothing was loaded. Run it again.", returncode=130) from None
 
     def say(self, message: str) -> None:
         """Print a line and flush."""

@@ -14,7 +14,7 @@ from discover.opensearch_server import OpenSearchError
 class Command(BaseCommand):
     """Load OpenSearch with all public posts."""
 
-    help = "Load OpenSearch with all public posts, newest first. Stopped, it goes on where it was when it is run again."
+    help = "Load all public posts into OpenSearch, newest first. If it was stopped, it continues."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add --anew."""
@@ -23,7 +23,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Load the index. Raises CommandError."""
         if not settings.OPENSEARCH_URL:
-            raise CommandError("There is no OpenSearch: FEEDSITE_OPENSEARCH_URL is not set.")
+            raise CommandError("FEEDSITE_OPENSEARCH_URL is not set.")
         try:
             indexing.create(anew=options["anew"])
             with tqdm(total=indexing.left(), unit="item", disable=options["verbosity"] == 0) as bar:
@@ -34,5 +34,5 @@ class Command(BaseCommand):
         except OpenSearchError as error:
             raise CommandError(f"OpenSearch: {error}.") from error
         except KeyboardInterrupt:
-            raise CommandError("Stopped; run it again to go on.", returncode=130) from None
-        self.stdout.write(f"{bar.n:,} items.")
+            raise CommandError("Stopped. Run it again to continue.", returncode=130) from None
+        self.stdout.write(f"Loaded {bar.n:,} items.")

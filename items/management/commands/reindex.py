@@ -11,10 +11,10 @@ from items.indexing import reindex
 class Command(BaseCommand):
     """Write the words and tags of all items again."""
 
-    help = "Cut all texts into words and tags again. Publishing waits meanwhile: ten seconds for 400,000 items."
+    help = "Rebuild the search words and tags of all items. Publishing waits: ten seconds for 400,000 items."
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Reindex and print the number of items."""
         with transaction.atomic():
             count = reindex()
-        self.stdout.write(f"{count:,} items.")
+        self.stdout.write(f"Indexed {count:,} items.")

@@ -20,22 +20,22 @@ from moderation import senders
 
 BY_COMMAND = "By a command of the operator"
 VERBS = {
-    "make": "make an account, and print a link by which its owner sets a password",
-    "promote": "make a user an administrator, or with --moderator a moderator",
-    "demote": "take every power from an administrator or moderator",
-    "reset-link": "print a link by which the owner sets another password, within 4 hours",
-    "remove-factors": "let a user who lost them log in by the password alone; a letter tells them",
-    "ban": "sign a user out, and hide them and all they said",
-    "unban": "let a banned user come back",
-    "delete": "delete an account for good, as its owner would",
-    "first-admin": "print a link by which the site's first administrator is made: once, within 24 hours",
+    "make": "create an account, and print a link that sets its password",
+    "promote": "make a user an administrator, or a moderator (--moderator)",
+    "demote": "make an administrator or moderator an ordinary member",
+    "reset-link": "print a link that sets a new password, valid for 4 hours",
+    "remove-factors": "remove a user's second factors: they log in with the password alone, and get a letter",
+    "ban": "sign a user out, and hide their account and posts",
+    "unban": "lift a ban",
+    "delete": "delete an account for good, like its owner can",
+    "first-admin": "print a link that creates the first administrator, once, valid for 24 hours",
 }
 
 
 class Command(BaseCommand):
     """Manages one account."""
 
-    help = "Make, promote, demote, ban or delete one account, or let its owner in again."
+    help = "Create, promote, demote, ban or delete an account, or restore its owner's access."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -44,9 +44,9 @@ class Command(BaseCommand):
         each = {verb: verbs.add_parser(verb, help=text, description=text) for verb, text in VERBS.items()}
         for verb in each.keys() - {"first-admin"}:
             each[verb].add_argument("name", metavar="NAME", help="a username, with or without @")
-        each["first-admin"].add_argument("--if-wanted", action="store_true", help="say nothing where there is one")
-        each["make"].add_argument("--email", default="", help="the address, which counts as proven")
-        each["promote"].add_argument("--moderator", action="store_true", help="and not an administrator")
+        each["first-admin"].add_argument("--if-wanted", action="store_true", help="print nothing if there is one")
+        each["make"].add_argument("--email", default="", help="the e-mail address, which needs no confirmation")
+        each["promote"].add_argument("--moderator", action="store_true", help="a moderator, not an administrator")
         for verb in ("ban", "unban"):
             each[verb].add_argument("--why", default="", help="the reason, for the log of decisions")
         each["delete"].add_argument("--yes", action="store_true", help="do not ask")
@@ -69,10 +69,10 @@ class Command(BaseCommand):
         if first_admin.is_wanted():
             link = settings.SITE_URL + reverse("first-admin", args=[first_admin.token()])
             self.stdout.write(
-                f"This site has no administrator yet. Within 24 hours, this page makes the first one: {link}"
+                f"This site has no administrator yet. Open this page within 24 hours to create one: {link}"
             )
         elif is_asked:
-            raise CommandError("There is an administrator already; `manage.py account promote NAME` makes another.")
+            raise CommandError("The site has an administrator. `manage.py account promote NAME` makes another.")
 
     def make(self, name: str, email: str) -> None:
         """Create an account. Nobody can log in before its password is set."""
@@ -84,20 +84,18 @@ class Command(BaseCommand):
                     user.save(update_fields=["email"])
                     addresses.entered(user=user)
                 if addresses.proven(user) != email.lower():
-                    raise CommandError(f"{email} is no e-mail address, or that of another account.")
+                    raise CommandError(f"{email} is not an e-mail address, or another account has it.")
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
         self.log(user, "made the account")
-        self.stdout.write(
-            f"{user.username} is made. Within 4 hours, this page sets the password: {recovery.link(user)}"
-        )
+        self.stdout.write(f"Created {user.username}. This page sets the password, for 4 hours: {recovery.link(user)}")
 
     def promote(self, user: User, *, moderator: bool, **options: Any) -> None:
         """Give powers."""
         self.must_be_active(user)
         role = "a moderator" if moderator else "an administrator"
         is_new = promote(user=user, as_moderator=moderator)
-        self.done(user, is_new, f"made {role}", f"is {role}", f"is {role} already")
+        self.done(user, is_new, f"made {role}", f"is {role}", f"is already {role}")
 
     def demote(self, user: User, **options: Any) -> None:
         """Take all powers."""
@@ -105,43 +103,43 @@ class Command(BaseCommand):
             had = demote(user=user)
         except LastSuperuserError:
             raise CommandError(f"{user.username} is the last administrator. Promote another first.") from None
-        self.done(user, had, "took all powers", "is a member like others", "had no power")
+        self.done(user, had, "took all powers", "is an ordinary member now", "is an ordinary member already")
 
     def reset_link(self, user: User, **options: Any) -> None:
         """Print a link for an owner without a proven address."""
         self.must_be_active(user)
         self.log(user, "printed a link that sets a password")
-        self.stdout.write(f"Within 4 hours, this page sets another password of {user.username}: {recovery.link(user)}")
+        self.stdout.write(f"This page sets a new password for {user.username}, for 4 hours: {recovery.link(user)}")
 
     def remove_factors(self, user: User, **options: Any) -> None:
         """Remove the factors of an owner who lost them."""
         is_done = second_factors.forget(user=user)
-        self.done(user, is_done, "removed second factors", "logs in by the password alone", "had no second factor")
+        self.done(user, is_done, "removed second factors", "can log in with the password alone", "has no second factor")
 
     def ban(self, user: User, *, why: str, **options: Any) -> None:
         """Ban. Also written to the log of decisions."""
         try:
             is_new = senders.ban(user=user, by=None, reason=self.reason(why))
         except PermissionError:
-            raise CommandError(f"{user.username} is staff, who is not banned: demote them first.") from None
-        self.done(user, is_new, "", "is banned", "was banned already")
+            raise CommandError(f"{user.username} is staff and cannot be banned. Demote them first.") from None
+        self.done(user, is_new, "", "is banned", "is already banned")
 
     def unban(self, user: User, *, why: str, **options: Any) -> None:
         """Unban. Also written to the log of decisions."""
         is_done = senders.unban(user=user, by=None, reason=self.reason(why))
-        self.done(user, is_done, "", "may come back", "was not banned")
+        self.done(user, is_done, "", "is no longer banned", "is not banned")
 
     def delete(self, user: User, *, yes: bool, **options: Any) -> None:
         """Ask first, then delete."""
         name = user.username
-        if not yes and input(f"This deletes {name} and all they wrote, for good. Type the name: ") != name:
-            raise CommandError("Nothing was done.")
+        if not yes and input(f"This deletes {name} and all their posts, for good. Type the name: ") != name:
+            raise CommandError("Nothing was deleted.")
         try:
             is_done = delete_account(user=user)
         except LastSuperuserError:
             raise CommandError(f"{name} is the last administrator. Promote another first.") from None
         user.refresh_from_db()
-        self.done(user, is_done, "deleted the account", "is deleted", "was deleted before", name=name)
+        self.done(user, is_done, "deleted the account", "is deleted", "is already deleted", name=name)
 
     # --- Words
     def done(self, user: User, is_done: bool, logged: str, now: str, before: str, *, name: str = "") -> None:

@@ -15,7 +15,7 @@ from operation.kept_backups import make_kept
 class Command(BaseCommand):
     """Writes a backup of the site."""
 
-    help = "Write database, plays and secret key to one file; the site may run meanwhile."
+    help = "Write database, pictures, plays and secret key to one file. The site can keep running."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the file."""
@@ -23,7 +23,7 @@ class Command(BaseCommand):
             "file",
             type=Path,
             nargs="?",
-            help="which must not exist; it appears when it is whole. Without it: a new one in FEEDSITE_BACKUP_TO",
+            help="a new file, which appears when it is complete. Default: a new one in FEEDSITE_BACKUP_TO",
         )
 
     def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
@@ -40,4 +40,4 @@ class Command(BaseCommand):
                 raise CommandError(str(error)) from error
         for sentence in left_out():
             self.stderr.write(self.style.WARNING(sentence))
-        self.stdout.write(f"{said}. It holds secrets and whatever users wrote: keep it safe.")
+        self.stdout.write(f"{said}. It holds secrets and private posts: keep it safe.")

@@ -22,18 +22,18 @@ class Command(BaseCommand):
     """Fills an empty site from a backup."""
 
     help = (
-        "Fill an empty site from a file that `backup` wrote, and bring the database up to this version. With --check: "
-        "restore it on trial while the site runs, and count."
+        "Restore a backup into an empty site, and update the database to this version. With --check: only test the "
+        "backup. The site can keep running."
     )
     requires_system_checks: list[str] = []  # there is no database yet
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options."""
-        parser.add_argument("file", help="a file, or the name of a backup in the place of FEEDSITE_BACKUP_TO")
+        parser.add_argument("file", help="a file, or the name of a backup in FEEDSITE_BACKUP_TO")
         parser.add_argument(
             "--check",
             action="store_true",
-            help="restore into a database that is dropped afterwards, count what is in it, and read the rest",
+            help="test: restore into a temporary database, count its rows, and read all files",
         )
 
     def handle(self, *args: Any, file: str, check: bool, **options: Any) -> None:
@@ -56,7 +56,7 @@ class Command(BaseCommand):
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             found = check(file, progress=progress_on(bar))
         self.stdout.write(
-            f"{file} is whole, as of {found.made_at}: {found.users:,} users, {found.items:,} items, "
+            f"{file} is good. Made at {found.made_at}: {found.users:,} users, {found.items:,} items, "
             f"{found.follows:,} follows, {found.media:,} pictures and videos in {found.files:,} files."
         )
 
@@ -66,7 +66,7 @@ class Command(BaseCommand):
             with current_app.connection_for_write() as connection:  # a pooled connection may be to an earlier server
                 answers = current_app.control.ping(timeout=0.5, connection=connection)
             if answers:
-                raise CommandError("Workers of this site run; stop them, and the web processes, first.")
+                raise CommandError("Workers of this site run. Stop all programs of the site first.")
 
             manifest = restore(file, progress=progress_on(bar))
             call_command("migrate", interactive=False, verbosity=0)
@@ -75,6 +75,5 @@ class Command(BaseCommand):
         for sentence in manifest.get("left_out", []):
             self.stderr.write(self.style.WARNING(sentence))
         self.stdout.write(
-            f"Restored {manifest['users']:,} users, as of {manifest['made_at']}. "
-            "Windows are built as they are read; start the site."
+            f"Restored {manifest['users']:,} users from the backup of {manifest['made_at']}. Start the site now."
         )

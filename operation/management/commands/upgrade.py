@@ -30,7 +30,7 @@ from runtime.up import running_site
 from runtime.version import VERSION
 
 OTHERWISE = (
-    "No `up` supervises the programs. Restart them where they run, in this order: worker, beat, web, stream, grpc "
+    "`up` does not run here. Restart the programs yourself, in this order: worker, beat, web, stream, grpc "
     "(docs/runbook.md, Upgrade)."
 )
 
@@ -49,15 +49,15 @@ class Command(BaseCommand):
     restart.
     """
 
-    help = "Take the site over to the version that is on the disk, while it serves."
+    help = "Upgrade the running site to the version on the disk."
     requires_system_checks: list[str] = []  # the first step
     is_restarted = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the options."""
-        parser.add_argument("--dry-run", action="store_true", help="Say what each step would do, and do none.")
-        parser.add_argument("--backup", type=Path, metavar="FILE", help="where the backup goes; default: backups/")
-        parser.add_argument("--no-backup", action="store_true", help="There is one already.")
+        parser.add_argument("--dry-run", action="store_true", help="Print what each step would do, and change nothing.")
+        parser.add_argument("--backup", type=Path, metavar="FILE", help="the file of the backup (default: in backups/)")
+        parser.add_argument("--no-backup", action="store_true", help="Make no backup.")
         parser.add_argument(
             "--lock-timeout",
             type=seconds(0.001, 3600),
@@ -65,7 +65,7 @@ class Command(BaseCommand):
             help=f"Seconds to wait for a lock (default {LOCK_SECONDS}).",
         )
         parser.add_argument(
-            "--patience", type=seconds(0, 86_400), default=600, help="Seconds to try for locks (default 600)."
+            "--patience", type=seconds(0, 86_400), default=600, help="Seconds to keep trying (default 600)."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -89,13 +89,13 @@ class Command(BaseCommand):
                     f"{said}\nThe step `{step.name}` failed. {step.remedy} Then run `upgrade` again."
                 ) from error
         if options["dry_run"]:
-            self.stdout.write("Nothing was done.")
+            self.stdout.write("Nothing was changed.")
         elif self.is_restarted:
-            self.stdout.write(f"The site is of version {VERSION}.")
+            self.stdout.write(f"The site runs version {VERSION}.")
         else:
-            said = f"Database and static files are of version {VERSION}."
+            said = f"Database and static files are upgraded to {VERSION}."
             if programs_run(settings.SERVERS.home):
-                raise CommandError(f"{said} Programs of the version before still run on this data folder. {OTHERWISE}")
+                raise CommandError(f"{said} The programs still run the old version. {OTHERWISE}")
             self.stdout.write(f"{said} {OTHERWISE}")
 
     def steps(self, options: dict[str, Any]) -> list[Step]:
@@ -118,34 +118,34 @@ class Command(BaseCommand):
         backup = Step(
             "backup",
             f"write {file}, while the site runs",
-            "The site is as it was: see to the file's folder and its disk.",
+            "Nothing has changed. Check the file's folder and its disk.",
             back_up,
         )
         return [
             Step(
                 "check",
-                "look at the settings, the disk and the migrations that are missing",
-                "The site is as it was: mend what is named above.",
+                "check settings and disk, list the missing migrations",
+                "Nothing has changed. Fix what is named above.",
                 lambda: self.check_all(None if options["no_backup"] else file),
             ),
             *([] if options["no_backup"] else [backup]),
             Step(
                 "migrate",
-                f"bring the database to this version, waiting {options['lock_timeout']:g} s at a time for a lock and "
-                f"trying for {options['patience']:g} s",
-                "The version before goes on with what was applied: end the long transaction, or wait for a quiet hour.",
+                f"update the database, wait {options['lock_timeout']:g} s for each lock, try for "
+                f"{options['patience']:g} s",
+                "The old version keeps running. End the long transaction, or wait for a quiet hour.",
                 migrate,
             ),
             Step(
                 "collectstatic",
-                f"write static files to {settings.STATIC_ROOT}, beside those of before",
-                "The version before goes on: make the folder writable.",
+                f"write static files to {settings.STATIC_ROOT}, beside the old ones",
+                "The old version keeps running. Make the folder writable.",
                 collect,
             ),
             Step(
                 "restart",
-                "start the programs anew, one after another",
-                "Those that were not reached are of the version before, and go on.",
+                "restart the programs, one after another",
+                "The other programs keep running the old version.",
                 self.restart,
             ),
         ]
@@ -155,13 +155,13 @@ class Command(BaseCommand):
         check_postgresql()
         refuse_older(connection)
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
-            raise UpgradeError(f"{file.parent} is no folder: make it, or mount its disk.")
+            raise UpgradeError(f"The folder {file.parent} does not exist. Create it, or mount its disk.")
         if file is not None:
             check_client()
         said = io.StringIO()
         call_command("check", deploy=True, stdout=said, stderr=said)
         warnings = said.getvalue().count("\n?: ")
-        self.stdout.write(f"  settings: {warnings} warnings, which `manage.py check --deploy` tells")
+        self.stdout.write(f"  settings: {warnings} warnings (`manage.py check --deploy` lists them)")
         for said_of in check_room(file):
             self.stdout.write(f"  {said_of}")
         missing = unapplied()

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand
 class Command(BaseCommand):
     """Runs `python -m benchmarks`, which starts its own servers."""
 
-    help = "Measure the site against peers and limits, on servers of its own."
+    help = "Run the benchmarks, on their own servers."
     requires_system_checks: list[str] = []  # the benchmarks run in other processes
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -22,14 +22,14 @@ class Command(BaseCommand):
             "name",
             nargs="*",
             metavar="NAME",
-            help="Benchmarks to run. Without a name: all that take less than half an hour.",
+            help="Benchmarks to run. Default: all that take less than half an hour.",
         )
-        parser.add_argument("--data", metavar="DIR", help="A data set as `load` takes it, for what is measured on one.")
-        parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
+        parser.add_argument("--data", metavar="DIR", help="A data set in the format of `load`.")
+        parser.add_argument("--quick", action="store_true", help="Tiny sizes: test that the benchmarks run.")
         parser.add_argument("--json", metavar="FILE", help="Write the results as JSON.")
-        parser.add_argument("--page", metavar="FILE", help="Renew the figures of this Markdown page.")
+        parser.add_argument("--page", metavar="FILE", help="Update the figures in this Markdown page.")
         parser.add_argument("--items", metavar="N", help="growth_items: the largest number of items.")
-        parser.add_argument("--soak", metavar="SECONDS", help="soak: how long it takes.")
+        parser.add_argument("--soak", metavar="SECONDS", help="soak: how long it runs.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Exit with the code of `python -m benchmarks`."""

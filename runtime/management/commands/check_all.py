@@ -21,7 +21,7 @@ Amount = Literal["fast", "usual", "all"]
 class Command(BaseCommand):
     """Runs all checks, even after a failure, without this site's servers or settings."""
 
-    help = "Run every check, and the tests of every run. What follows -- goes to pytest."
+    help = "Run all checks and tests. Arguments after -- go to pytest."
     requires_system_checks: list[str] = []  # one of the checks below
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -43,7 +43,7 @@ class Command(MigrateCommand):
             help=f"Seconds to wait for a lock (default {LOCK_SECONDS}).",
         )
         parser.add_argument(
-            "--patience", type=seconds(0, 86_400), default=120, help="Seconds to go on trying (default 120)."
+            "--patience", type=seconds(0, 86_400), default=120, help="Seconds to keep trying (default 120)."
         )
         parser.add_argument(
             "--wait",
@@ -80,7 +80,7 @@ class Command(MigrateCommand):
             except OperationalError:
                 if time.monotonic() > until:
                     raise
-                self.stderr.write("PostgreSQL does not answer; trying again.")
+                self.stderr.write("PostgreSQL does not answer. Trying again.")
                 time.sleep(PAUSE_SECONDS)
             else:
                 return
@@ -96,7 +96,7 @@ class Command(MigrateCommand):
             except OperationalError as error:
                 if not isinstance(error.__cause__, LockNotAvailable) or time.monotonic() > until:
                     raise
-                self.stderr.write("A table is in use by a long transaction; trying again.")
+                self.stderr.write("A long transaction locks a table. Trying again.")
                 time.sleep(PAUSE_SECONDS)
             else:
                 return
@@ -118,6 +118,6 @@ def _need_nothing(connection: BaseDatabaseWrapper) -> None:
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise CommandError(
-            "There are migrations to apply, and FEEDSITE_PREPARE=0 says that PostgreSQL stands behind a pooler. "
-            "Apply them past it: with FEEDSITE_PREPARE=1 and a FEEDSITE_DATABASE_URL that names PostgreSQL itself."
+            "Migrations cannot run through a pooler (FEEDSITE_PREPARE=0). Run `migrate` with FEEDSITE_PREPARE=1 and a "
+            "FEEDSITE_DATABASE_URL that names PostgreSQL itself."
         )

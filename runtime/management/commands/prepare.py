@@ -23,7 +23,7 @@ from runtime.embedded import START_SECONDS, wait_for
 class Command(BaseCommand):
     """What `up` needs Django for. Skips what it has done for the same files and database."""
 
-    help = "Bring database and static files up to this version, as `up` does before it starts the programs."
+    help = "Update the database and static files to this version, as `up` does before it starts the programs."
     requires_system_checks: list[str] = []  # below
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -39,10 +39,10 @@ class Command(BaseCommand):
         recorded = record.read_text() if record.exists() else ""
         self.check(tags=[ENVIRONMENT] if recorded.startswith(files) else None)
         if not wait_for(settings.SERVERS.running, START_SECONDS):  # `up` starts them meanwhile
-            raise CommandError(f"The servers of {settings.DATA_DIR} do not run.")
+            raise CommandError(f"The embedded servers of {settings.DATA_DIR} do not run.")
         call_command("await_servers")
         if recorded != f"{files} {of_results()}":
-            self.tell("migrating the database ...")
+            self.tell("updating the database ...")
             with ThreadPoolExecutor(1) as beside:
                 collected = beside.submit(self.collect)
                 call_command("migrate", interactive=False, verbosity=0)

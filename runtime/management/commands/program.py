@@ -16,12 +16,12 @@ from runtime.programs import NAMES, mark_program, place, programs
 class Command(BaseCommand):
     """The program replaces this process, so signals and exit code are its own."""
 
-    help = "Run one program of the site (web, stream, grpc, beat or worker) as this environment has it."
+    help = "Run one program of the site (web, stream, grpc, beat or worker) with the settings of this environment."
     requires_system_checks: list[str] = []  # the program has its own
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the name."""
-        parser.add_argument("name", choices=NAMES, nargs="?", help="without it, those of `up` are told as JSON")
+        parser.add_argument("name", choices=NAMES, nargs="?", help="without a name: print the programs of `up` as JSON")
 
     def handle(self, *args: Any, name: str | None, **options: Any) -> None:
         """Become the program. Without a name, print the programs of `up` as JSON."""
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             return
         found = {each.name: each for each in programs(family, place(family))}
         if name not in found:
-            self.stdout.write("There is no gRPC to run: FEEDSITE_GRPC_PORT is not set.")
+            self.stdout.write("gRPC is off: FEEDSITE_GRPC_PORT is not set.")
             return
         call_command("check_key")
         settings.SERVERS.home.make()

@@ -20,4 +20,4 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Raise CommandError: this process already has settings."""
-        raise CommandError("Run it by manage.py.")
+        raise CommandError("Run `manage.py setup`.")

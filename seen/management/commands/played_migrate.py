@@ -19,17 +19,22 @@ from seen.played import PlayedUnavailableError
 class Command(BaseCommand):
     """Migrates old histories of plays."""
 
-    help = "Mark the users of a file of old histories, whom the hourly merges then migrate; goes on where it stopped."
+    help = (
+        "Import old play histories: mark the users of a file. The hourly merges then migrate them. "
+        "If it was stopped, it continues."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add FILE, or another step of the migration."""
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
-            "file", nargs="?", type=Path, help="A line: a user's id, then id or id:seconds; or gzip of it."
+            "file", nargs="?", type=Path, help="Per line: a user's id, then id or id:seconds. It may be gzip."
         )
-        what.add_argument("--status", action="store_true", help="Say how far it is.")
-        what.add_argument("--cut-over", action="store_true", help="Leave the old data for good, if all are merged.")
-        what.add_argument("--rollback", action="store_true", help="Return to the old data, before the cut-over.")
+        what.add_argument("--status", action="store_true", help="Show the progress.")
+        what.add_argument(
+            "--cut-over", action="store_true", help="Stop using the old data, for good. All users must be merged."
+        )
+        what.add_argument("--rollback", action="store_true", help="Return to the old data. Only before the cut-over.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Raises CommandError."""
@@ -38,26 +43,26 @@ class Command(BaseCommand):
                 self.tell_status()
             elif options["cut_over"]:
                 users = migrate.cut_over(clock=timezone.now, say=self.say, quiet=options["verbosity"] == 0)
-                self.say(f"Cut over; {users:,} users were looked up." if users else "It was cut over before.")
+                self.say(f"Cut over. {users:,} users were checked." if users else "It was already cut over.")
             elif options["rollback"]:
                 migrate.rollback(clock=timezone.now, say=self.say)
-                self.say("Rolled back: the old data is asked for everybody.")
+                self.say("Rolled back. All answers come from the old data again.")
             else:
                 self.run(options["file"], quiet=options["verbosity"] == 0)
         except migrate.MigrationError as error:
             raise CommandError(str(error)) from None
         except (PlayedUnavailableError, StoreUnavailableError) as error:
-            raise CommandError(f"No answer: {error}. Run it again; it goes on where it stopped.") from error
+            raise CommandError(f"No answer: {error}. Run it again to continue.") from error
         except DatabaseError as error:
-            raise CommandError(f"The database refused: {error}. Run it again.") from error
+            raise CommandError(f"PostgreSQL refused: {error}. Run it again.") from error
         except KeyboardInterrupt:
-            raise CommandError("Stopped. Run it again; it goes on there.", returncode=130) from None
+            raise CommandError("Stopped. Run it again to continue.", returncode=130) from None
 
     def run(self, path: Path, *, quiet: bool) -> None:
         """Mark the users of a file, and report its lines."""
         begin = time.monotonic()
         file = migrate.run(path, clock=timezone.now, say=self.say, quiet=quiet)
-        self.say(f"{file.lines:,} lines are read, in {time.monotonic() - begin:.1f} s; --status says who is merged.")
+        self.say(f"Read {file.lines:,} lines in {time.monotonic() - begin:.1f} s. --status shows the progress.")
 
     def tell_status(self) -> None:
         """Print how far the migration is."""
@@ -65,7 +70,7 @@ class Command(BaseCommand):
         migration = status.migration
         self.say(f"migration  {migration.phase}")
         for file in migration.files:
-            self.say(f"file       {file.path}: {file.lines:,} lines" + ("" if file.is_whole else ", not to its end"))
+            self.say(f"file       {file.path}: {file.lines:,} lines" + ("" if file.is_whole else ", not complete"))
         self.say(f"marked     {status.users:,} users")
         self.say(f"merged     {status.merged:,}")
         self.say(f"left       {status.left:,}")

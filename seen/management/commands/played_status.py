@@ -20,11 +20,11 @@ TIME = "%Y-%m-%d %H:%M"
 class Command(BaseCommand):
     """Shows the state of the played history."""
 
-    help = "Show the time ring, what waits and was merged, and the filters. Exit code 1: problems."
+    help = "Show the plays that wait, the merges and the filters. Exits with 1 if there are problems."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add --json."""
-        parser.add_argument("--json", action="store_true", help="For machines.")
+        parser.add_argument("--json", action="store_true", help="Print JSON.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the state; exit code 1 if there are problems."""
@@ -46,7 +46,7 @@ def _lines(found: Status) -> Iterator[str]:
     yield from _merged(found)
     yield from _filters(found)
     if moving := found.migration:
-        unread = f"; {moving.unread} of {moving.files} files not read to their end" if moving.unread else ""
+        unread = f"; {moving.unread} of {moving.files} files not complete" if moving.unread else ""
         yield f"\nMigration: {moving.phase}; {moving.merged:,} users merged, {moving.left:,} left{unread}"
 
 
@@ -68,7 +68,7 @@ def _task_shards(found: Status) -> Iterator[str]:
     shown = [one for one in found.task_shards if one.users or one.first or one.second]
     if not found.task_shards:
         return
-    yield f"\nTask shards ({len(found.task_shards)}; those with users waiting or merges of the last day)"
+    yield f"\nTask shards ({len(found.task_shards)}; shown if users wait or were merged within a day)"
     if not shown:
         yield "  none"
         return

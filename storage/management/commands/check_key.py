@@ -12,7 +12,7 @@ from storage.connections import is_of_another_version
 class Command(BaseCommand):
     """Every program runs it at its start."""
 
-    help = "Fail with exit code 2 if the secret key of this machine is not that of the site."
+    help = "Exit with 2 if this machine's secret key differs from the site's."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -25,4 +25,4 @@ class Command(BaseCommand):
             if not is_of_another_version(error):
                 raise
         except (OperationalError, InterfaceError) as error:
-            self.stderr.write(f"The secret key was not compared with the site's: {error}")
+            self.stderr.write(f"The secret key could not be compared with the site's: {error}")

@@ -114,7 +114,7 @@ def test_a_file_is_migrated(filters: FilterStore, command: Say, tmp_path: Path) 
     path = written(tmp_path / "plays.txt", ["7 1 2 3", f"8 4:{seconds(NOW - 24 * HOUR)} 5", f"9 6:{seconds(NOW)}"])
     assert "migration  none" in command("--status")
     assert unseen(7, [1, 2, 3, 4], now=NOW) == [1, 2, 3, 4]
-    assert "3 lines are read" in command(path)
+    assert "Read 3 lines" in command(path)
     for _ in range(2):
         assert unseen(7, [4, 3, 2, 1], now=NOW) == [4]
         assert unseen(8, [1, 4, 5], now=NOW) == [1]
@@ -132,12 +132,12 @@ def test_a_file_is_migrated(filters: FilterStore, command: Say, tmp_path: Path) 
     assert unseen(8, [1, 4, 5], now=NOW) == [1]
     status = command("--status")
     assert "marked     3 users\nmerged     3\nleft       0\nrate       " in status
-    assert "read to its end before" in command(path), "who is merged is not merged again"
+    assert "The file was read before" in command(path), "who is merged is not merged again"
     assert merge(NOW + HOUR) == 0
     assert kept(filters) == (0, 3)
-    assert "Cut over; 3 users were looked up" in command("--cut-over")
+    assert "Cut over. 3 users were checked" in command("--cut-over")
     assert kept(filters) == (0, 0)
-    assert "It was cut over before" in command("--cut-over")
+    assert "It was already cut over" in command("--cut-over")
     assert unseen(7, [5, 4, 3, 2, 1], now=NOW) == [5]
     for args in (("--rollback",), (path,)):
         with pytest.raises(CommandError, match="was cut over"):
@@ -181,7 +181,7 @@ def test_a_user_may_have_several_lines(
     assert unseen(7, [1, 2, 3, 4], now=NOW) == []
     merge(NOW + HOUR)
     assert unseen(7, [1, 2, 3, 4, 5], now=NOW) == [5]
-    assert "5 users were looked up" in command("--cut-over")
+    assert "5 users were checked" in command("--cut-over")
 
 
 @pytest.mark.usefixtures("clock")
@@ -252,12 +252,12 @@ def test_an_old_redis_is_migrated(
         assert unseen(9, [1, 2, 3], now=NOW) == [3]
         merge(NOW + 2 * HOUR)
     assert unseen(10, [1], now=NOW) == [1]
-    assert "2 users were looked up" in command("--cut-over")
+    assert "2 users were checked" in command("--cut-over")
     played.record([Play(7, 5, NOW)], now=NOW)
     assert old_redis.zscore("played:7", "5") is None
     old_redis.flushdb()
     assert unseen(7, range(1, 7), now=NOW) == [6]
-    with pytest.raises(CommandError, match="since then plays are not in the old data"):
+    with pytest.raises(CommandError, match="The old data has no plays since then"):
         command("--rollback")
 
 
@@ -265,7 +265,7 @@ def test_an_old_redis_is_migrated(
 def test_a_rollback_returns_to_the_old_data(
     filters: FilterStore, old_redis: redis.Redis, command: Say, tmp_path: Path
 ) -> None:
-    with pytest.raises(CommandError, match="No migration is going on"):
+    with pytest.raises(CommandError, match="No migration is running"):
         command("--rollback")
     path = written(tmp_path / "users.txt", ["7", "8"])
     remember(old_redis, 7, 1)
@@ -282,9 +282,9 @@ def test_a_rollback_returns_to_the_old_data(
     merge(NOW + HOUR)
     assert filters.count(MIGRATED) == 0, "merges go on, and migrate nobody"
     assert unseen(7, [1, 2, 3, 4], now=NOW) == [4]
-    with pytest.raises(CommandError, match="No migration is going on"):
+    with pytest.raises(CommandError, match="No migration is running"):
         command("--cut-over")
-    assert "2 lines are read" in command(path)
+    assert "Read 2 lines" in command(path)
     merge(NOW + HOUR)
     old_redis.flushdb()
     assert unseen(7, [1, 2, 3, 4], now=NOW) == [4]
@@ -316,10 +316,10 @@ def test_a_cut_over_needs_whole_files_and_everybody_in_them(
 ) -> None:
     monkeypatch.setattr(migrate, "CHUNK", 1)
     path = written(tmp_path / "users.txt", ["7", "8", "x"])
-    with pytest.raises(CommandError, match=r"users.txt line 3: 'x' is no id"):
+    with pytest.raises(CommandError, match=r"users.txt line 3: 'x' is not an id"):
         command(path)
     merge(NOW + HOUR)
-    with pytest.raises(CommandError, match="not read to its end"):
+    with pytest.raises(CommandError, match="not read completely"):
         command("--cut-over")
     path.write_text("7\n8\n9\n")
     command(path)
@@ -327,7 +327,7 @@ def test_a_cut_over_needs_whole_files_and_everybody_in_them(
         command("--cut-over")
     merge(NOW + HOUR)
     path.write_text("7\n8\n")
-    with pytest.raises(CommandError, match="2 lines now, and had 3"):
+    with pytest.raises(CommandError, match="2 lines now, 3 when"):
         command("--cut-over")
     path.unlink()
     with pytest.raises(CommandError, match="No such file"):
@@ -410,20 +410,20 @@ def test_round_trips(
 
 # --- Files -------------------------------------------------------------------------------------------------
 WRONG: dict[str, tuple[bytes, str]] = {
-    "empty line": (b"\n", "'' is no id"),
-    "no id": (b"x 1\n", "'x' is no id"),
-    "id 0": (b"0 1\n", "'0' is no id"),
-    "leading zero": (b"07 1\n", "'07' is no id"),
-    "negative": (b"-7 1\n", "'-7' is no id"),
-    "user too large": (b"9007199254740992 1\n", "9007199254740992 is no id"),
-    "item too large": (b"7 1 9007199254740993\n", "9007199254740993 is no id"),
+    "empty line": (b"\n", "'' is not an id"),
+    "no id": (b"x 1\n", "'x' is not an id"),
+    "id 0": (b"0 1\n", "'0' is not an id"),
+    "leading zero": (b"07 1\n", "'07' is not an id"),
+    "negative": (b"-7 1\n", "'-7' is not an id"),
+    "user too large": (b"9007199254740992 1\n", "9007199254740992 is not an id"),
+    "item too large": (b"7 1 9007199254740993\n", "9007199254740993 is not an id"),
     "very large": (b"7 1 99999999999999999999\n", "'99999999999999999999' is neither an id nor id:seconds"),
     "item no id": (b"7 1 2a 3\n", "'2a' is neither an id nor id:seconds"),
     "no time": (b"7 1 2: 3\n", "'2:' is neither an id nor id:seconds"),
     "milliseconds": (b"7 1:1795252000000\n", "'1:1795252000000' is neither"),
-    "future": (b"7 1:1999999999\n", "1999999999 lies in the future"),
-    "too old": (b"7 1:17\n", "17 lies before 2000"),
-    "commas": (b"7,1,2\n", "'7,1,2' is no id"),
+    "future": (b"7 1:1999999999\n", "1999999999 is in the future"),
+    "too old": (b"7 1:17\n", "17 is before 2000"),
+    "commas": (b"7,1,2\n", "'7,1,2' is not an id"),
     "two spaces": (b"7  1\n", "'' is neither an id nor id:seconds"),
     "space at the end": (b"7 1 \n", "'' is neither an id nor id:seconds"),
     "CRLF": (b"7 1\r\n", r"'1\\r' is neither an id nor id:seconds"),
@@ -451,7 +451,7 @@ def test_a_wrong_line_is_named_and_what_is_before_it_is_read(
     assert [unseen(user_id, [user_id], now=NOW) for user_id in (1, 2)] == [[], []]
     assert kept(filters) == (2, 0)
     path.write_bytes(pack(b"1 1\n2 2\n3 3\n"))
-    assert "It goes on behind line 2." in command(path), "the line was mended"
+    assert "Continuing after line 2." in command(path), "the line was mended"
     assert old.state().files[0].lines == 3
     assert unseen(3, [3], now=NOW) == []
 
@@ -468,7 +468,7 @@ def test_files_that_are_not_whole(filters: FilterStore, command: Say, tmp_path: 
     with pytest.raises(CommandError, match=r"plays.gz line [0-9]+: not readable .*CRC"):
         command(path)
     path.write_bytes(whole)
-    assert "49 lines are read" in command(path)
+    assert "Read 49 lines" in command(path)
     path.unlink()
     with pytest.raises(CommandError, match="No such file"):
         command(path)
@@ -486,7 +486,7 @@ def test_another_file_of_that_name_is_read_from_its_first_line(
     with pytest.raises(CommandError):
         command(path)
     written(path, ["2 2", "3 3", "4 4"])
-    assert "It is another file than it was" in command(path)
+    assert "The file has changed" in command(path)
     assert unseen(2, [2], now=NOW) == []
 
 
@@ -605,8 +605,8 @@ def test_a_killed_run_goes_on_where_it_was(command: Say, tmp_path: Path, monkeyp
     assert 0 < file.offset < len(text), "it was killed in the middle"
     assert made.count(HISTORY) > file.lines, "of a part that it had not written down"
     out = command(path)
-    assert f"It goes on behind line {file.lines:,}." in out
-    assert f"{count:,} lines are read" in out
+    assert f"Continuing after line {file.lines:,}." in out
+    assert f"Read {count:,} lines" in out
     assert made.count(HISTORY) == count
     assert {len(unseen(user, [user + 1, user + 2, user + 3], now=NOW)) for user in range(1, count, 97)} == {1}
 

@@ -20,8 +20,8 @@ class Command(BaseCommand):
     """Promotes or demotes a user."""
 
     help = (
-        "Make a user big-V (on), or demote them (off): fills the inboxes of all followers, then flips the flag. "
-        "Automatic tagging is off for a demoted user until somebody turns it on: by `on`, or in the admin."
+        "Make a user big-V (on), or demote them (off). Off fills all followers' inboxes first. It also turns automatic "
+        "tagging off for this user, until you use `on` or the admin."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -38,12 +38,12 @@ class Command(BaseCommand):
             try:
                 new = big_v.make_big_v(user=user)
             except big_v.NotActiveError:
-                raise CommandError(f"{user.username} is deactivated, and is not made big-V.") from None
-            self.stdout.write(f"{user.username} is big-V{'' if new else ' already'}.")
+                raise CommandError(f"{user.username} is deactivated and cannot be big-V.") from None
+            self.stdout.write(f"{user.username} is {'' if new else 'already '}big-V.")
         elif big_v.demote(user=user) or user.is_big_v:
             self._wait(user)
         else:
-            self.stdout.write(f"{user.username} is no big-V.")
+            self.stdout.write(f"{user.username} is not big-V.")
 
     def _wait(self, user: User) -> None:
         job = Backfill.objects.filter(sender=user).latest("pk")
@@ -58,5 +58,5 @@ class Command(BaseCommand):
                     moved = time.monotonic()
                     bar.update(job.done - bar.n)
         if job.cancelled_at is not None:
-            raise CommandError(f"The demotion was cancelled: {user.username} was made big-V again.")
-        self.stdout.write(f"{user.username} is no big-V any more; {job.done} followers' inboxes were filled.")
+            raise CommandError(f"{user.username} was made big-V again, so the demotion was cancelled.")
+        self.stdout.write(f"{user.username} is no longer big-V. Filled the inboxes of {job.done} followers.")

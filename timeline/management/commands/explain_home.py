@@ -14,13 +14,13 @@ from web.rest import parse_id
 class Command(BaseCommand):
     """Prints the explanation of a home."""
 
-    help = "Explain a reader's home: windows, outboxes, pending deliveries, what serves the next page. Changes nothing."
+    help = "Explain a reader's home: windows, outboxes, pending deliveries, what serves the next page. Read-only."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add USER, --item and --json."""
         parser.add_argument("username", metavar="USER")
-        parser.add_argument("--item", metavar="ID", help="why the reader does, or does not, see this item")
-        parser.add_argument("--json", action="store_true", help="one line of JSON")
+        parser.add_argument("--item", metavar="ID", help="explain why the reader sees this item, or not")
+        parser.add_argument("--json", action="store_true", help="print one line of JSON")
 
     def handle(self, *args: Any, username: str, item: str | None, json: bool, **options: Any) -> None:
         """Raises CommandError for an unknown user or an invalid id."""
@@ -29,7 +29,7 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {username}.")
         item_id = None if item is None else parse_id(item)
         if item is not None and item_id is None:
-            raise CommandError(f"{item!r} is no id of an item.")
+            raise CommandError(f"{item!r} is not an item's id.")
         with override("en"):
             found = explain_home(reader, item_id=item_id)
             if json:

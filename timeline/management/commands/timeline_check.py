@@ -14,15 +14,15 @@ from timeline.check import repair as drop
 class Command(BaseCommand):
     """Compares windows with PostgreSQL."""
 
-    help = "Compare inboxes and outboxes with PostgreSQL: missing, extra, order, floor. Exit code 1 on a difference."
+    help = "Compare inboxes and outboxes with PostgreSQL. Exits with 1 if they differ."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add USER and --repair."""
-        parser.add_argument("users", nargs="*", metavar="USER", help="usernames; everybody if none is given")
+        parser.add_argument("users", nargs="*", metavar="USER", help="usernames (default: everybody)")
         parser.add_argument(
             "--repair",
             action="store_true",
-            help="drop the windows that differ; they are built again when they are read",
+            help="drop the windows that differ; the next read rebuilds them",
         )
 
     def handle(self, *args: Any, users: list[str], repair: bool, **options: Any) -> None:

@@ -21,7 +21,7 @@ VARIABLES = {
 class Command(BaseCommand):
     """Asks late servers again for `LATE_SECONDS`."""
 
-    help = "Wait until PostgreSQL and the Redis servers answer; fail with the variable of the first that does not."
+    help = "Wait until PostgreSQL and the Redis servers answer. If one does not, fail and name its setting."
     requires_system_checks: list[str] = []  # `up` asks before anything else
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -32,4 +32,4 @@ class Command(BaseCommand):
             states = server_states()
         for name, state in states.items():
             if state != "ok":
-                raise CommandError(f"The server {name} {state}; is {VARIABLES[name]} right, and does the server run?")
+                raise CommandError(f"The server {name} {state}. Check {VARIABLES[name]}, and that the server runs.")

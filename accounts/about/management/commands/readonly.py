@@ -13,22 +13,22 @@ from accounts.about.site import SECONDS, read
 class Command(BaseCommand):
     """Turns the read-only mode on or off, or shows it."""
 
-    help = "Let pages be read and nothing be changed (on), or end that (off). Without a word: say whether it is on."
+    help = "Turn read-only mode on or off: members can read but change nothing. Without on or off: show the mode."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("state", choices=["on", "off"], nargs="?")
-        parser.add_argument("--why", default="", help="the reason, which every page shows and every refusal names")
+        parser.add_argument("--why", default="", help="the reason, shown on every page")
 
     def handle(self, *args: Any, state: str | None, why: str, **options: Any) -> None:
         """Change or show the mode. Raises CommandError without a valid reason."""
         if state == "on" and not why.strip():
-            raise CommandError('Say why, for those who read it: readonly on --why "We move to another server."')
+            raise CommandError('Give a reason for members: readonly on --why "We move to another server."')
         if state:
             try:
                 change(read_only_why=why.strip() if state == "on" else "")
             except ValidationError as error:
                 raise CommandError(" ".join(error.messages)) from error
-            self.stdout.write(f"Every process knows it within {SECONDS:.0f} seconds.")
+            self.stdout.write(f"This takes effect within {SECONDS:.0f} seconds.")
         now = read().read_only_why
-        self.stdout.write(f"The site is read-only: {now}" if now else "The site takes changes.")
+        self.stdout.write(f"The site is read-only: {now}" if now else "The site is not read-only.")

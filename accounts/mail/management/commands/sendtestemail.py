@@ -16,18 +16,18 @@ from accounts.mail.models import Letter
 class Command(BaseCommand):
     """Django's command, with a letter of the site, without the queue."""
 
-    help = "Send a letter at once, and say what the mail server answered."
+    help = "Send a test letter now, and print the mail server's answer."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the addresses."""
-        parser.add_argument("address", nargs="+", help="Where the letter goes.")
+        parser.add_argument("address", nargs="+", help="The recipient.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Send to each address. Raises CommandError for the first refusal."""
         for address in options["address"]:
             if not is_address(address):
-                raise CommandError(f"{address!r} is no e-mail address.")
+                raise CommandError(f"{address!r} is not an e-mail address.")
             letter = Letter(kind="test", address=address, context={"name": "sendtestemail"}, created_at=timezone.now())
             message = compose(letter)
             try:
@@ -35,8 +35,8 @@ class Command(BaseCommand):
                     connection.send_messages([message])
             except OSError as error:  # includes errors of smtplib and TLS
                 said = " ".join(f"{type(error).__name__}: {error}".split())
-                raise CommandError(f"The letter to {address} was not taken: {said}") from error
-            self.stdout.write(f"The letter to {address} was taken by {server()}. It is from {message.from_email}.")
+                raise CommandError(f"The letter to {address} was not sent: {said}") from error
+            self.stdout.write(f"Sent a letter to {address} through {server()}, from {message.from_email}.")
 
 
 def server() -> str:
