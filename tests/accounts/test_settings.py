@@ -419,6 +419,8 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "live_sessions.jsonl",
         "live_reminders.jsonl",
         "silenced_notifications.jsonl",
+        "push_devices.jsonl",
+        "quiet_hours.jsonl",
     }
     assert rows["silenced_notifications.jsonl"] == [{"kind": "like"}]
     (account,) = rows["account.json"]

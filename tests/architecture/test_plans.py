@@ -230,6 +230,10 @@ UNRUN_COMMANDS = {
     "up": "a server",
 }
 UNASKED = {
+    "about/icons/<int:logo_id>/<slug:name>.png": "no statement",
+    "settings/notifications/push/<int:subscription_id>": "a row by its id",
+    "settings/notifications/push/<int:subscription_id>/remove": "the same",
+    "settings/notifications/push/<int:subscription_id>/trial": "the same",
     "api/v1/stream": "served by the stream's process; `told` of the scenario asks its question",
     "api/v1/streaming": "the same, `told` asks as apps do",
     "api/v1/streaming/": "the same",

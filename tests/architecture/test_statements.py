@@ -23,6 +23,7 @@ from items import search
 from items.conversations import conversation_of
 from items.hydrate import hydrate
 from live import actions as live
+from notifications.push import sending
 from relations import actions as relations
 from relations import lists
 from relations.tags import follow_tag
@@ -200,6 +201,7 @@ CALLS: dict[str, Call] = {
     "notifications-app-upward": app("v1/notifications?min_id=1"),
     "notifications-app-mentions": app("v1/notifications?types[]=mention"),
     "notifications-app-mentions-upward": app("v1/notifications?types[]=mention&min_id=1"),
+    "notifications-pushed": lambda site: sending.push([1]),
     "conversations": page("/conversations"),
     "conversations-upward": app("v1/conversations?min_id=1"),
     "conversation": lambda site: conversation_of(site.reader, site.talk.pk),

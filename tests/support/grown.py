@@ -28,7 +28,7 @@ from items.models import Bookmark, CountChange, Filter, IdempotencyKey, Item, It
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
-from notifications.models import Act, Kind, Notification, ReadMark, Silenced
+from notifications.models import Act, Kind, Notification, QuietHours, ReadMark, Silenced
 from relations.models import (
     Block,
     CsvImport,
@@ -48,6 +48,14 @@ from tests.support.factories import ItemFactory, UserFactory
 from timeline.models import Backfill, Delivery, DeliveryRange, Import, ImportedUser, ReadingPosition
 
 MANY = 10_000
+DEVICE: dict[str, Any] = {
+    "endpoint": "https://push.example.org/send/1",
+    "keys": {
+        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
+    },
+}
+"""A browser that takes push messages."""
 FOLLOWEES = 500
 """Of the reader and of the star; a bound of the site (FOLLOW_CAP), not one that grows."""
 POSTS = 3 * MANY
@@ -359,6 +367,7 @@ class Grown:
         grow(act, MANY, id=self.ids(9), actor_id=self.nth)
         grow(ReadMark.objects.create(user=self.ordinary, up_to=1), MANY, user_id=self.nth)
         grow(Silenced.objects.create(user=self.ordinary, kinds=["live"]), MANY, user_id=self.nth)
+        grow(QuietHours.objects.create(user=self.ordinary, begins=1, ends=2, time_zone="UTC"), MANY, user_id=self.nth)
 
     def _live(self) -> None:
         now = timezone.now()
@@ -454,6 +463,14 @@ class Grown:
         token_of(self.ordinary, app=app)
         held = AccessToken.objects.get(application=app)
         grow(held, MANY, token_checksum="md5(g::text)", user_id=self.nth)
+        with connection.cursor() as cursor:  # an address that is not public: nothing is sent
+            cursor.execute(
+                "INSERT INTO notifications_pushsubscription (user_id, token_id, endpoint, p256dh, auth, kinds, policy,"
+                " words, language, user_agent, app_token, is_standard)"
+                " SELECT user_id, id, 'https://192.0.2.1/' || id, %s, %s, '{mention,reply,live}', 'followed',"
+                " 'open', '', '', '', true FROM oauth2_provider_accesstoken",
+                [DEVICE["keys"]["p256dh"], DEVICE["keys"]["auth"]],
+            )
         code = Grant.objects.create(user=self.ordinary, application=app, code="0", expires=now + timedelta(days=1))
         grow(code, MANY, code="md5(g::text)", user_id=self.nth)
         self._safety(now)

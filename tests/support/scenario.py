@@ -47,6 +47,7 @@ from live.models import LiveSession
 from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
+from notifications.models import Act, PushSubscription
 from operation.doctor import growth
 from relations.actions import follower_count
 from relations.models import CsvImport, List
@@ -65,7 +66,7 @@ from storage.queue import QUESTIONS
 from stream import news as stream
 from tests.support.archives import actor, address, boost, collection, files_of, note, zipped
 from tests.support.factories import PASSWORD
-from tests.support.grown import Grown
+from tests.support.grown import DEVICE, Grown
 from tests.support.pictures import jpeg, mp4, upload
 from tests.support.plans import Recorder
 from timeline import active_fans, outbox
@@ -197,6 +198,9 @@ PAGES = [
     "/settings/invitations",
     "/settings/preferences",
     "/settings/notifications",
+    "/settings/notifications/push",
+    "/worker.js",
+    "/offline",
     "/avatars/v1/1-41.svg",
     "/settings/filters",
     "/settings/filters/{filter}",
@@ -334,6 +338,9 @@ WRITES: list[tuple[str, str, Any]] = [
     ("put", "items/{other}/not-interested", None),
     ("delete", "items/{other}/not-interested", None),
     ("post", "me/notifications/read", {"up_to": "{middle}"}),
+    ("post", "me/push", DEVICE),
+    ("get", "me/push", None),
+    ("delete", "me/push", None),
     ("post", "seen/plays", {"ids": ["{busy}"]}),
     ("post", "seen/plays/batch", {"plays": [{"user_id": "{me}", "ids": ["{busy}"]}]}),
     ("post", "seen/issued", {"ids": ["{busy}"]}),
@@ -445,6 +452,10 @@ CLIENT_WRITES: list[tuple[str, str, Any]] = [
     ("post", "v1/statuses/{quoted}/quotes/{quote}/revoke", {}),
     ("post", "v1/statuses/{own}/pin", {}),
     ("post", "v1/statuses/{own}/unpin", {}),
+    ("post", "v1/push/subscription", {"subscription": DEVICE, "data": {"alerts": {"mention": True}}}),
+    ("put", "v1/push/subscription", {"data": {"alerts": {"mention": True, "follow": True}}}),
+    ("get", "v1/push/subscription", None),
+    ("delete", "v1/push/subscription", None),
     ("post", "v1/markers", {"home": {"last_read_id": "{middle}"}, "notifications": {"last_read_id": "{middle}"}}),
     ("post", "v1/statuses", {"status": "an answer @star @reader", "visibility": "direct", "in_reply_to_id": "{talk}"}),
     ("post", "v1/conversations/{talk}/read", {}),
@@ -946,6 +957,11 @@ def workers(scenario: Scenario) -> None:
     big_v.demote(user=User.objects.get(username="user399"))
     scenario.work()
     scenario.task("live.materialise_replays", site.reader.pk, "token")
+    device = PushSubscription.objects.latest("pk")
+    told = Act.objects.filter(recipient=device.user_id).latest("pk")
+    scenario.task("notifications.push", [told.pk])
+    scenario.task("notifications.push_again", told.pk, device.pk, 1)
+    scenario.task("notifications.push_trial", device.pk)
 
 
 def block(scenario: Scenario, page: Client, medium: int) -> None:
