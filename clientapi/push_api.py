@@ -15,7 +15,6 @@ from clientapi.params import Params
 from notifications.models import Kind, Policy, PushSubscription
 from notifications.push import actions
 from notifications.push.actions import BadSubscriptionError, Choice, Device, Holder, TakenError
-from notifications.push.encryption import public_key
 from web.rest import FeedResponse
 
 ALERTS = {
@@ -59,7 +58,7 @@ class Subscription(msgspec.Struct):
     def of(cls, row: PushSubscription) -> "Subscription":
         """The subscription of a row."""
         alerts = {name: kinds[0] in row.kinds for name, kinds in ALERTS.items()}
-        return cls(str(row.pk), row.endpoint, row.is_standard, Alerts(**alerts), row.policy, public_key())
+        return cls(str(row.pk), row.endpoint, row.is_standard, Alerts(**alerts), row.policy, row.server_key)
 
 
 class SubscriptionView(ClientView):

@@ -209,6 +209,7 @@ class PushSubscription(models.Model):
     endpoint = models.CharField(max_length=2000)
     p256dh = models.CharField(max_length=88)
     auth = models.CharField(max_length=24)
+    server_key = models.CharField(max_length=88, help_text="The site's public key that the device was told.")
     is_standard = models.BooleanField(default=True, help_text="Encrypted as RFC 8291 has it, not as its draft 4.")
     kinds = ArrayField(models.CharField(max_length=16))
     policy = models.CharField(max_length=8, choices=Policy.choices, default=Policy.ALL)

@@ -55,6 +55,10 @@ class Migration(migrations.Migration):
                 ("p256dh", models.CharField(max_length=88)),
                 ("auth", models.CharField(max_length=24)),
                 (
+                    "server_key",
+                    models.CharField(help_text="The site's public key that the device was told.", max_length=88),
+                ),
+                (
                     "is_standard",
                     models.BooleanField(default=True, help_text="Encrypted as RFC 8291 has it, not as its draft 4."),
                 ),

@@ -14,7 +14,7 @@ from urllib3.util import parse_url
 from accounts.models import User
 from accounts.signing_in.sealing import seal
 from notifications.models import PUSHED, Policy, PushSubscription, QuietHours, Words
-from notifications.push.encryption import CURVE, bytes_of, letters
+from notifications.push.encryption import CURVE, bytes_of, letters, public_key
 from web import outbound
 
 MOST = 10
@@ -109,6 +109,7 @@ def subscribe(*, user: User, holder: Holder, device: Device, choice: Choice) -> 
             endpoint=device.endpoint,
             p256dh=p256dh,
             auth=auth,
+            server_key=public_key(),
             is_standard=device.is_standard,
             **chosen,
             language=device.language,

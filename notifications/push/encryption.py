@@ -97,20 +97,30 @@ def _derived(key: bytes, salt: bytes, info: bytes, length: int) -> bytes:
 
 
 # --- Signature -------------------------------------------------------------------------------------------
-@lru_cache(2)
+@lru_cache(8)
 def _site_key(secret: str) -> ec.EllipticCurvePrivateKey:
-    """The site's key pair. It is made of the secret key, so all machines have it and nothing more is to be kept."""
+    """The site's key pair, made of a secret key.
+
+    See docs/decisions.md: The key of push messages comes from the secret key.
+    """
     digest = salted_hmac("notifications.push", "", secret=secret, algorithm="sha512").digest()
     return ec.derive_private_key(int.from_bytes(digest, "big") % (ORDER - 1) + 1, CURVE)
 
 
 def public_key() -> str:
-    """The key by which push services know the site, as browsers and apps take it."""
+    """The key by which push services know the site, in the spelling of browsers and apps."""
     return letters(point(_site_key(settings.SECRET_KEY)))
 
 
-def signed(letter: Letter, endpoint: str) -> dict[str, str]:
+def _told(server_key: str) -> ec.EllipticCurvePrivateKey:
+    """The site's key that a device was told: today's, or one of a secret key before it."""
+    keys = [_site_key(secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+    return next((key for key in keys if letters(point(key)) == server_key), keys[0])
+
+
+def signed(letter: Letter, endpoint: str, server_key: str) -> dict[str, str]:
     """The headers of a letter, with the site's signature for the service at this endpoint."""
+    own = _told(server_key)
     parts = urlsplit(endpoint)
     contact = current().contact_email
     claims = {
@@ -119,9 +129,9 @@ def signed(letter: Letter, endpoint: str) -> dict[str, str]:
         "sub": f"mailto:{contact}" if contact else str(settings.SITE_URL),
     }
     said = ".".join(letters(msgspec.json.encode(part)) for part in ({"typ": "JWT", "alg": "ES256"}, claims))
-    numbers = decode_dss_signature(_site_key(settings.SECRET_KEY).sign(said.encode(), ec.ECDSA(SHA256())))
+    numbers = decode_dss_signature(own.sign(said.encode(), ec.ECDSA(SHA256())))
     token = f"{said}.{letters(b''.join(number.to_bytes(32, 'big') for number in numbers))}"
     if "Crypto-Key" not in letter.headers:
-        return letter.headers | {"Authorization": f"vapid t={token},k={public_key()}"}
-    key = f"{letter.headers['Crypto-Key']};p256ecdsa={public_key()}"
+        return letter.headers | {"Authorization": f"vapid t={token},k={letters(point(own))}"}
+    key = f"{letter.headers['Crypto-Key']};p256ecdsa={letters(point(own))}"
     return letter.headers | {"Authorization": f"WebPush {token}", "Crypto-Key": key}

@@ -181,7 +181,7 @@ def _send(subscription: PushSubscription, message: bytes, kind: str, topic: str)
         message, p256dh=subscription.p256dh, auth=subscription.auth, is_standard=subscription.is_standard
     )
     headers = {
-        **encryption.signed(letter, subscription.endpoint),
+        **encryption.signed(letter, subscription.endpoint, subscription.server_key),
         "Content-Type": "application/octet-stream",
         "TTL": str(LIFE.get(Kind(kind), 2 * DAY_SECONDS)),
         "Urgency": URGENCY.get(Kind(kind), "normal"),

@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -60,7 +61,7 @@ def test_only_the_device_opens_it(is_standard: bool) -> None:
 def test_the_site_signs_for_one_service(is_standard: bool) -> None:
     device = Device()
     letter = encrypted(MESSAGE, p256dh=device.p256dh, auth=device.auth, is_standard=is_standard)
-    headers = signed(letter, "https://push.example.org:443/send/1?a=b")
+    headers = signed(letter, "https://push.example.org:443/send/1?a=b", public_key())
     kind, _, said = headers["Authorization"].partition(" ")
     token = said.removeprefix("t=").partition(",")[0]
     head, claims, signature = token.split(".")
@@ -79,9 +80,15 @@ def test_the_site_signs_for_one_service(is_standard: bool) -> None:
         assert headers["Crypto-Key"].endswith(f";p256ecdsa={public_key()}")
 
 
-def test_every_machine_with_the_secret_key_has_the_same(settings: object) -> None:
+def test_every_machine_with_the_secret_key_has_the_same(settings: Any) -> None:
     before = public_key()
     assert public_key() == before
-    settings.SECRET_KEY = "another"  # type: ignore[attr-defined]
+    old, settings.SECRET_KEY = settings.SECRET_KEY, "another"
     assert public_key() != before
-    assert signed(Letter(b"", {}), "https://push.example.org/")["Authorization"].endswith(public_key())
+
+    def key_of_signature() -> str:
+        return signed(Letter(b"", {}), "https://push.example.org/", before)["Authorization"].partition(",k=")[2]
+
+    assert key_of_signature() == public_key()
+    settings.SECRET_KEY_FALLBACKS = [old]
+    assert key_of_signature() == before
