@@ -168,6 +168,8 @@ OWN: dict[str, Need] = {
     "me/likes": LIKES,
     "me/conversations": Need("read:statuses"),
     "me/conversations/requests": Need("read:statuses"),
+    "me/conversations/<str:conversation_id>": Need(None, "write:conversations"),
+    "me/conversations/<str:conversation_id>/accept": Need(None, "write:conversations"),
     "me/conversations/<str:conversation_id>/read": Need(None, "write:conversations"),
     "me/history": Need("read", "write"),  # broader scopes: no narrower one mentions history to the user
     "items": STATUSES,

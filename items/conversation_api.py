@@ -7,7 +7,7 @@ from rest_framework.request import Request
 
 from accounts.api import signed_in
 from items.api import Nothing
-from items.conversations import ConversationPage, conversation_of, conversations_page, mark_read
+from items.conversations import ConversationPage, accept, conversation_of, conversations_page, mark_read, put_away
 from web.openapi import EMPTY_BODY, PAGED
 from web.rest import ApiView, FeedResponse, body, limit, parse_id, position
 
@@ -29,10 +29,31 @@ class RequestsView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Private mentions from people whom the caller neither follows nor wrote to, newest first.
 
-        A reply makes one a conversation.
+        A reply or accepting it makes one a conversation.
         """
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(conversations_page(reader, requests=True, last_id=last_id, limit=count))
+
+
+class ConversationView(ApiView):
+    """A conversation."""
+
+    @extend_schema(operation_id="remove_conversation", responses={204: None})
+    def delete(self, request: Request, conversation_id: str) -> HttpResponse:
+        """Remove a conversation or a request from the caller's list until somebody writes in it."""
+        if not put_away(reader=signed_in(request), conversation_id=parse_id(conversation_id) or 0):
+            raise exceptions.NotFound
+        return HttpResponse(status=204)
+
+
+class ConversationAcceptView(ApiView):
+    """Accepting a request."""
+
+    @extend_schema(operation_id="accept_conversation", request=EMPTY_BODY, responses={204: None})
+    def post(self, request: Request, conversation_id: str) -> HttpResponse:
+        """Make a request a conversation."""
+        accept(reader=signed_in(request), conversation_id=_visible(request, conversation_id))
+        return HttpResponse(status=204)
 
 
 class ConversationReadView(ApiView):
@@ -41,9 +62,14 @@ class ConversationReadView(ApiView):
     @extend_schema(operation_id="read_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: str) -> HttpResponse:
         """Mark the whole conversation as read."""
-        reader, number = signed_in(request), parse_id(conversation_id)
-        body(request, Nothing)
-        if not number or conversation_of(reader, number) is None:
-            raise exceptions.NotFound
-        mark_read(reader=reader, item_id=number)
+        mark_read(reader=signed_in(request), item_id=_visible(request, conversation_id))
         return HttpResponse(status=204)
+
+
+def _visible(request: Request, conversation_id: str) -> int:
+    """The id of a conversation that the caller sees. The body must be empty."""
+    reader, number = signed_in(request), parse_id(conversation_id)
+    body(request, Nothing)
+    if not number or conversation_of(reader, number) is None:
+        raise exceptions.NotFound
+    return number

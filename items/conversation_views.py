@@ -1,15 +1,17 @@
 """The pages of private mentions."""
 
+from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from items.conversations import conversation_of, conversations_page
+from items.conversations import accept, conversation_of, conversations_page, put_away
 from items.profile import visible_item
-from web.pages import PageRequest, show
+from web.pages import PageRequest, go_on, limited, show
 from web.rest import position
 
 
@@ -43,3 +45,26 @@ def conversation(request: PageRequest, reader: User, conversation_id: int) -> Ht
         raise Http404
     begins = visible_item(conversation_id, reader)
     return redirect(reverse("item", args=[begins.id if begins else found.last_item.id]))
+
+
+@require_POST
+@signed_in
+@limited("write")
+def accept_request(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
+    """Make a request a conversation, and go to it."""
+    if conversation_of(reader, conversation_id) is None:
+        raise Http404
+    if accept(reader=reader, conversation_id=conversation_id):
+        messages.success(request, _("Accepted. You find it under Conversations."))
+    return redirect("conversation", conversation_id)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def remove(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
+    """Remove a conversation or a request from the reader's list."""
+    if not put_away(reader=reader, conversation_id=conversation_id):
+        raise Http404
+    messages.success(request, _("Removed from your list. A new message brings it back."))
+    return go_on(request, "conversations")

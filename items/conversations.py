@@ -80,9 +80,27 @@ MARK_READ = """
         AND user_id = %(reader)s AND last > read
     RETURNING 1
 """
+# Makes the others known, as an answer does.
+ACCEPT = """
+    WITH accepted AS (
+        UPDATE items_participant SET is_request = false
+        WHERE conversation_id = %(conversation)s AND user_id = %(reader)s AND is_request
+        RETURNING conversation_id, user_id
+    ), known AS (
+        INSERT INTO items_correspondent (writer_id, reader_id)
+        SELECT accepted.user_id, other.user_id FROM accepted JOIN items_participant other USING (conversation_id)
+        WHERE other.user_id <> accepted.user_id ORDER BY other.user_id ON CONFLICT DO NOTHING
+    )
+    SELECT 1 FROM accepted
+"""
 PUT_AWAY = """
     UPDATE items_participant SET last = NULL WHERE conversation_id = %(conversation)s AND user_id = %(reader)s
     RETURNING 1
+"""
+IS_REQUEST = """
+    SELECT p.conversation_id FROM items_item i JOIN items_participant p
+        ON p.conversation_id = coalesce(i.conversation_id, i.id)
+    WHERE i.id = %(item)s AND p.user_id = %(reader)s AND p.is_request AND p.last IS NOT NULL
 """
 OF_ITEMS = f"""
     SELECT i.id, {PEOPLE.format(conversation="coalesce(i.conversation_id, i.id)")}
@@ -176,9 +194,20 @@ def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]
     return {str(item_id): [UserCard.from_row(*one) for one in people] for item_id, people in rows}
 
 
+def request_of(item_id: int, reader: User) -> int | None:
+    """The conversation of a visible item, if it is among the reader's requests."""
+    found = fetch(IS_REQUEST, {"item": item_id, "reader": reader.pk})
+    return found[0][0] if found else None
+
+
 def mark_read(*, reader: User, item_id: int) -> bool:
     """Mark a message's conversation as read. True if something was unread."""
     return bool(fetch(MARK_READ, {"reader": reader.pk, "item": item_id}))
+
+
+def accept(*, reader: User, conversation_id: int) -> bool:
+    """Move a conversation from the reader's requests to their conversations. True if it was a request."""
+    return bool(fetch(ACCEPT, {"reader": reader.pk, "conversation": conversation_id}))
 
 
 def put_away(*, reader: User, conversation_id: int) -> bool:

@@ -376,7 +376,7 @@ class Participant(models.Model):
 
 
 class Correspondent(models.Model):
-    """`writer` has written `reader` a private mention, so `reader` is no stranger to them."""
+    """`writer` has written `reader` a private mention or accepted one, so `reader` is no stranger to them."""
 
     pk = models.CompositePrimaryKey("writer_id", "reader_id")
     writer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)

@@ -5,7 +5,7 @@ to the same people. Nobody joins: a name in a reply or an edit adds nobody.
 
 Blocks apply as everywhere (items.visibility). A mute keeps a message from listing the conversation. A first message
 from a stranger, whom the recipient neither follows nor ever wrote to, goes to the recipient's requests. A message from
-somebody else, or by the recipient, takes it out of them.
+somebody else, or by the recipient, takes it out of them. So does accepting it (items.conversations).
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ SENDER = "%(sender)s"
 
 
 def _is_stranger(sender: str, recipient: str) -> str:
-    """Whether a recipient neither follows a sender nor ever wrote them a private mention."""
+    """Whether a recipient neither follows a sender nor wrote them a private mention or accepted one."""
     wrote = f"SELECT FROM items_correspondent c WHERE c.writer_id = {recipient} AND c.reader_id = {sender} OFFSET 0"
     return f"(NOT {follows(recipient, sender)} AND NOT EXISTS ({wrote}))"
 

@@ -22,7 +22,7 @@ from items.actions import BREADTH
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody, Sender
 from items.cards import Cards
-from items.conversations import mark_read, people_of
+from items.conversations import mark_read, people_of, request_of
 from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
 from items.kept import Kept, kept_page
@@ -148,10 +148,12 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         "above": cards.of(higher, keeps_hidden=True),
         "form": ItemForm.fresh(item, request.user),
         "people": None,
+        "asking": None,
     }
     in_conversation = request.user if item.visibility == Visibility.MENTIONED else None
     if isinstance(in_conversation, User):
         context["people"] = people_of([int(item.id)], in_conversation)[item.id]
+        context["asking"] = request_of(int(item.id), in_conversation)
     if last_id is None and not isinstance(request.user, User):
         context["preview"] = item_preview(item, reverse("item", args=[item.shown.id]))
     response = show(request, "items/item.html", context)

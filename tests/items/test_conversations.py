@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from items import actions as items
-from items.conversations import conversation_of, conversations_page, mark_read, put_away
+from items.conversations import accept, conversation_of, conversations_page, mark_read, put_away
 from items.models import Item, Participant, Visibility
 from items.purge import purge
 from notifications.feed import notifications_page, unread_count
@@ -137,6 +137,33 @@ def test_strangers_are_listed_apart_without_a_mark(people: dict[str, User]) -> N
     assert [entry.kind for entry in notifications_page(bob).items] == ["reply"]
 
 
+def test_an_accepted_request_is_a_conversation(people: dict[str, User]) -> None:
+    bob, cid = people["bob"], people["cid"]
+    first = tell(cid, "@bob @dan buy this")
+    assert not accept(reader=people["ann"], conversation_id=first.pk)
+    assert accept(reader=bob, conversation_id=first.pk)
+    assert not accept(reader=bob, conversation_id=first.pk)
+    assert listed(bob, requests=True) == []
+    assert listed(bob) == [(first.pk, first.pk, True)]
+    assert notifications_page(bob).items == []
+    say(cid, "please", reply_to=first)
+    assert [entry.kind for entry in notifications_page(bob).items] == ["mention"]
+    tell(cid, "@bob another thing")
+    assert len(listed(bob)) == 2
+    assert len(listed(people["dan"], requests=True)) == 1
+    assert listed(people["dan"]) == []
+
+
+def test_a_removed_request_is_back_with_the_next_message(people: dict[str, User]) -> None:
+    bob, cid = people["bob"], people["cid"]
+    first = tell(cid, "@bob buy this")
+    assert put_away(reader=bob, conversation_id=first.pk)
+    assert listed(bob, requests=True) == listed(bob) == []
+    more = say(cid, "please", reply_to=first)
+    assert listed(bob, requests=True) == [(first.pk, more.pk, True)]
+    assert listed(bob) == []
+
+
 def test_a_strangers_private_reply_to_ones_post_is_a_request_too(people: dict[str, User]) -> None:
     post = say(people["bob"], "a public post")
     tell(people["cid"], "@bob buy this", reply_to=post)
@@ -190,6 +217,21 @@ def test_the_api(people: dict[str, User]) -> None:
     assert [one["id"] for one in bob.get(f"{API}/me/conversations/requests").json()["items"]] == [apart.json()["id"]]
 
 
+def test_the_api_accepts_and_removes(people: dict[str, User]) -> None:
+    bob, dan = client_of(people["bob"]), client_of(people["dan"])
+    first, second = tell(people["cid"], "@bob hey"), tell(people["cid"], "@bob hello")
+    for number in (first.pk, 1, "x"):
+        assert dan.post(f"{API}/me/conversations/{number}/accept").status_code == 404
+        assert dan.delete(f"{API}/me/conversations/{number}").status_code == 404
+    for _ in range(2):
+        assert bob.post(f"{API}/me/conversations/{first.pk}/accept").status_code == 204
+        assert bob.delete(f"{API}/me/conversations/{second.pk}").status_code == 204
+    assert bob.get(f"{API}/me/conversations/requests").json()["items"] == []
+    assert [one["id"] for one in bob.get(f"{API}/me/conversations").json()["items"]] == [str(first.pk)]
+    relations.block(blocker=people["bob"], blocked=people["cid"])
+    assert bob.post(f"{API}/me/conversations/{first.pk}/accept").status_code == 404
+
+
 def test_too_many_strangers_are_refused_by_the_rate(people: dict[str, User], settings: Any) -> None:
     settings.RATE_SCALE = 1.0
     settings.RATES = settings.RATES | {"strangers": "1/day"}
@@ -230,6 +272,30 @@ def test_the_pages(people: dict[str, User]) -> None:
     assert ann.get(f"/conversations/{first.pk}")["Location"] == f"/items/{answer.pk}"
     assert page_of(people["cid"]).get(f"/conversations/{first.pk}").status_code == 404
     assert "No requests." in ann.get("/conversations/requests").content.decode()
+
+
+def test_the_pages_accept_and_remove(people: dict[str, User]) -> None:
+    bob, dan = page_of(people["bob"]), page_of(people["dan"])
+    first, second = tell(people["cid"], "@bob hey"), tell(people["cid"], "@bob hello")
+    page = bob.get("/conversations/requests").content.decode()
+    for item in (first, second):
+        for verb in ("accept", "remove"):
+            assert f'action="/conversations/{item.pk}/{verb}"' in page
+            assert f'action="/conversations/{item.pk}/{verb}"' in bob.get(f"/items/{item.pk}").content.decode()
+            assert dan.post(f"/conversations/{item.pk}/{verb}").status_code == 404
+            assert bob.get(f"/conversations/{item.pk}/{verb}").status_code == 405
+    accepted = bob.post(f"/conversations/{first.pk}/accept")
+    assert (accepted.status_code, accepted["Location"]) == (302, f"/conversations/{first.pk}")
+    removed = bob.post(f"/conversations/{second.pk}/remove", {"next": "/conversations/requests"}, follow=True)
+    assert removed.redirect_chain == [("/conversations/requests", 302)]
+    assert "Removed" in removed.content.decode()
+    assert "No requests." in removed.content.decode()
+    listed_page = bob.get("/conversations").content.decode()
+    assert f'action="/conversations/{first.pk}/remove"' in listed_page
+    assert "/accept" not in listed_page
+    assert "/accept" not in bob.get(f"/items/{first.pk}").content.decode()
+    assert "/accept" not in page_of(people["cid"]).get(f"/items/{second.pk}").content.decode()
+    assert bob.post(f"/conversations/{first.pk}/remove")["Location"] == "/conversations"
 
 
 def test_at_home_the_composer_says_where_it_went(people: dict[str, User]) -> None:
