@@ -504,6 +504,15 @@ class StatusSource(msgspec.Struct):
     spoiler_text: str
 
 
+class ConversationBody(msgspec.Struct):
+    """Mastodon's Conversation."""
+
+    id: str
+    unread: bool
+    accounts: list[Account]
+    last_status: Status
+
+
 class StatusEdit(msgspec.Struct):
     """A version of a status, past or present."""
 

@@ -22,6 +22,7 @@ from clientapi.entities import (
     SHOWN_AS,
     Account,
     Attachment,
+    ConversationBody,
     Filter,
     FilterResult,
     Mention,
@@ -35,9 +36,9 @@ from clientapi.entities import (
     Tag,
     moment,
 )
-from clientapi.people import People, people
+from clientapi.people import People, accounts_by_id, people
 from items.bodies import ItemBody
-from items.conversations import people_of
+from items.conversations import Conversation, people_of
 from items.filters import Listed, Rule, filters_of
 from items.links import is_link
 from items.models import Visibility
@@ -279,6 +280,22 @@ def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[st
         return []
     presenter = Presenter(items, reader, pinned)
     return [presenter.status(item) for item in items]
+
+
+def conversations(found: Sequence[Conversation], reader: User) -> list[ConversationBody]:
+    """A reader's conversations."""
+    accounts = accounts_by_id({card.id for one in found for card in one.users})
+    shown = statuses([one.last_item for one in found], reader)
+    return [
+        ConversationBody(
+            one.id,
+            one.unread,
+            # Apps expect at least one account. If nobody is left, use the sender of the last message.
+            [accounts[card.id] for card in one.users if card.id in accounts] or [status.account],
+            status,
+        )
+        for one, status in zip(found, shown, strict=True)
+    ]
 
 
 def edits(item: ItemBody, versions: Sequence[Version], reader: Reader) -> list[StatusEdit]:

@@ -17,15 +17,16 @@ from accounts.models import QuotableBy, User
 from clientapi import notices
 from clientapi.entities import Status
 from clientapi.paging import Wanted
-from clientapi.presenting import Presenter, filter_results
+from clientapi.presenting import Presenter, conversations, filter_results
 from clientapi.streams import Hearer, Stream
 from items.bodies import ItemBody, Quote
+from items.conversations import listed_among
 from items.filter_book import Book
 from items.filters import Rule
 from items.hydrate import QUOTING, hydrate, marks, quote_state, quoted_in
 from items.quotes import quoters
-from items.visibility import visible
-from relations.rules import blocks, follows
+from items.visibility import for_mentioned, visible
+from relations.rules import blocks, follows, is_wanted
 from storage import ids
 from storage.connections import fetch, id_array
 from storage.events import (
@@ -44,7 +45,7 @@ from stream import news, watching
 from stream.dialects import Dialect, Message
 from stream.watching import Watch
 
-UPDATE, STATUS_UPDATE, DELETE = "update", "status.update", "delete"
+UPDATE, STATUS_UPDATE, DELETE, CONVERSATION = "update", "status.update", "delete", "conversation"
 NOTIFIED = 20
 """Maximum notifications sent per event."""
 UNDEFINED = b"undefined"
@@ -100,6 +101,15 @@ QUOTES = f"""
         FROM {QUOTING} CROSS JOIN unnest(asked.readers) AS pair (reader) WHERE i.id = asked.item OFFSET 0
     ) AS quote
 """  # noqa: S608 (constants)
+# A conversation that a sender's message does not list for the reader is not told of either (items.recipients).
+CONVERSATIONS = f"""
+    SELECT p.user_id, p.conversation_id, max(event.place)
+    FROM unnest(%(places)s::int[], %(items)s::bigint[]) AS event (place, item) JOIN items_item i ON i.id = event.item
+    JOIN items_participant p ON p.conversation_id = coalesce(i.conversation_id, i.id)
+    WHERE {for_mentioned("i")} AND (p.user_id = ANY(%(readers)s::bigint[])) IS TRUE AND p.last >= i.id
+        AND (p.user_id = i.sender_id OR {is_wanted("p.user_id", "i.sender_id")})
+    GROUP BY 1, 2
+"""  # noqa: S608 (constants)
 FOLLOWS = f"""
     SELECT pair.reader, pair.sender FROM unnest(%(readers)s::bigint[], %(senders)s::bigint[]) AS pair (reader, sender)
     WHERE {follows("pair.reader", "pair.sender")}
@@ -153,6 +163,7 @@ def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Messag
         payload = payloads.of(one)
         if payload is not None:
             messages.append((one.place, one.hearer, message(one.hearer, one.stream, one.kind, payload)))
+    messages += _conversations(everyone, events)
     messages += _personal(everyone, entries)
     messages.sort(key=lambda one: one[0])
     return [(hearer, entries[place][0], data) for place, hearer, data in messages]
@@ -190,6 +201,34 @@ def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
         for watch, kind in _kinds(event, now, before):
             for hearer, stream in watchers[watch]:
                 yield Told(place, kind, event.item, hearer, stream)
+
+
+def _conversations(
+    hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]
+) -> Iterator[tuple[int, Hearer, bytes]]:
+    """Conversations with a new or changed message, as they are now: each once a batch."""
+    listening: dict[int, list[tuple[Hearer, Stream]]] = {}
+    for hearer in hearers:
+        for stream in hearer.streams:
+            if stream.has_conversations:
+                listening.setdefault(hearer.reader, []).append((hearer, stream))
+    if not listening or not events:
+        return
+    params = {
+        "places": id_array(place for place, _ in events),
+        "items": id_array(event.item for _, event in events),
+        "readers": id_array(listening),
+    }
+    places: dict[int, dict[int, int]] = {}
+    for reader_id, conversation_id, place in fetch(CONVERSATIONS, params):
+        places.setdefault(reader_id, {})[conversation_id] = place
+    for reader in User.objects.active().filter(pk__in=places):
+        found = listed_among(reader, places[reader.pk])
+        for shown in conversations(found, reader):
+            payload = _encode(shown)
+            for hearer, stream in listening[reader.pk]:
+                place = places[reader.pk][int(shown.id)]
+                yield place, hearer, message(hearer, stream, CONVERSATION, payload)
 
 
 def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, str]]:

@@ -13,11 +13,12 @@ from web.hashtags import canonical_tag
 STATUSES, NOTIFICATIONS, LISTS = "read:statuses", "read:notifications", "read:lists"
 NOTICES = "user:notification"
 PUBLIC = ("public", "public:local", "public:media", "public:local:media")
-EMPTY = ("public:remote", "public:remote:media", "direct")
-"""Streams that stay empty: the site has no other servers, and sends nothing to `direct`."""
+DIRECT = "direct"
+EMPTY = ("public:remote", "public:remote:media")
+"""Streams that stay empty: the site has no other servers."""
 TAGGED = ("hashtag", "hashtag:local")
 SCOPES = {
-    **dict.fromkeys(("user", *PUBLIC, *EMPTY, *TAGGED), STATUSES),
+    **dict.fromkeys(("user", DIRECT, *PUBLIC, *EMPTY, *TAGGED), STATUSES),
     NOTICES: NOTIFICATIONS,
     "list": LISTS,
 }
@@ -40,6 +41,7 @@ class Stream(NamedTuple):
     name: tuple[str, ...]
     has_home: bool = False
     has_notifications: bool = False
+    has_conversations: bool = False
     is_public: bool = False
     only_media: bool = False
     tag: str = ""
@@ -70,6 +72,8 @@ def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: st
         return Stream((name,), has_home=True, has_notifications=covers(held, NOTIFICATIONS))
     if name == NOTICES:
         return Stream((name,), has_notifications=True)
+    if name == DIRECT:
+        return Stream((name,), has_conversations=True)
     if name in PUBLIC:
         return Stream((name,), is_public=True, only_media=name.endswith(":media"))
     if name in EMPTY:

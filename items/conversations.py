@@ -6,7 +6,7 @@ newest message published for the reader, orders the list. Until the reader has s
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -19,17 +19,28 @@ from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow, bodies
 from items.listing import SCAN
 from items.visibility import VISIBLE
 from relations.rules import READER, may_be_named, mutes
-from storage.connections import fetch
+from storage.connections import fetch, id_array
 from storage.ids import NO_BOUND
 from storage.paging import as_text, part_of
 
 NEWEST = 20
 """Newest messages checked to find one to show. The first message is checked too."""
+UNMUTED = f"NOT {mutes(READER, 'i.sender_id')}"
 PEOPLE = f"""
     (SELECT coalesce(json_agg(json_build_array(u.id::text, u.username, u.display_name, u.is_big_v, u.avatar)
         ORDER BY u.id), '[]') FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
     WHERE other.conversation_id = {{conversation}} AND u.id <> {READER} AND {may_be_named("u", READER)})
 """  # noqa: S608 (constants)
+
+
+def _newest(conversation: str, wanted: str) -> str:
+    return f"""
+        SELECT i.id FROM (
+            (SELECT id FROM items_item WHERE conversation_id = {conversation} ORDER BY id DESC LIMIT {NEWEST})
+            UNION ALL SELECT {conversation}
+        ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
+        WHERE {VISIBLE} AND {wanted} ORDER BY i.id DESC LIMIT 1
+    """  # noqa: S608 (constants)
 
 
 def _listed(order: str) -> str:
@@ -40,14 +51,8 @@ def _listed(order: str) -> str:
     """  # noqa: S608 (constants)
     return f"""
     WITH page AS MATERIALIZED (
-        SELECT listed.*, newest.id AS item_id FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
-            SELECT i.id FROM (
-                (SELECT id FROM items_item WHERE conversation_id = listed.conversation_id
-                ORDER BY id DESC LIMIT {NEWEST})
-                UNION ALL SELECT listed.conversation_id
-            ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
-            WHERE {VISIBLE} AND NOT {mutes(READER, "i.sender_id")} ORDER BY i.id DESC LIMIT 1
-        ) newest
+        SELECT listed.*, newest.id AS item_id FROM ({first} LIMIT %(scan)s) listed
+        CROSS JOIN LATERAL ({_newest("listed.conversation_id", UNMUTED)}) newest
         ORDER BY listed.last {order} LIMIT %(count)s
     ),
     bound AS MATERIALIZED (
@@ -62,17 +67,22 @@ def _listed(order: str) -> str:
     """  # noqa: S608 (constants)
 
 
-DOWN, UP = _listed("DESC"), _listed("ASC")
-# One conversation, even if the reader removed it from the list.
-ONE = f"""
+def _some(which: str, wanted: str) -> str:
+    return f"""
     SELECT NULL, {COLUMNS}, p.conversation_id, coalesce(p.last, 0), p.last > p.read,
         {PEOPLE.format(conversation="p.conversation_id")}
-    FROM items_participant p CROSS JOIN LATERAL (
-        (SELECT id FROM items_item WHERE conversation_id = p.conversation_id ORDER BY id DESC LIMIT {NEWEST})
-        UNION ALL SELECT p.conversation_id
-    ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
-    WHERE p.conversation_id = %(conversation)s AND p.user_id = {READER} AND {VISIBLE} ORDER BY i.id DESC LIMIT 1
-"""  # noqa: S608 (constants)
+    FROM items_participant p CROSS JOIN LATERAL ({_newest("p.conversation_id", wanted)}) newest
+    JOIN items_item i ON i.id = newest.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
+    WHERE p.user_id = {READER} AND {which}
+    """  # noqa: S608 (constants)
+
+
+DOWN, UP = _listed("DESC"), _listed("ASC")
+# One conversation, even if the reader removed it from the list.
+ONE = _some("p.conversation_id = %(conversation)s", "true")
+AMONG = _some(
+    "p.conversation_id = ANY(%(conversations)s::bigint[]) AND p.last IS NOT NULL AND NOT p.is_request", UNMUTED
+)
 # Updates only the reader's own row, so nobody else learns of it.
 MARK_READ = """
     UPDATE items_participant SET read = last
@@ -176,6 +186,12 @@ def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
     """A conversation. None if the reader is not in it or sees nothing of it."""
     found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_Row.of)
     return _conversations(found, reader)[0] if found else None
+
+
+def listed_among(reader: User, conversation_ids: Collection[int]) -> list[Conversation]:
+    """Those of some conversations that are in the reader's list."""
+    found = fetch(AMONG, {"reader": reader.pk, "conversations": id_array(conversation_ids)}, into=_Row.of)
+    return _conversations(found, reader)
 
 
 def _conversations(rows: Sequence[_Row], reader: User) -> list[Conversation]:

@@ -223,11 +223,13 @@ def test_streams_tell_its_people_alone(world: World) -> None:
     made = {user: lists.lists_of(user) for user in world.people.values()}
     hearers = []
     for user, known in made.items():
-        streams = [stream_of(name, ALL.split(), user) for name in ("user", "public")]
+        streams = [stream_of(name, ALL.split(), user) for name in ("user", "public", "direct")]
         streams.append(stream_of("hashtag", ALL.split(), user, tag="marsupials"))
         streams += [stream_of("list", ALL.split(), user, list_id=str(one.id)) for one in known]
         hearers.append(Hearer(user.pk, tuple(streams), False))
-    assert not [data for _, _, data in streaming.news_for(hearers, entries)]
+    heard = streaming.news_for(hearers, entries)
+    assert {one.reader for one, _, _ in heard} == {world.people["ann"].pk, world.people["bob"].pk}
+    assert all(data.startswith(b"event: conversation\n") for _, _, data in heard)
 
 
 def exported(user: User) -> str:

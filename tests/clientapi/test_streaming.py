@@ -20,6 +20,7 @@ from clientapi.streaming import news_for
 from clientapi.streams import Hearer, Stream, UnknownError, heard, stream_of
 from items import actions as items
 from items import filters
+from items.conversations import put_away
 from items.models import Item, Visibility
 from relations import actions as relations
 from relations import lists
@@ -27,7 +28,7 @@ from runtime.embedded import wait_for
 from storage.events import Edited, Entry, Event, FiltersChanged, Notified, Position, Published, Withdrawn
 from stream.connections import GONE, REFUSED
 from stream.sockets import MESSAGES
-from tests.support.clients import token_of
+from tests.support.clients import Caller, token_of
 from tests.support.factories import UserFactory, say
 from tests.support.statements import statements
 from tests.support.streams import Client, RefusedError, StreamServer
@@ -35,6 +36,7 @@ from tests.support.streams import Client, RefusedError, StreamServer
 ALL = frozenset({"read"})
 HOME = stream_of("user", ALL, User(pk=1))
 PUBLIC = stream_of("public:local", ALL, User(pk=1))
+DIRECT = stream_of("direct", ALL, User(pk=1))
 
 
 def hearer(user: User, *streams: Stream, is_socket: bool = False) -> Hearer:
@@ -143,6 +145,65 @@ class TestStatuses:
                 told([hearer(one, HOME, PUBLIC) for one in some], Published(item.pk))
             counts.append(len(asked))
         assert counts[0] == counts[1] <= 6
+
+
+@pytest.mark.django_db
+class TestConversations:
+    @pytest.fixture
+    def people(self) -> list[User]:
+        ann, bob, cid = (UserFactory(username=name) for name in ("ann", "bob", "cid"))
+        relations.follow(follower=bob, followee=ann)
+        return [ann, bob, cid]
+
+    def test_its_people_hear_of_a_message(self, people: list[User]) -> None:
+        ann, bob, _ = people
+        first = say(ann, "@bob hello", visibility=Visibility.MENTIONED)
+        hearers = [hearer(one, DIRECT, HOME, PUBLIC) for one in people]
+        found = told(hearers, Published(first.pk))
+        assert found[hearers[2]] == []
+        for one, other, is_unread in ((ann, bob, False), (bob, ann, True)):
+            ((name, talk),) = found[hearer(one, DIRECT, HOME, PUBLIC)]
+            assert name == "conversation"
+            assert (talk["id"], talk["unread"]) == (str(first.pk), is_unread)
+            assert [account["id"] for account in talk["accounts"]] == [str(other.pk)]
+            assert talk == Caller(one).get("v1/conversations")[0]
+        reply = say(bob, "hi", reply_to=first)
+        both = told(hearers, Edited(first.pk, "mentioned"), Published(reply.pk))
+        assert [talk["last_status"]["id"] for _, talk in both[hearers[0]]] == [str(reply.pk)], "once a batch"
+        items.delete(item=reply)
+        ((_, talk),) = told(hearers, Withdrawn(reply.pk, "mentioned"))[hearers[0]]
+        assert talk["last_status"]["id"] == str(first.pk)
+        items.delete(item=first)
+        assert told(hearers, Withdrawn(first.pk, "mentioned"))[hearers[0]] == []
+
+    def test_other_streams_and_other_items_tell_of_none(self, people: list[User]) -> None:
+        ann, bob, _ = people
+        first, post = say(ann, "@bob hello", visibility=Visibility.MENTIONED), say(ann, "@bob open")
+        assert told([hearer(bob, PUBLIC)], Published(first.pk))[hearer(bob, PUBLIC)] == []
+        assert told([hearer(bob, DIRECT)], Published(post.pk))[hearer(bob, DIRECT)] == []
+
+    def test_strangers_and_those_whom_one_turned_away_are_not_heard(self, people: list[User]) -> None:
+        ann, bob, cid = people
+        listening = hearer(bob, DIRECT)
+        request = say(cid, "@bob hey", visibility=Visibility.MENTIONED)
+        assert told([listening], Published(request.pk))[listening] == []
+        relations.follow(follower=bob, followee=cid)
+        first = say(ann, "@bob @cid hello", visibility=Visibility.MENTIONED)
+        relations.mute(muter=bob, muted=ann)
+        more = say(ann, "more", reply_to=first)
+        assert told([listening], Published(more.pk))[listening] == []
+        of_cid = say(cid, "mine", reply_to=first)
+        say(ann, "and more", reply_to=first)
+        ((_, talk),) = told([listening], Published(of_cid.pk))[listening]
+        assert talk["last_status"]["id"] == str(of_cid.pk)
+        relations.block(blocker=cid, blocked=bob)
+        assert told([listening], Edited(of_cid.pk, "mentioned"))[listening] == []
+
+    def test_what_was_put_away_is_not_heard_of(self, people: list[User]) -> None:
+        ann, bob, _ = people
+        first = say(ann, "@bob hello", visibility=Visibility.MENTIONED)
+        put_away(reader=bob, conversation_id=first.pk)
+        assert told([hearer(bob, DIRECT)], Edited(first.pk, "mentioned"))[hearer(bob, DIRECT)] == []
 
 
 @pytest.mark.django_db

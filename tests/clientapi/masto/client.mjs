@@ -39,7 +39,8 @@ const tag = streaming.hashtag.subscribe({ tag: "cats" });
 async function listen(subscription) {
   for await (const event of subscription) events.push(event);
 }
-const listening = [listen(home), listen(tag)];
+const direct = streaming.direct.subscribe();
+const listening = [listen(home), listen(tag), listen(direct)];
 await streaming.prepare();
 await new Promise((done) => setTimeout(done, 300)); // the protocol acknowledges no subscription, so nothing else can be waited for
 
@@ -133,16 +134,18 @@ await note("mastodon.v1.Status", v1.statuses.$select(answer.id).remove());
 const refused = await v1.statuses.$select("1").fetch().catch((error) => error);
 if (refused.statusCode !== 404) throw new Error(`what is not there was answered ${refused.statusCode}`);
 
-const enough = () => ["update", "status.update", "filters_changed"].every((name) => events.some((one) => one.event === name));
+const enough = () => ["update", "status.update", "filters_changed", "conversation"].every((name) => events.some((one) => one.event === name));
 for (let round = 0; round < 300 && !enough(); round += 1) await new Promise((done) => setTimeout(done, 100));
 home.unsubscribe();
 tag.unsubscribe();
+direct.unsubscribe();
 streaming.close();
 await Promise.allSettled(listening);
 if (!enough()) throw new Error(`heard only ${events.map((one) => one.event)}`);
 if (!events.some((one) => one.stream[0] === "hashtag")) throw new Error("nothing of the hashtag was heard");
 for (const { event, payload } of events) {
   if (event === "update" || event === "status.update") answers.push({ type: "mastodon.v1.Status", value: payload });
+  if (event === "conversation") answers.push({ type: "mastodon.v1.Conversation", value: payload });
   if (event === "notification") answers.push({ type: "mastodon.v1.Notification", value: payload });
 }
 
