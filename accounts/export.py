@@ -274,7 +274,7 @@ def _read_me(user: User, files: Iterable[tuple[ExportFile, int]]) -> str:
     }
     notes = _(
         "Files that end in .jsonl hold one JSON object a line. Times are UTC, ids are decimal strings. "
-        "Posts and acts of other people are not included."
+        "Posts and acts of other people are not included, except private mentions that you can read."
     )
     lines = [
         f"{file.name}\n    {file.about} "

@@ -13,6 +13,7 @@ from items.bodies import Counts
 from items.hydrate import counts
 from items.versions import own_versions
 from items.visibility import VISIBLE, for_mentioned
+from relations.rules import READER, may_be_named
 from storage.connections import stream
 
 OWN = f"""
@@ -35,6 +36,18 @@ LIKES, BOOKMARKS = (
     """  # noqa: S608 (constants)
     for table in ("items_like", "items_bookmark")
 )
+# In conversations removed from the list too, and in requests.
+MESSAGES = f"""
+    SELECT p.conversation_id, ARRAY(
+            SELECT u.username FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
+            WHERE other.conversation_id = p.conversation_id AND u.id <> {READER} AND {may_be_named("u", READER)}
+            ORDER BY u.id),
+        i.id, s.username, i.type, i.title, i.content::text, i.created_at, i.modified_at
+    FROM items_participant p CROSS JOIN LATERAL (
+        SELECT p.conversation_id AS id UNION ALL SELECT id FROM items_item WHERE conversation_id = p.conversation_id
+    ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE p.user_id = {READER} AND {VISIBLE} ORDER BY p.conversation_id, i.id
+"""  # noqa: S608 (constants)
 
 
 FILTERS = """
@@ -90,6 +103,20 @@ class BookmarkRow(msgspec.Struct):
     item_id: str
     by: str
     kept_at: datetime
+
+
+class MessageRow(msgspec.Struct):
+    """A message of a conversation. `users`: the others in it."""
+
+    conversation: str
+    users: list[str]
+    item_id: str
+    by: str
+    type: str
+    title: str
+    content: msgspec.Raw
+    created_at: datetime
+    modified_at: datetime
 
 
 class LikeRow(msgspec.Struct):
@@ -157,6 +184,11 @@ def _likes(user: User) -> Iterator[LikeRow]:
     return (LikeRow(str(item_id), by, liked_at) for item_id, by, liked_at in stream(LIKES, {"reader": user.pk}))
 
 
+def _messages(user: User) -> Iterator[MessageRow]:
+    for conversation, users, item_id, by, kind, title, content, *times in stream(MESSAGES, {"reader": user.pk}):
+        yield MessageRow(str(conversation), users, str(item_id), by, kind, title, msgspec.Raw(content.encode()), *times)
+
+
 def _filters(user: User) -> Iterator[FilterRow]:
     return starmap(FilterRow, stream(FILTERS, {"reader": user.pk}))
 
@@ -180,5 +212,8 @@ def files(user: User) -> list[ExportFile]:
         ExportFile("filters.jsonl", _("The words that you filter."), _filters(user)),
         ExportFile(
             "bookmarks.jsonl", _("The posts you keep for later, as far as you can still see them."), _bookmarks(user)
+        ),
+        ExportFile(
+            "conversations.jsonl", _("The private mentions that you can read, by conversation."), _messages(user)
         ),
     ]

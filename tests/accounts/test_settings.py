@@ -400,6 +400,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "likes.jsonl",
         "filters.jsonl",
         "bookmarks.jsonl",
+        "conversations.jsonl",
         "follows.jsonl",
         "followers.jsonl",
         "follow_requests.jsonl",
