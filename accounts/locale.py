@@ -6,13 +6,15 @@ of site.js. Then the site's defaults. The API answers programs in English and UT
 
 import zoneinfo
 from collections.abc import Callable
-from datetime import tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import cache
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext as _
 from django.utils.translation import pgettext_lazy
 from django.utils.translation.trans_real import parse_accept_lang_header
 
@@ -77,11 +79,34 @@ def zone_names() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
 
 
+LOCAL = "%Y-%m-%dT%H:%M"
+"""The format of a `datetime-local` field."""
+
+
+def named_zone(name: str) -> tzinfo:
+    """The zone with an IANA name, else the reader's."""
+    return zoneinfo.ZoneInfo(name) if name in zone_names() else timezone.get_current_timezone()
+
+
 def place_name(name: str) -> str:
     """The city of an IANA zone, translated if it is one of `PLACES`."""
     if name in PLACES:
         return str(PLACES[name])
     return name.partition("/")[2].replace("_", " ").replace("/", " / ") or name
+
+
+def moment_of(text: str, zone: tzinfo) -> datetime:
+    """The moment that a `datetime-local` field names in a zone. Raises ValidationError, also if clocks skip it."""
+    try:
+        naive = datetime.fromisoformat(text.strip())
+        if naive.tzinfo is not None:
+            raise ValueError(text)
+        moment = naive.replace(tzinfo=zone)
+        if moment.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != naive:
+            raise ValidationError(_("Your clocks skip this time on that day."))
+    except (ValueError, OverflowError):
+        raise ValidationError(_("A day and a time.")) from None
+    return moment
 
 
 def language_of(request: HttpRequest) -> str:

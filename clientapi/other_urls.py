@@ -15,6 +15,7 @@ from clientapi import (
     poll_api,
     push_api,
     report_api,
+    scheduled_api,
     search_api,
     status_api,
     tag_api,
@@ -79,7 +80,8 @@ api_patterns = [
     path("featured_tags", misc_api.OwnEmptyView.as_view()),
     path("featured_tags/suggestions", misc_api.OwnEmptyView.as_view()),
     path("followed_tags", tag_api.FollowedTagsView.as_view()),
-    path("scheduled_statuses", misc_api.OwnEmptyView.as_view()),
+    path("scheduled_statuses", scheduled_api.ScheduledStatusesView.as_view()),
+    path("scheduled_statuses/<str:scheduled_id>", scheduled_api.ScheduledStatusView.as_view()),
 ]
 second_patterns = [
     path("instance", instance_api.SecondInstanceView.as_view()),

@@ -155,6 +155,8 @@ OWN: dict[str, Need] = {
     "me/lists/<str:list_id>/members/<str:username>": LISTS,
     "me/lists/<str:list_id>/timeline": LISTS,
     "me/lists/<str:list_id>/timeline/new": LISTS,
+    "me/scheduled": STATUSES,
+    "me/scheduled/<str:scheduled_id>": STATUSES,
     "me/filters": FILTERS,
     "me/filters/<str:filter_id>": FILTERS,
     "me/notifications": NOTIFICATIONS,
@@ -314,6 +316,7 @@ CLIENTS: dict[str, Need] = {
     "featured_tags/suggestions": Need("read:accounts"),
     "followed_tags": Need("read:follows"),
     "scheduled_statuses": Need("read:statuses"),
+    "scheduled_statuses/<str:scheduled_id>": STATUSES,
 }
 """Mastodon's API under /api/v1/."""
 SECOND: dict[str, Need] = {

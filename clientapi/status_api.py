@@ -20,8 +20,9 @@ from clientapi.params import Params
 from clientapi.people import people_answer
 from clientapi.poll_api import rewritten, written
 from clientapi.presenting import Reader, edits, statuses
+from clientapi.scheduled_api import scheduled_at, scheduled_statuses
 from clientapi.threads import thread_of
-from items import actions, attachments, idempotency
+from items import actions, attachments, idempotency, scheduling
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody
 from items.hydrate import hydrate, verified
@@ -69,9 +70,8 @@ def _signed_in(request: Request) -> User:
 # --- Writing ---------------------------------------------------------------------------------------------
 def _refuse_what_is_not_offered(params: Params) -> None:
     """Raise InvalidError instead of losing these parameters silently."""
-    for name in ("scheduled_at", "quote_id"):
-        if not params.is_blank(name):
-            raise InvalidError(f"Validation failed: {name} {NOT_OFFERED}")
+    if not params.is_blank("quote_id"):
+        raise InvalidError(f"Validation failed: quote_id {NOT_OFFERED}")
 
 
 def _visibility(params: Params) -> Visibility:
@@ -145,15 +145,21 @@ class StatusesView(OpenView):
             "quotable_by": _quotable_by(params),
             "idempotency_key": idempotency_key(request),
         }
+        publish_at = scheduled_at(params)
         params.refuse_unread()
         try:
+            if publish_at:
+                post = scheduling.schedule(sender=sender, publish_at=publish_at, **fields)
+                return FeedResponse(scheduled_statuses([post], sender)[0])
             item = actions.publish(sender=sender, **fields)
         except actions.NotQuotableError as error:
             raise Problem(403, "Its author does not let you quote this post") from error
         except StrangersError as error:
             raise exceptions.Throttled(error.wait) from error
-        except ContentError as error:
+        except (ContentError, scheduling.TimeError) as error:
             raise InvalidError(f"Validation failed: {error}") from error
+        except scheduling.ScheduledCapError as error:
+            raise InvalidError(f"Validation failed: You have {scheduling.MOST} scheduled posts, the limit") from error
         except idempotency.IdempotencyConflictError as error:
             raise InvalidError("The Idempotency-Key was used for something else") from error
         except idempotency.IdempotencyGoneError as error:

@@ -293,6 +293,7 @@ CELERY_BEAT_SCHEDULE = {
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
         ("read pages of link cards", "items.read_link_pages", 10.0),
         ("sweep link cards", "items.sweep_link_cards", 3600.0),
+        ("publish scheduled posts", "items.publish_scheduled", 10.0),
         ("forget expired filters", "items.forget_filters", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
         ("forget applications", "accounts.forget_applications", 3600.0),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import Any
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
@@ -169,6 +170,17 @@ def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = 
     return quote
 
 
+def find_items(fields: dict[str, Any], sender: User) -> None:
+    """Replace the ids of the replied-to and the quoted item. Raises Http404, ValidationError."""
+    if fields["reply_to"] is not None:
+        answered = Item.objects.visible_to(sender).select_related("repost_of")
+        fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()
+        if fields["reply_to"] is None:
+            raise serializers.ValidationError({"reply_to": ["There is no such item."]})
+    if fields["quote_of"] is not None:
+        fields["quote_of"] = item_or_404(fields["quote_of"], sender)
+
+
 def _own(text: str, user: User) -> Item:
     item = item_or_404(text, user)
     if item.sender_id != user.pk:
@@ -199,13 +211,7 @@ class ItemsView(ApiView):
         sender = signed_in(request)
         fields = body(request, NewItem)
         key = idempotency_key(request)
-        if fields["reply_to"] is not None:
-            answered = Item.objects.visible_to(sender).select_related("repost_of")
-            fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()
-            if fields["reply_to"] is None:
-                raise serializers.ValidationError({"reply_to": ["There is no such item."]})
-        if fields["quote_of"] is not None:
-            fields["quote_of"] = item_or_404(fields["quote_of"], sender)
+        find_items(fields, sender)
         try:
             item = actions.publish(sender=sender, idempotency_key=key, **fields)
         except StrangersError as error:

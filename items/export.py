@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import starmap
+from typing import Any
 
 import msgspec
 from django.utils.translation import gettext as _
@@ -11,6 +12,7 @@ from accounts.export import ExportFile
 from accounts.models import User
 from items.bodies import Counts
 from items.hydrate import counts
+from items.scheduling import scheduled_of
 from items.versions import own_versions
 from items.visibility import VISIBLE, for_mentioned
 from relations.rules import READER, may_be_named
@@ -71,6 +73,14 @@ class FilterRow(msgspec.Struct):
     action: str
     expires_at: datetime | None
     since: datetime
+
+
+class ScheduledRow(msgspec.Struct):
+    """A scheduled post. `failure`: why it was not published, else empty."""
+
+    publish_at: datetime
+    failure: str
+    post: dict[str, Any]
 
 
 class OwnItem(msgspec.Struct):
@@ -202,6 +212,10 @@ def _votes(user: User) -> Iterator[VoteRow]:
     return (VoteRow(str(item_id), by, choices, voted_at) for item_id, by, choices, voted_at in rows)
 
 
+def _scheduled(user: User) -> Iterator[ScheduledRow]:
+    return (ScheduledRow(one.publish_at, one.failure, one.post) for one in scheduled_of(user))
+
+
 def files(user: User) -> list[ExportFile]:
     """The items' part of a user's data export."""
     return [
@@ -209,6 +223,7 @@ def files(user: User) -> list[ExportFile]:
         ExportFile("edits.jsonl", _("Earlier versions of the posts that you edited."), own_versions(user)),
         ExportFile("likes.jsonl", _("The posts you like, as far as you can still see them."), _likes(user)),
         ExportFile("votes.jsonl", _("How you voted in polls that you can still see."), _votes(user)),
+        ExportFile("scheduled.jsonl", _("The posts that wait for their time."), _scheduled(user)),
         ExportFile("filters.jsonl", _("The words that you filter."), _filters(user)),
         ExportFile(
             "bookmarks.jsonl", _("The posts you keep for later, as far as you can still see them."), _bookmarks(user)

@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any
 
@@ -17,6 +17,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts.locale import LOCAL, moment_of, named_zone
 from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
 from items.cards import Quoted
@@ -39,7 +40,7 @@ from media import actions as media
 from media.actions import PICTURES_AN_ITEM
 from media.decoder import BusyError
 from media.files import StoreError
-from media.models import Kind, MediaFile
+from media.models import Kind, MediaFile, Use
 from media.objects import Focus, MediaObject, media_object, media_objects
 from relations.visibility import is_following
 from web.rest import parse_id
@@ -156,6 +157,12 @@ class ItemForm(forms.Form):
     poll_multiple = forms.BooleanField(label=_("Several answers may be chosen"), required=False)
     warning = warning_field()
     sensitive = sensitive_field()
+    publish_at = forms.CharField(
+        label=_("Publish at"),
+        required=False,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "60"}, format=LOCAL),
+    )
+    scheduled = forms.IntegerField(required=False, widget=forms.HiddenInput)
     key = forms.RegexField(KEY, required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -168,6 +175,7 @@ class ItemForm(forms.Form):
         if self.answered:  # a page may have several open reply forms
             self.auto_id = f"reply-{answered}-%s"
         text.widget.attrs["placeholder"] = text.label
+        self.clock = named_zone(str(self.data.get("zone") or ""))
         self.author: User | AnonymousUser | None = None
         self.taken: list[MediaFile] = []
         self._media_problems: list[str] = []
@@ -183,6 +191,13 @@ class ItemForm(forms.Form):
             _offer(form, SAME_PEOPLE)
         form.author = reader
         return form
+
+    def clean_publish_at(self) -> datetime | None:
+        """The time of a scheduled post. Raises ValidationError."""
+        text = self.cleaned_data["publish_at"]
+        if not text and self["scheduled"].value():
+            raise forms.ValidationError(gettext("A day and a time."))
+        return moment_of(text, self.clock) if text else None
 
     @property
     def notice(self) -> str:
@@ -220,7 +235,7 @@ class ItemForm(forms.Form):
                 self.taken.append(self._described(row, _lines(said), focus_of(focus)))
 
     def _described(self, row: MediaFile, said: str, focus: tuple[float, float]) -> MediaFile:
-        if row.use or (row.description, row.focus_x, row.focus_y) == (said, *focus):
+        if row.use not in (Use.NONE, Use.LATER) or (row.description, row.focus_x, row.focus_y) == (said, *focus):
             return row
         try:
             return media.describe(medium=row, description=said, focus=focus)
@@ -307,6 +322,17 @@ class ItemForm(forms.Form):
         if self.has_poll:
             content["poll"] = self._poll
         return content | _warned(self.cleaned_data)
+
+    @property
+    def post(self) -> dict[str, Any]:
+        """The arguments of `publish` that the form has, if it is valid."""
+        return {
+            "type": self.type,
+            "title": self.cleaned_data["title"],
+            "content": self.content,
+            "visibility": self.cleaned_data["visibility"],
+            "quotable_by": self.cleaned_data["quotable_by"] or None,
+        }
 
 
 def _warned(fields: dict[str, Any]) -> dict[str, Any]:

@@ -572,6 +572,35 @@ class IdempotencyKey(models.Model):
         return f"{self.key} of {self.sender_id}"
 
 
+class Failure(models.TextChoices):
+    """Why a scheduled post was not published at its time."""
+
+    INACTIVE = "inactive", _("Your account was suspended or deactivated at the time.")
+    REPLY_GONE = "reply_gone", _("The post that it replies to is gone, or you cannot see it any more.")
+    QUOTE_GONE = "quote_gone", _("The post that it quotes is gone, or its author does not let you quote it.")
+    REFUSED = "refused", _("Its text or its pictures are not accepted any more.")
+    STRANGERS = "strangers", _("You had written to many people for the first time.")
+    ERROR = "error", _("Something went wrong on this site.")
+
+
+class ScheduledPost(models.Model):
+    """A post that waits for its time (items.scheduling)."""
+
+    sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    post = models.JSONField(help_text="The arguments of items.actions.publish, with ids of items.")
+    publish_at = models.DateTimeField()
+    key = models.CharField(max_length=255, help_text="The client's idempotency key, or a random one.")
+    failure = models.CharField(max_length=16, choices=Failure.choices, blank=True, default="")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["sender", "key"], name="scheduled_once")]
+        indexes = [models.Index(fields=["publish_at"], condition=Q(failure=""), name="scheduled_due")]
+
+    def __str__(self) -> str:
+        return f"{self.sender_id} at {self.publish_at}"
+
+
 class FilterAction(models.TextChoices):
     """What a matching filter does: fold the item under the phrase, or leave it out."""
 

@@ -8,7 +8,18 @@ from typing import Any
 from django.db import transaction
 
 from items.counts import changes_of
-from items.models import CountChange, Filter, IdempotencyKey, Item, ItemDocument, ItemTag, ItemVersion, Pin, Status
+from items.models import (
+    CountChange,
+    Filter,
+    IdempotencyKey,
+    Item,
+    ItemDocument,
+    ItemTag,
+    ItemVersion,
+    Pin,
+    ScheduledPost,
+    Status,
+)
 from items.signals import item_withdrawn
 from media import attaching
 from storage.connections import fetch
@@ -79,6 +90,7 @@ def purge(*, user_id: int, limit: int) -> int:
         if not items and not likes and not bookmarks and not left:
             break
     IdempotencyKey.objects.filter(sender=user_id).delete()
+    ScheduledPost.objects.filter(sender=user_id).delete()  # bounded by scheduling.MOST
     Filter.objects.filter(owner=user_id).delete()  # bounded by filters.FILTERS
     return taken
 

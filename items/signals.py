@@ -22,6 +22,10 @@ item_held = Signal()
 # Receivers: discover.receivers.note_change, notifications.receivers.tell_of_item,
 # timeline.receivers.announce_publication, timeline.receivers.write_delivery.
 item_published = Signal()
+# A scheduled post was not published at its time, or is held for review. Arguments: user (User, its sender), item (Item,
+# the held one, or None).
+# Receivers: notifications.receivers.tell_of_scheduled.
+scheduled_ended = Signal()
 # An item published elsewhere earlier was imported at its original time. Nobody is notified. Arguments: item.
 # Receivers: discover.receivers.note_change, timeline.receivers.write_past_delivery.
 item_imported = Signal()

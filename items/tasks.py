@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from items import counts, filters, idempotency, polls
+from items import counts, filters, idempotency, polls, scheduling
 from items.link_cards import actions as link_cards
 from storage.queue import asks, enqueue
 
@@ -59,3 +59,10 @@ def remove_refused_cards(host_id: int) -> None:
 def sweep_link_cards() -> None:
     """Periodic: delete cards that no item has."""
     link_cards.sweep()
+
+
+@shared_task(name="items.publish_scheduled")
+@asks("items.publish_scheduled", "SELECT FROM items_scheduledpost WHERE publish_at <= now() AND failure = ''")
+def publish_scheduled() -> None:
+    """Periodic: publish the scheduled posts whose time has come."""
+    scheduling.publish_due()

@@ -17,7 +17,7 @@ from django_htmx.http import reswap, trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
-from items import actions, attachments, idempotency
+from items import actions, attachments, idempotency, scheduled_views
 from items.actions import BREADTH
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody, Sender
@@ -223,7 +223,13 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
     form = ItemForm(request.POST, request.FILES)
     form.take_media(reader)
     spot = _spot(request, form)
-    new = _published(reader, form) if form.is_valid() and not form.media_errors else None
+    is_ready = form.is_valid() and not form.media_errors
+    if is_ready and (form.cleaned_data["publish_at"] or form.cleaned_data["scheduled"]):
+        planned = scheduled_views.scheduled_post(reader, form)
+        if planned is not None:
+            return scheduled_views.answer(request, planned, reader, spot)
+        is_ready = False
+    new = _published(reader, form) if is_ready else None
     if new is None:
         if quoted_id := parse_id(str(form["quote_of"].value() or "")):
             form.quoted = Cards(reader).quoted(body_or_404(quoted_id, reader).shown)
@@ -347,16 +353,7 @@ def _held_words(item: ItemBody) -> str:
 
 
 def _publish(reader: User, answered: Item | None, quoted: Item | None, form: ItemForm) -> Item:
-    post: dict[str, Any] = {
-        "sender": reader,
-        "type": form.type,
-        "title": form.cleaned_data["title"],
-        "content": form.content,
-        "visibility": form.cleaned_data["visibility"],
-        "reply_to": answered,
-        "quote_of": quoted,
-        "quotable_by": form.cleaned_data["quotable_by"] or None,
-    }
+    post: dict[str, Any] = form.post | {"sender": reader, "reply_to": answered, "quote_of": quoted}
     try:
         return actions.publish(**post, idempotency_key=form.cleaned_data["key"])
     except idempotency.IdempotencyConflictError:

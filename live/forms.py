@@ -1,15 +1,13 @@
 """The form to plan and change sessions."""
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.locale import place_name, zone_names
+from accounts.locale import LOCAL, moment_of, named_zone, place_name
 from accounts.models import User
 from items.links import check_link
 from items.reading import offset_name
@@ -22,8 +20,6 @@ from media.models import DESCRIPTION_LENGTH, MediaFile, Use
 from media.objects import MediaObject, media_object, medium_of
 from storage.ids import MAX_ID
 
-FORMAT = "%Y-%m-%dT%H:%M"
-"""Format of a `datetime-local` field."""
 OF_FORM = frozenset({"zone", "cover", "picture", "description", "without_picture"})
 """Fields that are not a session's."""
 
@@ -54,7 +50,7 @@ class SessionForm(forms.Form):
     starts_at = forms.CharField(
         label=_("Starts at"),
         error_messages={"required": _("Enter a start time.")},
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "60"}, format=FORMAT),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "60"}, format=LOCAL),
     )
     url = _address(_("Link to watch"), _("Shown as soon as the session is live. It may follow later."))
     cover_url = _address(_("Cover picture from an address"), _("The address of a picture, best 16:9."))
@@ -93,7 +89,7 @@ class SessionForm(forms.Form):
         self, data: Any = None, files: Any = None, *, session: LiveSession | None = None, now: datetime
     ) -> None:
         super().__init__(data, files, auto_id="session-%s")
-        self.clock = self._zone()
+        self.clock = named_zone(str(self.data.get("zone") or ""))
         self.session = session
         self.taken: MediaFile | None = None
         if session is not None:
@@ -105,7 +101,7 @@ class SessionForm(forms.Form):
         else:
             starts_at = (now + timedelta(hours=1)).replace(minute=0)
         self.initial = {**self.initial} | {
-            "starts_at": starts_at.astimezone(self.clock).strftime(FORMAT),
+            "starts_at": starts_at.astimezone(self.clock).strftime(LOCAL),
             "zone": str(self.clock),
         }
         if session is None or not session.cover:
@@ -114,24 +110,9 @@ class SessionForm(forms.Form):
             for name in PLAN:
                 del self.fields[name]
 
-    def _zone(self) -> tzinfo:
-        named = str(self.data.get("zone") or "")
-        return ZoneInfo(named) if named in zone_names() else timezone.get_current_timezone()
-
     def clean_starts_at(self) -> datetime:
-        """The start in UTC. Raises ValidationError for a time that clocks here skip."""
-        text = str(self.cleaned_data["starts_at"]).strip()
-        try:
-            naive = datetime.fromisoformat(text)
-            if naive.tzinfo is not None:
-                raise ValueError(text)
-            moment = naive.replace(tzinfo=self.clock)
-            # clocks that were set forward skip it
-            if moment.astimezone(UTC).astimezone(self.clock).replace(tzinfo=None) != naive:
-                raise ValidationError(_("Your clocks skip this time on that day."))
-        except (ValueError, OverflowError):
-            raise ValidationError(_("A day and a time.")) from None
-        return moment
+        """The start in UTC. Raises ValidationError for a time that clocks of this zone skip."""
+        return moment_of(self.cleaned_data["starts_at"], self.clock)
 
     def clean_minutes(self) -> int:
         """The planned length, by default 60."""

@@ -37,6 +37,21 @@ def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
     return [found[number] for number in ids]
 
 
+def reserve(rows: Sequence[MediaFile]) -> None:
+    """Keep claimed media for a scheduled post."""
+    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(use=Use.LATER)
+
+
+def release(*, owner_id: int, ids: Sequence[int]) -> None:
+    """Let media of a scheduled post be claimed again, or swept."""
+    MediaFile.objects.filter(pk__in=ids, owner_id=owner_id, use=Use.LATER).update(use=Use.NONE)
+
+
+def reserved(*, owner_id: int, ids: Iterable[int]) -> dict[int, MediaFile]:
+    """The owner's media of scheduled posts among these ids, by id. One query."""
+    return MediaFile.objects.filter(owner_id=owner_id, use=Use.LATER, withdrawn_at=None).in_bulk(list(ids))
+
+
 def check_together(kinds: Sequence[str]) -> None:
     """Raise UsedError unless these are up to `PICTURES_AN_ITEM` pictures, or one video."""
     videos = sum(kind == Kind.VIDEO for kind in kinds)

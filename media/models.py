@@ -29,6 +29,7 @@ class Use(models.TextChoices):
     BANNER = "banner", _("banner")
     COVER = "cover", _("cover")
     LINK = "link", _("link card")
+    LATER = "later", _("scheduled post")
 
 
 class Kind(models.TextChoices):

@@ -150,6 +150,14 @@ WARN = """
     )
     SELECT recipient_id FROM told
 """
+TELL_OF_SCHEDULED = """
+    WITH told AS (
+        INSERT INTO notifications_notification (recipient_id, kind, item_id) VALUES (%(user)s, 'scheduled', %(item)s)
+        RETURNING id, recipient_id, position
+    )
+    INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
+    SELECT position, id, recipient_id, recipient_id FROM told RETURNING id
+"""
 # One entry per post. A further removal moves it to the top, with the new text.
 TELL_OF_PICTURES = """
     WITH told AS (
@@ -242,6 +250,12 @@ def tell_of_poll(*, item: Item, user_ids: Sequence[int]) -> None:
 def warn(*, user: User, text: str) -> None:
     """Notify a user of the moderators' words."""
     fetch(WARN, {"user": user.pk, "text": text})
+    _announce_later([user.pk])
+
+
+def tell_of_scheduled(*, user: User, item: Item | None) -> None:
+    """Notify a user that a scheduled post was not published, or is held for review."""
+    fetch(TELL_OF_SCHEDULED, {"user": user.pk, "item": item and item.pk})
     _announce_later([user.pk])
 
 

@@ -30,7 +30,7 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import ITEMS, hydrate
 from items.visibility import visible
-from notifications.models import OF_MODERATORS
+from notifications.models import WITHOUT_PEOPLE
 from notifications.sessions import SessionCard, sessions
 from relations.rules import READER, asks, follows, is_told
 from storage.connections import fetch, id_array
@@ -204,6 +204,7 @@ KindName = Annotated[
         "live",
         "warning",
         "picture",
+        "scheduled",
     ],
     msgspec.Meta(extra_json_schema={"type": "string"}),
 ]
@@ -238,7 +239,7 @@ class Entry(msgspec.Struct):
     `actors` are the newest, `count` is their number, `capped`: or more. `item` is the liked or reposted item, the
     reply, the quote or the mentioning post. `session` is the started live session. A `warning` has no actors. Its
     `text` is the moderators' message. A `picture` has none either: moderators removed pictures of `item`, and `text`
-    says why.
+    says why. A `scheduled` has none: a scheduled post was not published, or is held for review as `item`.
     """
 
     id: str
@@ -297,7 +298,7 @@ def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tu
 
 
 def _entry(row: _Row, items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:
-    is_of_people = row.kind not in OF_MODERATORS
+    is_of_people = row.kind not in WITHOUT_PEOPLE
     return Entry(
         id=str(row.newest),
         kind=row.kind,

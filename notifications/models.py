@@ -30,9 +30,11 @@ class Kind(models.TextChoices):
     LIVE = "live"
     WARNING = "warning"
     PICTURE = "picture"
+    SCHEDULED = "scheduled"
 
 
 OF_MODERATORS = (Kind.WARNING, Kind.PICTURE)
+WITHOUT_PEOPLE = (*OF_MODERATORS, Kind.SCHEDULED)
 """Kinds without people. Their act is the recipient's own, and they cannot be hidden."""
 CHOOSABLE = (
     Kind.FOLLOW,
@@ -102,8 +104,9 @@ class Notification(models.Model):
                 )
                 | Q(kind="live", item=None, day=None, session_id__isnull=False)
                 | Q(kind="warning", item=None, day=None, session_id=None)
+                | Q(kind="scheduled", day=None, session_id=None)
                 | (
-                    ~Q(kind__in=["follow", "follow_request", "follow_accepted", "live", "warning"])
+                    ~Q(kind__in=["follow", "follow_request", "follow_accepted", "live", "warning", "scheduled"])
                     & Q(item__isnull=False, day=None, session_id=None)
                 ),
                 name="notification_of_one",

@@ -11,8 +11,8 @@ from django.dispatch import receiver
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested, sessions_ended
-from items.models import Item
-from items.signals import item_edited, item_liked, item_published, poll_ended
+from items.models import Item, ScheduledPost
+from items.signals import item_edited, item_liked, item_published, poll_ended, scheduled_ended
 from notifications import actions, export, forgetting
 from notifications.push import actions as push
 from relations.models import Follow, FollowRequest
@@ -35,6 +35,12 @@ def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> N
 def tell_of_poll(sender: type[Item], item: Item, user_ids: list[int], **kwargs: Any) -> None:
     """Tell some of a poll's voters, and its sender, that it has ended."""
     actions.tell_of_poll(item=item, user_ids=user_ids)
+
+
+@receiver(scheduled_ended)
+def tell_of_scheduled(sender: type[ScheduledPost], user: User, item: Item | None, **kwargs: Any) -> None:
+    """Tell the user that their scheduled post was not published, or is held for review."""
+    actions.tell_of_scheduled(user=user, item=item)
 
 
 @receiver(followed)

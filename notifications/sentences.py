@@ -1,5 +1,6 @@
 """The sentences of notifications."""
 
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, ngettext, pgettext
@@ -19,6 +20,11 @@ def sentence(entry: Entry) -> SafeString:
         return format_html("{}", gettext("The moderators of this site warn you"))
     if entry.kind == "picture":
         return format_html("{}", _removed(entry))
+    if entry.kind == "scheduled" and entry.item:
+        return format_html("{}", gettext("Your scheduled post is held for review"))
+    if entry.kind == "scheduled":
+        words = gettext("A scheduled post was not published. {link}See why{end}")
+        return format_html(words, link=format_html('<a href="{}">', reverse("scheduled")), end=SafeString("</a>"))
     return format_html(words_of(entry.kind, entry.item), people=_people(entry))
 
 

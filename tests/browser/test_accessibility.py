@@ -30,8 +30,9 @@ from discover.feedback import not_interested
 from discover.recent import record as record_views
 from items import filters
 from items.actions import bookmark, hold, like, publish, reject, repost
-from items.models import Item
+from items.models import Item, ScheduledPost
 from items.pins import pin
+from items.scheduling import schedule
 from live import actions as live
 from live.models import LiveSession, State
 from relations import lists
@@ -150,6 +151,10 @@ class World:
         self.filter = filters.create(owner=self.reader, phrase="giraffe", whole_word=True)
         filters.create(owner=self.reader, phrase="猫", whole_word=False, action="hide")
         say(self.writer, "a giraffe, which the reader does not want to read of")
+        soon = timezone.now() + timedelta(days=1)
+        self.scheduled = schedule(sender=self.reader, publish_at=soon, content={"text": "tomorrow 明天"})
+        schedule(sender=self.reader, publish_at=soon, content={"text": "a failed one"})
+        ScheduledPost.objects.filter(pk=self.scheduled.pk + 1).update(failure="reply_gone")
         pin(item=self.root)
         pin(item=self.mine)
 
@@ -313,6 +318,8 @@ PAGES: dict[str, list[Look]] = {
     "settings-notifications": [Look(fixed("/settings/notifications"))],
     "settings-push": [Look(fixed("/settings/notifications/push"))],
     "offline": [Look(fixed("/offline"), "")],
+    "scheduled": [Look(fixed("/scheduled")), Look(fixed("/scheduled"), "newcomer")],
+    "scheduled-edit": [Look(lambda world: f"/scheduled/{world.scheduled.pk}")],
     "settings-filters": [Look(fixed("/settings/filters"), do=send_empty), Look(fixed("/settings/filters"), "newcomer")],
     "settings-filter": [Look(lambda world: f"/settings/filters/{world.filter.pk}")],
     "lists": [Look(fixed("/lists"), do=send_empty), Look(fixed("/lists"), "newcomer")],
@@ -457,6 +464,7 @@ WITHOUT = {
     "list-add": "leads back",
     "list-remove": "leads back",
     "settings-filter-delete": "leads back",
+    "scheduled-delete": "leads back",
     "pin": "leads back",
     "unpin": "leads back",
     "position": "answers nothing",

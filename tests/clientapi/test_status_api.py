@@ -113,7 +113,6 @@ def test_blank_means_not_sent(user: User) -> None:
     assert Caller(user).put(f"v1/statuses/{shown['id']}", {"status": "Look", "sensitive": ""})["sensitive"]
     for sent_poll in ({"options": ["a", "b"], "expires_in": 299}, [{"options": ["a"]}]):
         Caller(user).post("v1/statuses", {"status": "Look", "poll": sent_poll}, status=422)
-    Caller(user).post("v1/statuses", {"status": "Look", "scheduled_at": "2030-01-01T00:00:00Z"}, status=422)
 
 
 def test_a_link_counts_for_as_many_letters_as_the_site_says(user: User) -> None:

@@ -316,6 +316,7 @@ def test_every_act_bears_the_recipient_of_its_entry(ann: User, bob: User) -> Non
     actions.tell_of_poll(item=post, user_ids=[bob.pk])
     actions.warn(user=ann, text="careful")
     actions.tell_of_pictures(item=post, text="no")
+    actions.tell_of_scheduled(user=ann, item=None)
     assert set(Notification.objects.values_list("kind", flat=True)) == set(Kind)
     assert Act.objects.count() == Act.objects.filter(recipient=F("notification__recipient")).count() == len(Kind)
 

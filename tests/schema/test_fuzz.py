@@ -85,6 +85,7 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
             tag=name,
             media_id=name,
             filter_id=name,
+            scheduled_id=name,
             list_id=name,
         )
         response = client.generic(method.upper(), f"{address}?{urlencode(query)}", body, kind, HTTP_IDEMPOTENCY_KEY=key)

@@ -136,6 +136,8 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("get", "/me/lists", None, 200),
     ("post", "/me/lists", {"title": "a", "exclusive": True}, 201),
     ("post", "/me/lists", {"title": ""}, 400),
+    ("post", "/me/scheduled", {"content": {"text": "a"}, "publish_at": "2020-01-01T00:00:00Z"}, 400),
+    ("get", "/me/scheduled", None, 200),
     ("get", "/me/filters", None, 200),
     ("post", "/me/filters", {"phrase": "a", "expires_at": "2099-01-01T00:00:00Z"}, 201),
     ("post", "/me/filters", {"phrase": ""}, 400),

@@ -24,7 +24,18 @@ from accounts.mail.models import Letter
 from accounts.models import AddressCheck, Deletion, HeldName, User
 from community.archives.models import ArchiveImport, BroughtItem
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
-from items.models import Bookmark, CountChange, Filter, IdempotencyKey, Item, ItemCounts, Like, Pin, Visibility
+from items.models import (
+    Bookmark,
+    CountChange,
+    Filter,
+    IdempotencyKey,
+    Item,
+    ItemCounts,
+    Like,
+    Pin,
+    ScheduledPost,
+    Visibility,
+)
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
@@ -118,6 +129,7 @@ class Grown:
         self._items()
         self._conversations()
         self._relations()
+        self._scheduled()
         self._filters()
         self._pins()
         self._notifications()
@@ -329,6 +341,17 @@ class Grown:
         grow(pin, MANY, item_id=self.ids(0), sender_id=self.nth)
         grow(pin, 2, item_id=self.ids(1))
 
+    def _scheduled(self) -> None:
+        """Each user has scheduled a post, reader and star as many as one may. A tenth is due."""
+        post = {"type": "text", "title": "", "content": {"text": "later"}, "extra_info": {}, "visibility": "public"}
+        post |= dict.fromkeys(("reply_to", "quote_of", "quotable_by"))
+        at = timezone.now() + timedelta(days=1)
+        one = ScheduledPost.objects.create(sender=self.ordinary, post=post, publish_at=at, key="first")
+        failed = "CASE WHEN g % 2 = 0 THEN 'error' ELSE '' END"
+        grow(one, MANY, sender_id=self.nth, publish_at="now() + (g - 1000) * interval '1 minute'", failure=failed)
+        for owner in (self.reader, self.star):
+            grow(one, 95, sender_id=f"{owner.pk}", key="'key' || g")
+
     def _filters(self) -> None:
         """Each user filters something, reader and star almost as much as one may. Some of it has expired."""
         soon, late = "now() + g * interval '1 hour'", "now() - interval '1 day'"
@@ -465,8 +488,8 @@ class Grown:
         grow(held, MANY, token_checksum="md5(g::text)", user_id=self.nth)
         with connection.cursor() as cursor:  # an address that is not public: nothing is sent
             cursor.execute(
-                "INSERT INTO notifications_pushsubscription (user_id, token_id, endpoint, p256dh, auth, server_key, kinds, policy,"
-                " words, language, user_agent, app_token, is_standard)"
+                "INSERT INTO notifications_pushsubscription (user_id, token_id, endpoint, p256dh, auth, server_key, kinds,"
+                " policy, words, language, user_agent, app_token, is_standard)"
                 " SELECT user_id, id, 'https://192.0.2.1/' || id, %s, %s, '', '{mention,reply,live}', 'followed',"
                 " 'open', '', '', '', true FROM oauth2_provider_accesstoken",
                 [DEVICE["keys"]["p256dh"], DEVICE["keys"]["auth"]],

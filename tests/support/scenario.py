@@ -41,7 +41,7 @@ from items import search
 from items.actions import edit, like
 from items.filter_book import Book
 from items.hydrate import hydrate
-from items.models import Filter, Item
+from items.models import Filter, Item, ScheduledPost
 from items.query import parse
 from live.models import LiveSession
 from media.models import MediaFile
@@ -202,6 +202,8 @@ PAGES = [
     "/worker.js",
     "/offline",
     "/avatars/v1/1-41.svg",
+    "/scheduled",
+    "/scheduled/{scheduled}",
     "/settings/filters",
     "/settings/filters/{filter}",
     "/settings/password",
@@ -222,6 +224,8 @@ ADDRESSES = [
     "timeline/home?last_id={middle}",
     "timeline/home/new?since_id={middle}",
     "site",
+    "me/scheduled",
+    "me/scheduled/{scheduled}",
     "me/filters",
     "me/tags",
     "me/lists",
@@ -296,6 +300,9 @@ AGAIN = ["timeline/home", "timeline/home?last_id={middle}", "timeline/home/new?s
 SOON = (timezone.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
 MANY_NAMES = {"text": "word1 @star @reader @user1 @user2 #busy https://example.org/"}
 WRITES: list[tuple[str, str, Any]] = [
+    ("post", "me/scheduled", {"content": {"text": "soon"}, "reply_to": "{busy}", "publish_at": f"{SOON}:00Z"}),
+    ("patch", "me/scheduled/{scheduled}", {"publish_at": f"{SOON}:30Z"}),
+    ("delete", "me/scheduled/{scheduled}", None),
     *[(method, f"users/user700/{verb}", None) for verb in ("follow", "mute", "block") for method in ("put", "delete")],
     ("post", "me/filters", {"phrase": "word3"}),
     ("patch", "me/filters/{filter}", {"action": "hide"}),
@@ -399,6 +406,8 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("/language", {"language": "en"}),
     ("/announcement/dismiss", {}),
     ("/items/new", {"text": "a page's post", "visibility": "public"}),
+    ("/items/new", {"text": "a page's later post", "visibility": "public", "publish_at": SOON}),
+    ("/scheduled/{planned}/delete", {}),
     ("/live/new", {"title": "later", "starts_at": SOON, "minutes": "60"}),
 ]
 
@@ -437,7 +446,13 @@ CLIENT_READS = [
     *("v1/announcements", "v1/custom_emojis", "v1/directory", "v1/conversations", "v1/conversations/"),
     *("v1/conversations?min_id={middle}", "v1/conversations?max_id={middle}"),
     *("v1/domain_blocks", "v1/endorsements", "v1/featured_tags", "v1/featured_tags/suggestions", "v1/followed_tags"),
-    *("v1/scheduled_statuses", "v1/instance/rules", "v1/instance/extended_description", "v1/instance/peers"),
+    *(
+        "v1/scheduled_statuses",
+        "v1/scheduled_statuses/{planned}",
+        "v1/instance/rules",
+        "v1/instance/extended_description",
+        "v1/instance/peers",
+    ),
     *("v1/instance/activity", "v1/instance/domain_blocks", "v1/instance/translation_languages"),
     *("v2/instance", "v2/instance/", "v2/search?q=word3", "v2/search?q=%23busy", "v2/suggestions", "v2/filters"),
     *("v2/filters/{filter}", "v2/filters/{filter}/keywords", "v2/filters/{filter}/statuses"),
@@ -446,6 +461,9 @@ CLIENT_READS = [
 ACCOUNT_ACTS = ("follow", "unfollow", "mute", "unmute", "block", "unblock", "remove_from_followers")
 STATUS_ACTS = ("favourite", "unfavourite", "bookmark", "unbookmark", "reblog", "unreblog")
 CLIENT_WRITES: list[tuple[str, str, Any]] = [
+    ("post", "v1/statuses", {"status": "later", "scheduled_at": f"{SOON}:00Z"}),
+    ("put", "v1/scheduled_statuses/{planned}", {"scheduled_at": f"{SOON}:00Z"}),
+    ("delete", "v1/scheduled_statuses/{planned}", None),
     *[("post", f"v1/accounts/{{person}}/{act}", {}) for act in ACCOUNT_ACTS],
     *[("post", f"v1/statuses/{{other}}/{act}", {}) for act in STATUS_ACTS],
     *[("post", f"v1/tags/quiet9/{act}", {}) for act in ("unfollow", "follow")],
@@ -577,7 +595,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     first, *_, last = List.objects.filter(owner=user, is_exclusive=False).order_by("pk").values_list("pk", flat=True)
     scenario.names |= {"own": made.json()["id"], "me": user.pk, "list": first, "spare": last}
     *_, spare, latest = Filter.objects.filter(owner=user).order_by("pk").values_list("pk", flat=True)
-    scenario.names |= {"filter": latest, "spare_filter": spare}
+    scenario.names |= {"filter": latest, "spare_filter": spare} | planned_posts(user)
     kept = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own, too"}})
     scenario.names["mine"] = scenario.names["quoted"] = kept.json()["id"]
     content = {"content": {"text": "about one's own"}, "quote_of": "{quoted}"}
@@ -630,6 +648,12 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.work()
 
 
+def planned_posts(user: User) -> dict[str, int]:
+    """Two scheduled posts of a user."""
+    first, second = ScheduledPost.objects.filter(sender=user).order_by("pk").values_list("pk", flat=True)[:2]
+    return {"scheduled": first, "planned": second}
+
+
 def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     """All that an app of Mastodon's world asks for: from its registration to the end of its token."""
     asked = {"client_name": "An app", "redirect_uris": OUT_OF_BAND, "scopes": SCOPES}
@@ -647,6 +671,7 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     made = scenario.ask(api, who, "post", "/api/v1/statuses", {"status": "an app's words #busy @star"}).json()
     scenario.names |= {"own": made["id"], "person": scenario.site.first + 711, "star": scenario.site.star.pk}
     scenario.names["filter"] = Filter.objects.filter(owner=user).latest("pk").pk
+    scenario.names |= planned_posts(user)
     for path in CLIENT_READS:
         scenario.ask(api, f"{who}'s app", "get", f"/api/{path}")
     about.kept.set(about.Site(members_invite=True, announcement="We move"))

@@ -69,6 +69,13 @@ if (quote.quote.quotedStatus.id !== said.id) throw new Error(`no quote in ${JSON
 await note("mastodon.v1.Status", v1.statuses.create({ status: "Again", quotedStatusId: quote.id }));
 await note("mastodon.v1.Status[]", v1.statuses.$select(said.id).quotes.list());
 
+// Later
+const scheduledAt = new Date(Date.now() + 3_600_000).toISOString();
+const later = await note("mastodon.v1.ScheduledStatus", v1.statuses.create({ status: "Later", scheduledAt }));
+await note("mastodon.v1.ScheduledStatus[]", v1.scheduledStatuses.list());
+await note("mastodon.v1.ScheduledStatus", v1.scheduledStatuses.$select(later.id).update({ scheduledAt }));
+await v1.scheduledStatuses.$select(later.id).remove();
+
 // Reading
 await note("mastodon.v1.Status[]", v1.timelines.home.list({ limit: 10 }));
 await note("mastodon.v1.Status[]", v1.timelines.public.list({ local: true }));

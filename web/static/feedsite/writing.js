@@ -2,7 +2,7 @@
 // was kept, its words, choices and pictures (composer.js).
 "use strict";
 
-const FIELDS = ["text", "title", "warning", "sensitive", "visibility", "key"];
+const FIELDS = ["text", "title", "warning", "sensitive", "visibility", "publish_at", "key"];
 
 function composers() {
   return Array.from(document.querySelectorAll("form[data-draft]"));
@@ -28,6 +28,15 @@ function fillComposer(form, draft) {
   }
   if (Array.isArray(draft.media)) putPictures(form, draft.media);
   count(form.elements.text);
+  nameSending(form);
+}
+
+// A post with a time is scheduled, not published.
+function nameSending(form) {
+  const send = form.querySelector("[data-later]");
+  if (!send) return;
+  send.dataset.now ??= send.textContent;
+  send.textContent = form.elements.publish_at.value ? send.dataset.later : send.dataset.now;
 }
 
 (() => {
@@ -55,6 +64,7 @@ function fillComposer(form, draft) {
 
   for (const kind of ["input", "change", "attached"]) {
     document.addEventListener(kind, ({ target }) => {
+      if (target.name === "publish_at") nameSending(target.form);
       const form = target.form || target;
       if (form.matches?.("[data-draft]") && form.dataset.known) keep(form);
     });

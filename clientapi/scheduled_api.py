@@ -1,0 +1,141 @@
+"""Scheduled statuses over HTTP. Failed ones are listed too: a new time lets them wait again."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.models import User
+from accounts.owned import own_or_404
+from clientapi.entities import QUOTE_POLICIES, SHOWN_AS, Attachment, moment
+from clientapi.errors import ClientView, InvalidError, caller_of, nothing
+from clientapi.paging import answer, wanted
+from clientapi.params import Params
+from items import scheduling
+from items.models import ScheduledPost
+from items.text import ContentError
+from storage.paging import below
+from web.rest import FeedResponse
+
+
+class ScheduledParams(msgspec.Struct):
+    """What will be published, by the names of the request."""
+
+    text: str
+    media_ids: list[str] | None
+    sensitive: bool | None
+    spoiler_text: str | None
+    visibility: str
+    in_reply_to_id: str | None
+    quoted_status_id: str | None
+    quote_approval_policy: str | None
+    language: str | None = None
+    poll: None = None
+    scheduled_at: None = None
+    idempotency: None = None
+    application_id: int = 0
+    with_rate_limit: bool = False
+
+
+class ScheduledStatus(msgspec.Struct):
+    """A status that waits for its time."""
+
+    id: str
+    scheduled_at: str
+    params: ScheduledParams
+    media_attachments: list[Attachment]
+
+
+def scheduled_statuses(posts: Iterable[ScheduledPost], sender: User) -> list[ScheduledStatus]:
+    """These posts as Mastodon shows them. One query, if they have media."""
+    posts = list(posts)
+    media = scheduling.media_of(sender, posts)
+    return [
+        ScheduledStatus(
+            str(post.pk), moment(post.publish_at), _params(post.post), [Attachment.of(one) for one in media[post.pk]]
+        )
+        for post in posts
+    ]
+
+
+def _params(post: dict[str, Any]) -> ScheduledParams:
+    content = post["content"]
+    return ScheduledParams(
+        text=content.get("text", ""),
+        media_ids=content.get("media") or None,
+        sensitive=content.get("sensitive"),
+        spoiler_text=content.get("warning"),
+        visibility=SHOWN_AS[post["visibility"]],
+        in_reply_to_id=str(post["reply_to"]) if post["reply_to"] else None,
+        quoted_status_id=str(post["quote_of"]) if post["quote_of"] else None,
+        quote_approval_policy=QUOTE_POLICIES.get(post["quotable_by"]),
+    )
+
+
+def scheduled_at(params: Params) -> datetime | None:
+    """The time to publish at, if sent. Without a zone it is UTC. Raises InvalidError."""
+    text = params.text("scheduled_at", most=64).strip()
+    if not text:
+        return None
+    try:
+        sent = datetime.fromisoformat(text)
+        return sent.replace(tzinfo=UTC) if sent.tzinfo is None else sent.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidError("Validation failed: Scheduled at is not a time in ISO 8601") from error
+
+
+class ScheduledStatusesView(ClientView):
+    """The caller's scheduled statuses."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """List them, the last scheduled first."""
+        sender, asked = caller_of(request), wanted(Params(request))
+        own = [post for post in scheduling.scheduled_of(sender) if asked.above < post.pk < below(asked.max_id)]
+        found = sorted(own, key=attrgetter("pk"), reverse=not asked.goes_up)
+        shown = sorted(found[: asked.limit], key=attrgetter("pk"), reverse=True)
+        newest, oldest = (shown[0].pk, shown[-1].pk) if shown else (None, None)
+        last = newest if asked.goes_up else oldest
+        next_id, prev_id = asked.beside(newest, oldest, last, len(found) > asked.limit)
+        return answer(request, scheduled_statuses(shown, sender), next_id=next_id, prev_id=prev_id)
+
+
+class ScheduledStatusView(ClientView):
+    """One scheduled status."""
+
+    takes_bodies = frozenset({"PUT"})
+
+    def get(self, request: Request, scheduled_id: str) -> HttpResponse:
+        """Return the status."""
+        sender = caller_of(request)
+        return FeedResponse(
+            scheduled_statuses([own_or_404(scheduling.scheduled_post, sender, scheduled_id)], sender)[0]
+        )
+
+    def put(self, request: Request, scheduled_id: str) -> HttpResponse:
+        """Change the time."""
+        sender = caller_of(request)
+        post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
+        publish_at = scheduled_at(Params(request))
+        if publish_at:
+            try:
+                post = scheduling.change(sender=sender, post_id=post.pk, publish_at=publish_at)
+            except ScheduledPost.DoesNotExist as error:
+                raise exceptions.NotFound from error
+            except (ContentError, scheduling.TimeError) as error:
+                raise InvalidError(f"Validation failed: {error}") from error
+        return FeedResponse(scheduled_statuses([post], sender)[0])
+
+    def delete(self, request: Request, scheduled_id: str) -> HttpResponse:
+        """Delete it."""
+        sender = caller_of(request)
+        post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
+        try:
+            scheduling.cancel(sender=sender, post_id=post.pk)
+        except ScheduledPost.DoesNotExist as error:
+            raise exceptions.NotFound from error
+        return nothing()

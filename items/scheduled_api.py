@@ -1,0 +1,193 @@
+"""Scheduled posts over HTTP."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from operator import attrgetter
+
+import msgspec
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+
+from accounts.api import Refusal, signed_in
+from accounts.models import QuotableBy, User
+from accounts.owned import missing_as_404, own_or_404
+from items import scheduling
+from items.actions import NotQuotableError
+from items.api import NewItem, find_items
+from items.bodies import Object
+from items.idempotency import IdempotencyConflictError
+from items.models import AUTHORED, ScheduledPost, Visibility
+from items.text import TITLE_LENGTH, ContentError
+from media.objects import MediaObject
+from storage.paging import as_text, below, part_of
+from web.openapi import IDEMPOTENCY_KEY, PAGED
+from web.rest import (
+    ApiView,
+    ConflictError,
+    FeedResponse,
+    MomentField,
+    ObjectField,
+    Problem,
+    StrictSerializer,
+    TextField,
+    body,
+    idempotency_key,
+    limit,
+    position,
+)
+from web.times import Time
+
+
+class ScheduledBody(msgspec.Struct):
+    """A scheduled post. `failure`: why it was not published at its time, else null. It stays until it is changed."""
+
+    id: str
+    publish_at: Time
+    failure: str | None
+    type: str
+    title: str
+    content: Object
+    extra_info: Object
+    media: list[MediaObject]
+    visibility: str
+    reply_to: str | None
+    quote_of: str | None
+    quotable_by: str | None
+    """Null: as the sender's settings say at the time."""
+    created_at: Time
+
+
+class ScheduledPage(msgspec.Struct):
+    """Scheduled posts, the last scheduled first."""
+
+    items: list[ScheduledBody]
+    last_id: str | None
+    has_more: bool
+
+
+class NewScheduled(NewItem):
+    """A post to publish at `publish_at`, from 5 minutes to 366 days from now."""
+
+    publish_at = MomentField()
+
+
+class ScheduledEdit(StrictSerializer):
+    """Omitted fields stay as they are."""
+
+    publish_at = MomentField(required=False)
+    type = serializers.ChoiceField(AUTHORED, required=False)
+    title = TextField(max_length=TITLE_LENGTH, allow_blank=True, required=False)
+    content = ObjectField(required=False)
+    extra_info = ObjectField(required=False)
+    visibility = serializers.ChoiceField(Visibility.choices, required=False)
+    quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False, allow_null=True)
+
+
+def _bodies(posts: Iterable[ScheduledPost], sender: User) -> list[ScheduledBody]:
+    posts = list(posts)
+    media = scheduling.media_of(sender, posts)
+    return [_body(post, media[post.pk]) for post in posts]
+
+
+def _body(post: ScheduledPost, media: list[MediaObject]) -> ScheduledBody:
+    written = post.post
+    content, extra_info = (msgspec.Raw(msgspec.json.encode(written[name])) for name in ("content", "extra_info"))
+    reply_to, quote_of = (str(written[name]) if written[name] else None for name in ("reply_to", "quote_of"))
+    return ScheduledBody(
+        id=str(post.pk),
+        publish_at=post.publish_at,
+        failure=post.failure or None,
+        type=written["type"],
+        title=written["title"],
+        content=content,
+        extra_info=extra_info,
+        media=media,
+        visibility=written["visibility"],
+        reply_to=reply_to,
+        quote_of=quote_of,
+        quotable_by=written["quotable_by"],
+        created_at=post.created_at,
+    )
+
+
+@contextmanager
+def _answers() -> Iterator[None]:
+    try:
+        with missing_as_404():
+            yield
+    except scheduling.TimeError as error:
+        raise serializers.ValidationError({"publish_at": [str(error)]}) from error
+    except scheduling.ScheduledCapError as error:
+        raise ConflictError(f"You have {scheduling.MOST} scheduled posts, which is the limit.") from error
+    except ContentError as error:
+        raise serializers.ValidationError({error.field: [str(error)]}) from error
+    except NotQuotableError as error:
+        raise exceptions.PermissionDenied("Its sender does not let you quote that item.") from error
+    except IdempotencyConflictError as error:
+        raise ConflictError("The Idempotency-Key was used for something else.") from error
+
+
+class ScheduledPostsView(ApiView):
+    """Scheduled posts."""
+
+    rates: Mapping[str, str] = {"POST": "publish"}
+
+    @extend_schema(operation_id="list_scheduled", parameters=PAGED, responses={200: ScheduledPage})
+    def get(self, request: Request) -> HttpResponse:
+        """The caller's scheduled posts, the last scheduled first. Failed ones are among them."""
+        sender, last_id, count = signed_in(request), position(request), limit(request)
+        own = sorted(scheduling.scheduled_of(sender), key=attrgetter("pk"), reverse=True)
+        page = part_of([post for post in own if post.pk < below(last_id)], count, attrgetter("pk"))
+        return FeedResponse(ScheduledPage(_bodies(page.shown, sender), as_text(page.last_id), page.has_more))
+
+    @extend_schema(
+        operation_id="schedule",
+        parameters=[IDEMPOTENCY_KEY],
+        request=NewScheduled,
+        responses={
+            201: ScheduledBody,
+            403: OpenApiResponse(Refusal, "The sender of the quoted item does not allow it."),
+            404: OpenApiResponse(Problem, "The caller may not see the quoted item."),
+            409: OpenApiResponse(Problem, "The key was used for something else, or the caller has too many."),
+        },
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Schedule a post. What is wrong with it is said now; rules and audiences are asked at its time."""
+        sender = signed_in(request)
+        fields = body(request, NewScheduled)
+        find_items(fields, sender)
+        with _answers():
+            post = scheduling.schedule(sender=sender, idempotency_key=idempotency_key(request), **fields)
+        return FeedResponse(_bodies([post], sender)[0], status=201)
+
+
+class ScheduledPostView(ApiView):
+    """One scheduled post."""
+
+    @extend_schema(operation_id="read_scheduled", responses={200: ScheduledBody})
+    def get(self, request: Request, scheduled_id: str) -> HttpResponse:
+        """A scheduled post."""
+        sender = signed_in(request)
+        return FeedResponse(_bodies([own_or_404(scheduling.scheduled_post, sender, scheduled_id)], sender)[0])
+
+    @extend_schema(operation_id="edit_scheduled", request=ScheduledEdit, responses={200: ScheduledBody})
+    def patch(self, request: Request, scheduled_id: str) -> HttpResponse:
+        """Change a scheduled post or its time. Omitted fields stay. A failed one waits again."""
+        sender = signed_in(request)
+        post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
+        fields = body(request, ScheduledEdit)
+        if fields:
+            with _answers():
+                post = scheduling.change(sender=sender, post_id=post.pk, **fields)
+        return FeedResponse(_bodies([post], sender)[0])
+
+    @extend_schema(operation_id="cancel_scheduled", responses={204: None})
+    def delete(self, request: Request, scheduled_id: str) -> HttpResponse:
+        """Delete a scheduled post."""
+        sender = signed_in(request)
+        post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
+        with _answers():
+            scheduling.cancel(sender=sender, post_id=post.pk)
+        return HttpResponse(status=204)

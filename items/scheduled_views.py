@@ -1,0 +1,137 @@
+"""The pages of scheduled posts, and the composer's answer for one."""
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import trigger_client_event
+
+from accounts.access import signed_in
+from accounts.locale import LOCAL
+from accounts.models import User
+from accounts.owned import missing_as_404, own_or_404
+from items import scheduling
+from items.actions import NotQuotableError
+from items.api import item_or_404
+from items.forms import AUDIENCES, ItemForm
+from items.idempotency import IdempotencyConflictError
+from items.models import ScheduledPost
+from items.profile import visible_item
+from items.reading import full_time
+from items.text import ContentError
+from web.pages import PageRequest, go_to, limited, next_page, show
+
+
+@require_safe
+@signed_in
+def scheduled(request: PageRequest, reader: User) -> HttpResponse:
+    """The reader's scheduled posts, the next first."""
+    posts = scheduling.scheduled_of(reader)
+    media, audiences = scheduling.media_of(reader, posts), dict(AUDIENCES)
+    context = {
+        "posts": [
+            {
+                "id": post.pk,
+                "at": post.publish_at,
+                "text": post.post["title"] or str(post.post["content"].get("text", "")),
+                "audience": audiences[post.post["visibility"]],
+                "is_reply": post.post["reply_to"] is not None,
+                "media": media[post.pk],
+                "failure": post.get_failure_display() if post.failure else "",
+            }
+            for post in posts
+        ]
+    }
+    return show(request, "items/scheduled.html", context)
+
+
+@require_safe
+@signed_in
+def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
+    """The composer with a scheduled post. It is sent to `items.views.publish`."""
+    post = own_or_404(scheduling.scheduled_post, reader, post_id)
+    written, content = post.post, post.post["content"]
+    initial: dict[str, Any] = {"key": uuid.uuid4().hex, "scheduled": post.pk}
+    initial |= {name: written[name] or "" for name in ("title", "visibility", "quotable_by")}
+    initial |= {name: content.get(name, "") for name in ("text", "warning", "sensitive")}
+    form = ItemForm(initial=initial)
+    form.initial["publish_at"] = post.publish_at.astimezone(form.clock).strftime(LOCAL)
+    form.fields["text"].widget.attrs["autofocus"] = True
+    form.author, form.taken = reader, scheduling.files_of(reader, [post])[post.pk]
+    context = {"form": form, "next": reverse("scheduled"), "spot": "write"}
+    return show(request, "items/publish.html", context)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def delete(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
+    """Delete a scheduled post."""
+    post = own_or_404(scheduling.scheduled_post, reader, post_id)
+    with missing_as_404():
+        scheduling.cancel(sender=reader, post_id=post.pk)
+    messages.success(request, _("Deleted."))
+    return go_to(request, reverse("scheduled"))
+
+
+# --- The composer ----------------------------------------------------------------------------------------
+def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
+    """Schedule the post of a valid form, or change it. Returns None if the form now has an error. Raises Http404."""
+    try:
+        return _change(reader, form) if form.cleaned_data["scheduled"] else _schedule(reader, form)
+    except scheduling.TimeError as error:
+        form.add_error("publish_at", str(error))
+    except scheduling.ScheduledCapError:
+        words = _("You have %(count)d scheduled posts, which is the limit.")
+        form.add_error("publish_at", words % {"count": scheduling.MOST})
+    except NotQuotableError:
+        form.add_error("text", _("The author does not let you quote this post."))
+    except ScheduledPost.DoesNotExist:
+        form.add_error("text", _("This post was published or deleted meanwhile."))
+    except ContentError as error:
+        if error.field == "content.media":
+            form.refuse_media(str(error))
+        else:
+            form.add_error("text", str(error))
+    return None
+
+
+def _schedule(reader: User, form: ItemForm) -> ScheduledPost:
+    items = {
+        name: item_or_404(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
+        for name in ("reply_to", "quote_of")
+    }
+    post: dict[str, Any] = form.post | items | {"sender": reader, "publish_at": form.cleaned_data["publish_at"]}
+    try:
+        return scheduling.schedule(**post, idempotency_key=form.cleaned_data["key"])
+    except IdempotencyConflictError:  # the sender went back to a sent form and changed it
+        return scheduling.schedule(**post)
+
+
+def _change(reader: User, form: ItemForm) -> ScheduledPost:
+    post_id, publish_at = form.cleaned_data["scheduled"], form.cleaned_data["publish_at"]
+    known = scheduling.scheduled_post(reader, post_id)
+    if known is not None and known.publish_at.replace(second=0, microsecond=0) == publish_at:
+        publish_at = None  # fields have no seconds
+    return scheduling.change(sender=reader, post_id=post_id, publish_at=publish_at, **form.post)
+
+
+def answer(request: PageRequest, post: ScheduledPost, reader: User, spot: str) -> HttpResponse:
+    """Go to the scheduled posts. An open page stays and says when the post will be published."""
+    words = _("Scheduled for %(time)s.") % {"time": full_time(post.publish_at)}
+    if spot == "write":
+        messages.success(request, words)
+        return go_to(request, next_page(request) or reverse("scheduled"))
+    response = HttpResponse()
+    if spot != "slot":
+        answered = visible_item(post.post["reply_to"], reader) if post.post["reply_to"] else None
+        if spot == "thread" and answered is None:
+            raise Http404
+        form = ItemForm.fresh(answered, reader)
+        context = {"form": form, "spot": spot, "next": reverse("home") if spot == "home" else ""}
+        response = show(request, "items/_composer.html", context)
+    return trigger_client_event(response, "held", {"words": words}, after="settle")

@@ -1,0 +1,239 @@
+"""Scheduled posts: written now, published at a time by a periodic task.
+
+A row holds the arguments of `items.actions.publish`, which publishes it. In one transaction the task locks the row,
+publishes and deletes it. So each is published once, whenever a worker dies, and nobody edits or cancels it meanwhile.
+A post that cannot be published stays, with the reason, until its sender changes its time or deletes it.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import OperationalError, transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.about.site import current
+from accounts.models import User
+from items import actions, attachments
+from items.idempotency import IdempotencyConflictError
+from items.models import Failure, Item, ItemType, ScheduledPost, Status, Visibility
+from items.quotes import may_quote
+from items.recipients import StrangersError
+from items.signals import scheduled_ended
+from items.text import ContentError, check_content, media_ids, mentions
+from media import attaching
+from media.models import MediaFile
+from media.objects import MediaObject, media_object
+from media.offering import telling
+
+logger = logging.getLogger(__name__)
+
+LEAD = timedelta(minutes=5)
+"""The soonest time, from now."""
+FARTHEST = timedelta(days=366)
+"""The latest time, from now."""
+MOST = 100
+"""Scheduled posts that a user may have, failed ones too."""
+BATCH = 100
+"""Posts that one run of the task publishes."""
+
+
+class ScheduledCapError(Exception):
+    """The user would have more than `MOST` scheduled posts."""
+
+
+class TimeError(ValueError):
+    """The time is too soon or too far. The message is for people."""
+
+
+# --- Verbs -----------------------------------------------------------------------------------------------
+@telling
+@transaction.atomic
+def schedule(
+    *,
+    sender: User,
+    publish_at: datetime,
+    content: dict[str, Any],
+    type: str = ItemType.TEXT,  # noqa: A002 (the field's name)
+    title: str = "",
+    extra_info: dict[str, Any] | None = None,
+    visibility: str = Visibility.PUBLIC,
+    reply_to: Item | None = None,
+    quote_of: Item | None = None,
+    quotable_by: str | None = None,
+    idempotency_key: str = "",
+) -> ScheduledPost:
+    """Schedule a post. A repeated `idempotency_key` returns the first.
+
+    Raises TimeError, ScheduledCapError, ContentError, NotQuotableError, IdempotencyConflictError.
+    """
+    if quote_of and not may_quote(quote_of.repost_of or quote_of, sender):
+        raise actions.NotQuotableError
+    if reply_to and (reply_to.repost_of or reply_to).is_private:
+        visibility = Visibility.MENTIONED
+    post = {
+        "type": type,
+        "title": title,
+        "content": content,
+        "extra_info": extra_info or {},
+        "visibility": visibility,
+        "reply_to": reply_to and reply_to.pk,
+        "quote_of": quote_of and quote_of.pk,
+        "quotable_by": quotable_by,
+    }
+    _check(post)
+    _lock(sender)
+    own = ScheduledPost.objects.filter(sender=sender)
+    if idempotency_key and (known := own.filter(key=idempotency_key).first()):
+        if (known.post, known.publish_at) != (post, publish_at):
+            raise IdempotencyConflictError
+        return known
+    _check_time(publish_at)
+    if own.count() >= MOST:
+        raise ScheduledCapError
+    _reserve(sender, post)
+    return ScheduledPost.objects.create(
+        sender=sender, post=post, publish_at=publish_at, key=idempotency_key or uuid.uuid4().hex
+    )
+
+
+@telling
+@transaction.atomic
+def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **fields: Any) -> ScheduledPost:
+    """Change the time of a scheduled post, or some arguments of `publish`. A failed one waits again.
+
+    Raises ScheduledPost.DoesNotExist, TimeError, ContentError.
+    """
+    row = ScheduledPost.objects.select_for_update().get(sender=sender, pk=post_id)
+    if publish_at is not None or row.failure:
+        _check_time(publish_at or row.publish_at)
+    post = row.post | fields
+    _check(post)
+    attaching.release(owner_id=sender.pk, ids=media_ids(row.post["content"]))
+    _reserve(sender, post)
+    row.post, row.publish_at, row.failure = post, publish_at or row.publish_at, ""
+    row.save(update_fields=["post", "publish_at", "failure"])
+    return row
+
+
+@transaction.atomic
+def cancel(*, sender: User, post_id: int) -> None:
+    """Delete a scheduled post. Its pictures are swept. Raises ScheduledPost.DoesNotExist."""
+    row = ScheduledPost.objects.select_for_update().get(sender=sender, pk=post_id)
+    attaching.release(owner_id=sender.pk, ids=media_ids(row.post["content"]))
+    row.delete()
+
+
+def _check(post: dict[str, Any]) -> None:
+    check_content(post["type"], post["content"], post["title"])
+    is_new_mention = post["visibility"] == Visibility.MENTIONED and post["reply_to"] is None
+    if is_new_mention and not mentions(str(post["content"].get("text", ""))):
+        raise ContentError(_("Mention somebody by @name: only the people you mention can read it."), field="visibility")
+
+
+def _check_time(publish_at: datetime) -> None:
+    now = timezone.now()
+    if publish_at < now + LEAD:
+        raise TimeError(_("Choose a time at least %(count)d minutes from now.") % {"count": LEAD.seconds // 60})
+    if publish_at > now + FARTHEST:
+        raise TimeError(_("Choose a time within a year from now."))
+
+
+def _lock(sender: User) -> None:
+    """Lock the sender's row, so that the cap holds and a repeated key waits."""
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=sender.pk)
+
+
+def _reserve(sender: User, post: dict[str, Any]) -> None:
+    attaching.reserve(attachments.claimed(Item(sender=sender, type=post["type"], content=post["content"])))
+
+
+# --- Publishing ------------------------------------------------------------------------------------------
+def publish_due() -> int:
+    """Publish the posts whose time has come. Returns how many."""
+    if current().read_only_why:
+        return 0
+    due = ScheduledPost.objects.filter(publish_at__lte=Now(), failure="").order_by("publish_at")
+    published, broken = 0, None
+    for post_id in list(due.values_list("pk", flat=True)[:BATCH]):
+        try:
+            published += publish_scheduled(post_id=post_id)
+        except OperationalError as error:  # tried again by the next run. The other posts do not wait for it.
+            broken = error
+    if broken:
+        raise broken
+    return published
+
+
+@transaction.atomic
+def publish_scheduled(*, post_id: int) -> bool:
+    """Publish one post, if its time has come and nobody else has it. True if it was published."""
+    rows = ScheduledPost.objects.select_for_update(skip_locked=True, of=("self",)).select_related("sender")
+    row = rows.filter(pk=post_id, publish_at__lte=Now(), failure="").first()
+    if row is None:
+        return False
+    outcome = _publish(row)
+    if isinstance(outcome, Failure):
+        row.failure = outcome
+        row.save(update_fields=["failure"])
+        scheduled_ended.send(sender=ScheduledPost, user=row.sender, item=None)
+        return False
+    row.delete()
+    if outcome.status == Status.IN_REVIEW:
+        scheduled_ended.send(sender=ScheduledPost, user=row.sender, item=outcome)
+    return True
+
+
+def _publish(row: ScheduledPost) -> Item | Failure:
+    fields, sender = dict(row.post), row.sender
+    if not sender.is_active:
+        return Failure.INACTIVE
+    for name, gone in (("reply_to", Failure.REPLY_GONE), ("quote_of", Failure.QUOTE_GONE)):
+        if fields[name] is not None:
+            shown = Item.objects.visible_to(sender).select_related("repost_of").filter(pk=fields[name])
+            fields[name] = shown.first()
+            if fields[name] is None:
+                return gone
+    try:
+        with transaction.atomic():
+            attaching.release(owner_id=sender.pk, ids=media_ids(fields["content"]))
+            return actions.publish(sender=sender, idempotency_key=f"scheduled-{row.pk}", **fields)
+    except StrangersError:
+        return Failure.STRANGERS
+    except ContentError:
+        return Failure.REFUSED
+    except actions.NotQuotableError:
+        return Failure.QUOTE_GONE
+    except OperationalError:
+        raise
+    except Exception:  # a fault of ours must not keep others waiting, nor be tried for ever
+        logger.exception("the scheduled post %s was not published", row.pk)
+        return Failure.ERROR
+
+
+# --- Reading ---------------------------------------------------------------------------------------------
+def scheduled_of(sender: User) -> list[ScheduledPost]:
+    """The user's scheduled posts, the next first."""
+    return list(ScheduledPost.objects.filter(sender=sender).order_by("publish_at", "pk")[:MOST])
+
+
+def scheduled_post(sender: User, post_id: int) -> ScheduledPost | None:
+    """One of the user's scheduled posts, or None."""
+    return ScheduledPost.objects.filter(sender=sender, pk=post_id).first()
+
+
+def files_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[MediaFile]]:
+    """The media of scheduled posts, in order, by the post's id. One query."""
+    ids = {post.pk: media_ids(post.post["content"]) for post in posts}
+    wanted = [number for several in ids.values() for number in several]
+    known = attaching.reserved(owner_id=sender.pk, ids=wanted) if wanted else {}
+    return {post_id: [known[number] for number in several if number in known] for post_id, several in ids.items()}
+
+
+def media_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[MediaObject]]:
+    """The same as readers get them."""
+    return {post_id: [media_object(row) for row in rows] for post_id, rows in files_of(sender, posts).items()}
