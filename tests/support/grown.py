@@ -488,8 +488,8 @@ class Grown:
         grow(held, MANY, token_checksum="md5(g::text)", user_id=self.nth)
         with connection.cursor() as cursor:  # an address that is not public: nothing is sent
             cursor.execute(
-                "INSERT INTO notifications_pushsubscription (user_id, token_id, endpoint, p256dh, auth, server_key, kinds,"
-                " policy, words, language, user_agent, app_token, is_standard)"
+                "INSERT INTO notifications_pushsubscription (user_id, token_id, endpoint, p256dh, auth,"
+                " server_key, kinds, policy, words, language, user_agent, app_token, is_standard)"
                 " SELECT user_id, id, 'https://192.0.2.1/' || id, %s, %s, '', '{mention,reply,live}', 'followed',"
                 " 'open', '', '', '', true FROM oauth2_provider_accesstoken",
                 [DEVICE["keys"]["p256dh"], DEVICE["keys"]["auth"]],
