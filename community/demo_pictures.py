@@ -226,7 +226,7 @@ def _decoding() -> Iterator[None]:
     try:
         yield
     except (MediaError, BusyError, StoreError) as error:
-        logger.warning("the demo community has fewer pictures than it might: %r", error)
+        logger.warning("some demo pictures are missing, because they could not be decoded: %r", error)
     finally:
         decoder.stop()
 

@@ -96,7 +96,7 @@ def record(impressions: Iterable[Impression]) -> None:
         if foreign:
             # The server gained or lost BF.*, or the setting changed: start the day again with the current kind.
             _chosen.look_again(client)
-            logger.warning("%d impressions met a filter of another kind, which is replaced", len(foreign))
+            logger.warning("replaced a filter of another format, for %d impressions", len(foreign))
             _chosen.run(client, lambda chosen: chosen.add(client, foreign, replace=True))
 
 
@@ -122,9 +122,8 @@ def check(today: date) -> list[ShardFill]:
     for shard, is_first in zip(over, is_news, strict=True):
         if is_first:
             logger.warning(
-                "Shard %d of %s holds about %d impressions and was made for %d: further filters take the rest, each of "
-                "which takes %g of the unseen items for seen. Raise FEEDSITE_IMPRESSION_CAPACITY, which counts from "
-                "the next day on.",
+                "Shard %d of %s has about %d impressions, but room for %d. Each further filter hides %g of the unseen "
+                "items. Raise FEEDSITE_IMPRESSION_CAPACITY: it takes effect the next day.",
                 shard.shard,
                 today,
                 shard.impressions,

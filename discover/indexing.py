@@ -117,7 +117,7 @@ def work() -> None:
             pass
     except OpenSearchError as error:
         metrics.opensearch_failures.labels("index").inc()
-        logger.warning("OpenSearch was not told of items: %s", error)
+        logger.warning("OpenSearch did not get changed items. They are sent again: %s", error)
         if error.kind == "index_not_found_exception":  # the index was deleted by hand
             SearchIndex.objects.filter(name=server().name).delete()
         else:

@@ -209,7 +209,7 @@ class OpenSearchRecall:
             raise RecallUnavailableError(str(error)) from error
         except FAILURES as error:
             metrics.opensearch_failures.labels("search").inc()
-            logger.warning("OpenSearch failed a search: %s", error)
+            logger.warning("OpenSearch failed, so PostgreSQL searches instead: %s", error)
             raise RecallUnavailableError(str(error)) from error
         found.sort(key=lambda one: (-one.score, -one.item_id))
         return _capped(found, count)

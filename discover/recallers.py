@@ -23,7 +23,7 @@ def recall(reader: User, *, count: int, now: datetime) -> list[Candidate]:
         try:
             return _ask("opensearch", opensearch, reader, count, now)
         except RecallUnavailableError as error:
-            logger.info("PostgreSQL recalls for OpenSearch: %s", error)
+            logger.info("PostgreSQL finds the posts instead of OpenSearch: %s", error)
     return _ask("postgres", postgres, reader, count, now)
 
 

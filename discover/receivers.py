@@ -46,7 +46,7 @@ def remember_play(reader: User, item_id: int) -> None:
     try:
         played.record([Play(reader.pk, item_id, now)], now=now)
     except (PlayedUnavailableError, PlaysFullError) as error:
-        logger.warning("A play was not kept: %s", error)
+        logger.warning("a play was not recorded: %s", error)
 
 
 @receiver(account_purged)

@@ -145,7 +145,7 @@ def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = 
         with feeds_errors():
             pipelined(feeds(), commands)
     except FeedsRefusedError:
-        logger.exception("The feeds server refused a view")
+        logger.exception("the feeds server refused to record a viewed item")
     except FeedsUnavailableError:
         return
 
@@ -157,7 +157,7 @@ def views_of(user_id: int, *, now: datetime) -> Views | None:
         with feeds_errors():
             answers = pipelined(feeds(), [items.reading(), replies.reading()])
     except FeedsRefusedError:
-        logger.exception("The feeds server refused to say what was viewed")
+        logger.exception("the feeds server refused to list viewed items")
         return None
     except FeedsUnavailableError:
         return None

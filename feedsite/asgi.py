@@ -146,10 +146,10 @@ class Application:
         except StoppingError:
             return unavailable(request)
         except (*OUTAGES, TimeoutError) as error:
-            logger.warning("PostgreSQL failed a connection: %s", error)
+            logger.warning("a connection was answered 503, because PostgreSQL failed: %s", error)
             return unavailable(request)
         except Exception:
-            logger.exception("A connection could not be opened")
+            logger.exception("a connection failed and was answered 500")
             return server_error(request)
         return connection, response
 

@@ -144,7 +144,7 @@ def apply(host_id: int) -> bool:
                 if generation is not None and _put(lineup, generation, version, entries) > version:
                     pipelined(feeds_for_tasks(), [lineup.drop(), lineup.put(generation, version, entries)])
     except FeedsUnavailableError as error:
-        logger.warning("the lineup of host %s waits: %s", host_id, error)
+        logger.warning("the lineup of host %s was not updated. It is tried again: %s", host_id, error)
         return False
     fetch(APPLIED, {"host": host_id, "version": version})
     return True

@@ -77,7 +77,7 @@ def _each(rows: list[tuple[Any, ...]], verb: Callable[..., LiveSession]) -> int:
         except (actions.WrongStateError, LiveSession.DoesNotExist):
             continue  # another process was faster
         except DatabaseError:
-            logger.exception("session %s does not change by itself", session.pk)  # continue with the others
+            logger.exception("live session %s could not start or end. It is tried again", session.pk)
             continue
         changed += 1
     return changed

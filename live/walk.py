@@ -167,7 +167,9 @@ class News:
             try:
                 self.snapshot.keep(self.entries, self.lives, self.now)
             except DatabaseError:
-                logger.exception("a snapshot is lost; its walk begins anew")
+                logger.exception(
+                    "a snapshot of live sessions could not be saved. Its reader starts from the first page"
+                )
 
 
 class Entries:

@@ -319,7 +319,7 @@ def take_back(names: Iterable[str]) -> None:
         try:
             store().delete(name)
         except (StoreError, OSError) as error:
-            logger.warning("a file without a row stays until it is swept: %s", error)
+            logger.warning("an unused media file could not be deleted. The sweep deletes it later: %s", error)
 
 
 # --- Changing one's own ----------------------------------------------------------------------------------
@@ -414,7 +414,7 @@ def move_files(ids: Sequence[int], seconds: float = math.inf) -> int:
                 else:
                     store().delete(name)
         except (StoreError, OSError) as error:
-            logger.warning("a file could not be withdrawn yet: %s", error)
+            logger.warning("a withdrawn media file could not be moved. It is tried again: %s", error)
             failed += 1
             if failed == MOVES_FAILED:
                 break

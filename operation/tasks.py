@@ -29,4 +29,4 @@ def back_up() -> None:
     try:
         kept_backups.tend(now=database_now())
     except BackupError as error:
-        logger.error("no backup was made: %s", error)
+        logger.error("the backup failed: %s", error)

@@ -91,7 +91,9 @@ class CountFile(MmapedDict):
         except OSError as error:
             if not IS_LINUX:
                 raise
-            logger.warning("counts of this process are kept in its memory, because they cannot be written: %s", error)
+            logger.warning(
+                "metrics of this process stay in its memory, because their file cannot be written: %s", error
+            )
             memory = os.memfd_create("counts")
             super().__init__(f"/proc/self/fd/{memory}")  # type: ignore[no-untyped-call]
             os.close(memory)

@@ -45,7 +45,7 @@ def _share() -> None:
         Path(os.environ[FOLDER]).mkdir(mode=0o700, parents=True, exist_ok=True)
         slots.mine()
     except OSError as error:
-        logger.warning("metrics are not shared between processes: %s", error)
+        logger.warning("each process counts its own metrics, because they cannot be shared: %s", error)
         del os.environ[FOLDER]
         values.ValueClass = values.MutexValue
     else:

@@ -125,7 +125,7 @@ class Queue:
                 metrics.web_shed.inc()
             runner(each.protocol, each.scope)
         except BaseException:
-            logger.exception("The application failed")
+            logger.exception("a request failed and was answered 500")
             each.protocol.response_bytes(500, [], b"")
         finally:
             if each.done:

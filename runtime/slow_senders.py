@@ -89,7 +89,7 @@ class SlowSenders:
             try:
                 self.look(time.monotonic())
             except OSError:
-                logger.exception("Slow senders are not looked for")
+                logger.exception("the check for slow clients failed and is repeated")
 
     def look(self, now: float) -> None:
         """Close slow connections if a read is late. Raises OSError."""
@@ -105,7 +105,7 @@ class SlowSenders:
                     seen = self._seen[name] = self._noted(before.get(name), Traffic.of(connection), now)
                     if now - max(oldest, seen.since) >= self.seconds:
                         connection.shutdown(socket.SHUT_RDWR)
-                        logger.warning("The connection of a slow sender was closed: %s", name[1][0])
+                        logger.warning("closed the connection of a slow client: %s", name[1][0])
 
     def _noted(self, seen: Seen | None, traffic: Traffic, now: float) -> Seen:
         if seen is None or traffic.is_busy or traffic.got != seen.traffic.got:

@@ -94,7 +94,7 @@ def prepare(*, is_wanted: bool) -> None:
     try:
         _tracing = Tracing()
     except ImportError as error:
-        logger.warning("FEEDSITE_TRACES is set, and the extra is not installed (%s): %s", error, INSTALL)
+        logger.warning("FEEDSITE_TRACES=1, but OpenTelemetry is not installed (%s). Install it: %s", error, INSTALL)
 
 
 def is_on() -> bool:
@@ -154,7 +154,7 @@ def _begun(
     try:
         tracing.tracer()
     except Exception:
-        logger.exception("traces cannot be sent: they are off until the next start")
+        logger.exception("traces cannot be sent. They are off until the next start")
         _tracing = None
         return OFF
     return tracing.span(name, kind, context)

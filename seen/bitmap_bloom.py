@@ -226,7 +226,10 @@ class BitmapFilter:
             ]
         if left:
             dropped = sum(len(addition.item_ids) for addition in left)
-            logger.warning("%d impressions are dropped: the filters of their day are full", dropped)
+            logger.warning(
+                "dropped %d impressions, because the filters of the day are full. Raise FEEDSITE_IMPRESSION_CAPACITY",
+                dropped,
+            )
             metrics.impressions_dropped.inc(dropped)
         return refused
 

@@ -207,7 +207,7 @@ def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
     try:
         return MonthFilter.from_bytes(data) if data is not None else None
     except BadFilterError as error:
-        logger.error("A filter of user %s cannot be read: %s", user_id, error)
+        logger.error("a filter of user %s is damaged and cannot be read: %s", user_id, error)
         return None
 
 

@@ -116,7 +116,7 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
                         parts += [[mark] for mark in part]
                     else:
                         user_id = part[0][1]
-                        logger.exception("The plays of user %d cannot be merged", user_id)
+                        logger.exception("the plays of user %d cannot be merged", user_id)
                         merged.failed += 1
                         merged.failure = merged.failure or BadPlaysError(f"user {user_id}: {error}")
                 except StoreUnavailableError as error:

@@ -311,7 +311,7 @@ class Server:
             try:
                 self._look()
             except Exception:
-                logger.exception("The servers cannot be looked at")
+                logger.exception("the servers could not be checked, so gRPC reports NOT_SERVING")
                 self._tell(is_serving=False)
 
     def _look(self) -> None:

@@ -98,13 +98,17 @@ class Attempt:
             attempts = Greatest(F("attempts") - int(self.is_counted), 0)
             self.row.update(attempts=attempts, sweep_at=Now() + OUTAGE_PAUSE, last_error=str(error))
         except Exception as error:
-            logger.exception("fan-out of %s failed", self.name)
+            logger.exception("delivery of %s failed and is tried again", self.name)
             self._failed(f"{type(error).__name__}: {error}")
         return False
 
     def park(self) -> None:
         """Give up until an admin retries."""
-        logger.error("delivery of %s is parked after %s attempts", self.name, settings.FAN_OUT_ATTEMPTS)
+        logger.error(
+            "delivery of %s failed %s times and is parked. Admin → Deliveries retries it",
+            self.name,
+            settings.FAN_OUT_ATTEMPTS,
+        )
         metrics.deliveries_given_up.inc()
         self.row.update(parked_at=Now())
 

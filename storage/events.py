@@ -145,7 +145,7 @@ def announce(*events: Event) -> None:
         with feeds_errors():
             pipelined(feeds(), [entry(event) for event in events])
     except FeedsRefusedError:
-        logger.exception("The feeds server refused an event")
+        logger.exception("the feeds server refused an event for open pages")
     except FeedsUnavailableError:
         gaps.owe()
 
@@ -186,7 +186,7 @@ class Gaps:
             try:
                 pipelined(feeds_for_tasks(), [entry(Gap())])
             except (redis.RedisError, OSError) as error:
-                logger.info("The stream of events takes no gap: %s", error)
+                logger.info("open pages are not told of lost events yet: %s", error)
                 continue
             with self._lock:
                 if not self._owed:  # nothing was lost since

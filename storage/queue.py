@@ -37,6 +37,6 @@ def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
     except OpenError:
         return False
     except BROKER_FAILURES as error:
-        logger.warning("the broker did not take %s%s: %s", task, args, error)
+        logger.warning("the broker did not accept the task %s%s. A sweep repeats it if needed: %s", task, args, error)
         return False
     return True

@@ -60,7 +60,7 @@ class Scheduler(PersistentScheduler):
         has_turn = settings.POOLED or self._has_lock()
         if has_turn != self.is_at_work:
             self.is_at_work = has_turn
-            starts.info("beat is at work" if has_turn else f"another beat is at work{_holder()}; this one waits")
+            starts.info("beat is active" if has_turn else f"another beat is active{_holder()}; this one waits")
         return float(super().tick(*args, **kwargs)) if has_turn else TURN_SECONDS
 
     def _has_lock(self) -> bool:
@@ -71,7 +71,7 @@ class Scheduler(PersistentScheduler):
                 self.lock_session = connection.connection if is_mine else None
         except Error as error:
             connection.close()
-            logger.info("PostgreSQL does not say whether another beat is at work: %s", error)
+            logger.info("PostgreSQL does not answer, so beat cannot check for another beat: %s", error)
             return bool(self.is_at_work)
         return self.lock_session is not None
 
@@ -80,7 +80,7 @@ class Scheduler(PersistentScheduler):
         try:
             super().sync()
         except OSError as error:
-            logger.warning("beat cannot note what it has sent: %s", error)
+            logger.warning("beat cannot save which tasks it has sent: %s", error)
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
         """Send a due task if there is work."""
@@ -108,5 +108,5 @@ def is_wanted(query: str) -> bool:
         return bool(fetch(f"SELECT EXISTS ({query})")[0][0])
     except Error as error:
         connection.close()  # the next question gets a new session
-        logger.info("PostgreSQL does not say what there is to do: %s", error)
+        logger.info("PostgreSQL does not answer, so beat sends the task anyway: %s", error)
         return True

@@ -154,7 +154,7 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
     except OpenError:
         metrics.replica_reads.labels(AWAY).inc()
     except Error as error:
-        logger.warning("The replica failed a read: %s", error)
+        logger.warning("the replica failed, so the primary served the read: %s", error)
         metrics.replica_reads.labels(FAILED).inc()
     return read(PRIMARY)
 
@@ -199,7 +199,7 @@ def note_write(user_id: int | None) -> None:
             fetch(NOTE, [user_id])
     except Error as error:
         # After a crash the empty table says so. Otherwise the user may miss the write for `REPLICA_LAG_SECONDS`.
-        logger.warning("It is not noted that user %s has written: %s", user_id, error)
+        logger.warning("user %s may miss their own newest change for some seconds: %s", user_id, error)
 
 
 # --- Looking after it ------------------------------------------------------------------------------------

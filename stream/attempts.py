@@ -29,7 +29,7 @@ class Attempts:
     async def failed(self, error: Exception) -> None:
         """Wait for the next attempt."""
         if not self._failures:
-            logger.warning("%s does not answer: %s", self._name, error)
+            logger.warning("%s does not answer. It is tried again: %s", self._name, error)
         await asyncio.sleep(pause(self._failures))
         self._failures += 1
 

@@ -33,7 +33,7 @@ async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connect
             held = await in_thread(threads, partial(standing, [each.grant for each in connections]))
     except Exception as error:
         if not isinstance(error, (*OUTAGES, TimeoutError)):
-            logger.exception("It cannot be asked which connections still stand")
+            logger.exception("sessions and tokens of open connections cannot be checked, so all connections close")
         held = [False] * len(connections)
     for connection, stands in zip(connections, held, strict=True):
         if not stands or connection.grant.is_borrowed:

@@ -108,7 +108,7 @@ class Hub:
             try:
                 await turn()
             except Exception:
-                logger.exception("The %s of the stream failed; it goes on", name)
+                logger.exception("the task %s of the stream failed and starts again", name)
                 metrics.stream_failures.labels(name).inc()
                 self._failing.add(name)
                 await asyncio.sleep(pause(failures))
@@ -211,7 +211,7 @@ class Hub:
         except OUTAGES:
             raise
         except Exception:
-            logger.exception("The replay of a connection failed")
+            logger.exception("missed events of a connection could not be sent")
             metrics.stream_failures.labels("replay").inc()
             return None
         return [data for _, _, data in messages]

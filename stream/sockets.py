@@ -114,10 +114,10 @@ async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive
         except StoppingError:
             return GONE
         except OUTAGES as error:
-            logger.warning("PostgreSQL failed a message: %s", error)
+            logger.warning("a message of a socket failed, because PostgreSQL failed: %s", error)
             return AGAIN
         except Exception:
-            logger.exception("A message could not be answered")
+            logger.exception("a message of a socket failed")
             return FAILED
         connection.listener = hearer
         connection.put(written)

@@ -111,7 +111,7 @@ class Teller:
 
     def _failed(self, dialect: Dialect, connections: list[Connection], upto: Position, error: Exception) -> None:
         if self._rests.setdefault(dialect, Rest()).failed():
-            logger.error("The messages of the dialect %r failed; it goes on", dialect.name, exc_info=error)
+            logger.error("messages for %r failed. Their clients load the page again", dialect.name, exc_info=error)
         metrics.stream_failures.labels(dialect.name).inc()
         _lose(dialect, connections, upto)
 

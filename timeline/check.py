@@ -126,7 +126,7 @@ def sampled(*, count: int, seconds: float) -> list[Difference]:
         metrics.oracle_readers.inc(len(part))
     for difference in found:
         metrics.oracle_differences.labels(difference.kind).inc()
-        logger.error("a window differs from PostgreSQL (timeline_check --repair heals it): %s", difference)
+        logger.error("a window differs from PostgreSQL. Repair it with `timeline_check --repair`: %s", difference)
     return found
 
 

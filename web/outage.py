@@ -38,7 +38,7 @@ class OutageMiddleware:
         """503 for an outage; None for other errors."""
         if not isinstance(exception, OUTAGES):
             return None
-        logger.error("A server failed a request: %s", exception)
+        logger.error("a request was answered 503, because a server failed: %s", exception)
         return unavailable(request)
 
 

@@ -296,7 +296,7 @@ class Problem(msgspec.Struct):
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's handler, with answers for Django's errors."""
     if isinstance(exc, OUTAGES):
-        logger.error("A server failed a request: %s", exc)
+        logger.error("a request was answered 503, because a server failed: %s", exc)
         exc = OutageError()
     elif isinstance(exc, ParameterError):
         exc = serializers.ValidationError({exc.name: [exc.reason]})

@@ -163,7 +163,7 @@ class Kept:
         try:
             return read()
         except DatabaseError as error:
-            logger.warning("the site's description could not be read: %s", error)
+            logger.warning("the site's settings could not be read. The last known ones are used: %s", error)
             return self._site or UNREAD
 
 

@@ -38,7 +38,7 @@ def see(user_id: int) -> None:
     try:
         touch([user_id])
     except (DatabaseError, *OUTAGES) as error:
-        logger.warning("it could not be noted that user %s is here: %s", user_id, error)
+        logger.warning("the visit of user %s was not recorded: %s", user_id, error)
 
 
 def see_place(request: HttpRequest) -> None:
@@ -48,4 +48,4 @@ def see_place(request: HttpRequest) -> None:
     try:
         places.note(request)
     except (DatabaseError, *OUTAGES) as error:
-        logger.warning("it could not be noted where user %s is: %s", request.user.pk, error)
+        logger.warning("the device of user %s was not recorded: %s", request.user.pk, error)

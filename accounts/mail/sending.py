@@ -95,7 +95,7 @@ def _send_all() -> tuple[int, bool]:
                 cache.set(keys.mail_pause(), 1, PAUSE_SECONDS)
                 _note(letter_id, error)
                 logger.warning(
-                    "the mail server does not work; it is asked again in %s s: %s", PAUSE_SECONDS, _said(error)
+                    "the mail server failed. Sending is tried again in %s s: %s", PAUSE_SECONDS, _said(error)
                 )
                 if isinstance(error, SoftTimeLimitExceeded):
                     raise
@@ -167,7 +167,7 @@ def _close(connection: BaseEmailBackend) -> None:
     try:
         connection.close()
     except OSError as error:
-        logger.info("the mail server did not take its leave: %s", _said(error))
+        logger.info("the mail server did not close the connection properly: %s", _said(error))
 
 
 # --- Upkeep ----------------------------------------------------------------------------------------------

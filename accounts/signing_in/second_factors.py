@@ -107,7 +107,7 @@ def _counts(row: Authenticator, code: str) -> bool:
     try:
         secret = decrypt(row.data[field])
     except sealing.SealError as error:
-        logger.error("second factor %s of user %s: %s", row.pk, row.user_id, error)
+        logger.error("second factor %s of user %s cannot be checked: %s", row.pk, row.user_id, error)
         return False
     if row.type == Type.RECOVERY_CODES:
         codes = RecoveryCodes(row)
@@ -220,7 +220,7 @@ def recovery_codes(user: User) -> list[str]:
     try:
         return RecoveryCodes(row).get_unused_codes() if row is not None else []
     except sealing.SealError as error:
-        logger.error("recovery codes of user %s: %s", user.pk, error)
+        logger.error("recovery codes of user %s cannot be read: %s", user.pk, error)
         return []
 
 

@@ -120,7 +120,7 @@ def test_a_store_that_takes_nothing_ends_the_pictures_and_not_the_demo(
     (media_folder / "files").write_text("no folder")
     with caplog.at_level(logging.WARNING):
         demo.make(size=24, has_pictures=True)
-    assert caplog.text.count("fewer pictures") == 2
+    assert caplog.text.count("some demo pictures are missing") == 2
     assert not MediaFile.objects.exists()
     assert User.objects.count() == 24
     assert not Item.objects.filter(type=ItemType.IMAGE).exists()

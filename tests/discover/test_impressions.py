@@ -370,7 +370,7 @@ def test_what_has_no_room_at_all_is_counted_and_hides_nothing(
     user, before = of_shard(0), dropped()
     record([Impression(user, TODAY, range(1, 20_001))])
     assert dropped() - before == pytest.approx(16_000, rel=0.1)
-    assert "impressions are dropped: the filters of their day are full" in caplog.text
+    assert "impressions, because the filters of the day are full" in caplog.text
     assert len(shown(user, range(1, 20_001), today=TODAY)) == pytest.approx(4_000, rel=0.1)
     assert len(shown(user, range(10**12, 10**12 + 10_000), today=TODAY)) < 10_000 * 0.001 * 4 * 1.5
     assert all(feeds_for_tasks().ttl(key) > 0 for key in feeds_for_tasks().keys("bf:global:*"))

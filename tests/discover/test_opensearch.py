@@ -407,6 +407,6 @@ def test_the_password_is_not_in_the_log(
         with opensearch.in_trouble(trouble), pytest.raises(RecallUnavailableError), caplog.at_level(logging.DEBUG):
             recalled(reader)
         breaker.reset()
-    assert "OpenSearch failed a search" in caplog.text
+    assert "PostgreSQL searches instead" in caplog.text
     assert "pass" not in caplog.text
     assert "admin" not in caplog.text

@@ -195,7 +195,7 @@ def test_an_outage_is_told_once_at_its_start_and_once_at_its_end(site: Site) -> 
     until(site.is_delivered, 150)
     log = site.folder / "worker.log"
     assert "feedsite.starts: worker is at work, with 2 processes" in log.read_text()
-    assert "feedsite.starts: beat is at work" in log.read_text()
+    assert "feedsite.starts: beat is active" in log.read_text()
     for _ in range(2):
         before, begun = log.read_text(), len(site.web.said())
         site.postgres.stop()

@@ -186,7 +186,7 @@ def test_an_error_that_is_no_outage(streams: StreamServer, author: User, fan: Us
     client.waits_for(lambda one: one.news == [("item", first.pk), ("item", item.pk)])
     resumed.waits_for(lambda one: one.news == [("item", item.pk)])
     said = streams.said()
-    assert said.count("The messages of the dialect 'pages' failed") == 1
+    assert said.count("messages for 'pages' failed") == 1
     assert 'column "muted_id" does not exist' in said or "muted_id does not exist" in said
     for one in (client, resumed):
         assert not one.has_ended
@@ -218,8 +218,8 @@ def test_an_error_of_one_dialect_is_its_own(streams: StreamServer, author: User,
     assert page.resets == 1
     assert not page.has_ended
     said = streams.said()
-    assert said.count("The messages of the dialect 'apps' failed") == 1
-    assert "The messages of the dialect 'pages' failed" not in said
+    assert said.count("messages for 'apps' failed") == 1
+    assert "messages for 'pages' failed" not in said
     for one in (page, app, again):
         one.close()
 

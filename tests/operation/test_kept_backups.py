@@ -105,7 +105,7 @@ def test_one_that_fails_is_logged_and_tried_again(
     with monkeypatch.context() as patch:
         patch.setattr(backup, "_binary", lambda name: "/bin/false")
         tasks.back_up()
-    assert [each.partition(": exit")[0] for each in caplog.messages] == ["no backup was made: pg_dump failed"]
+    assert [each.partition(": exit")[0] for each in caplog.messages] == ["the backup failed: pg_dump failed"]
     assert list(folder.iterdir()) == []
     tasks.back_up()
     assert len(kept(place())) == 1
@@ -173,7 +173,7 @@ def test_a_bucket_keeps_them_and_gives_them_back(server: BucketServer, settings:
 def test_a_bucket_that_does_not_answer(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.BACKUP_TO_SECRET = "s3://key:secret@localhost/backups?endpoint=http://127.0.0.1:1"
     tasks.back_up()
-    assert "no backup was made: The bucket of FEEDSITE_BACKUP_TO failed: the bucket does not answer" in caplog.text
+    assert "the backup failed: The bucket of FEEDSITE_BACKUP_TO failed: the bucket does not answer" in caplog.text
     assert "secret" not in caplog.text.replace("FEEDSITE_BACKUP_TO", "")
 
 

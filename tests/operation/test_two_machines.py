@@ -242,7 +242,7 @@ def test_what_is_published_at_one_is_read_at_the_other(machines: list[Machine], 
 
 def test_both_work_and_one_beat_does(machines: list[Machine], tokens: list[str]) -> None:
     one, two, _ = machines
-    assert wait_for(lambda: "another beat is at work" in two.programs["beat"].printed, 60)
+    assert wait_for(lambda: "another beat is active" in two.programs["beat"].printed, 60)
     assert "another beat" not in one.programs["beat"].printed
 
     def told(machine: Machine) -> dict[str, str]:
@@ -251,9 +251,9 @@ def test_both_work_and_one_beat_does(machines: list[Machine], tokens: list[str])
 
     assert told(one)["workers"] == told(two)["workers"] == "celery@one, celery@two"
     one.programs["beat"].end()
-    assert wait_for(lambda: "beat is at work\n" in two.programs["beat"].printed, 60), two.programs["beat"].printed
+    assert wait_for(lambda: "beat is active\n" in two.programs["beat"].printed, 60), two.programs["beat"].printed
     one.start("beat")
-    assert wait_for(lambda: "another beat is at work" in one.programs["beat"].printed, 60)
+    assert wait_for(lambda: "another beat is active" in one.programs["beat"].printed, 60)
 
 
 def test_a_machine_with_another_key_is_refused(machines: list[Machine]) -> None:

@@ -225,7 +225,7 @@ def test_an_outage_is_one_line_at_its_start_and_one_at_its_end(console: io.Strin
             fail()
         except OperationalError as error:
             logger.exception("Task %s raised unexpected: %r", "items.fold_counts", error)
-            logger.warning("the site's description could not be read: %s", error)
+            logger.warning("the site's settings could not be read. The last known ones are used: %s", error)
     first, *others = console.getvalue().splitlines()
     assert first.startswith("ERROR celery.app.trace: PostgreSQL does not answer: connection failed: ")
     assert ". So this failed: Task items.fold_counts raised unexpected" in first

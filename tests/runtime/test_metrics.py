@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_is_no_reason_to_be_down(tmp_path: Path) -> None
         text=True,
     )
     assert 'feedsite_discover_excluded_total{reason="seen"} 1.0' in done.stdout
-    assert "metrics are not shared" in done.stderr
+    assert "each process counts its own metrics" in done.stderr
 
 
 # --- Readers ---------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def test_a_process_starts_in_a_full_folder(tmp_path: Path) -> None:
     code += "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])); count('parent'); print(shown())"
     done = on_small_disk(tmp_path, code, environ(tmp_path), "8m")
     assert done.stdout.startswith("7\n"), done
-    assert "counts of this process are kept in its memory" in done.stderr
+    assert "metrics of this process stay in its memory" in done.stderr
     assert 'feedsite_home_pages_total{sources="parent499"} 1.0' in done.stdout
     code = f"fill(FOLDER)\n{PREPARE}{COUNT_MANY}count('full'); print(shown())"
     done = on_small_disk(tmp_path, code, environ(tmp_path))

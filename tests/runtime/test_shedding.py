@@ -133,7 +133,7 @@ def test_a_thread_outlives_an_error_of_the_application(caplog: pytest.LogCapture
     counter.may_go.set()
     asked = [counter.ask("/broken"), counter.ask()]
     assert told(*asked) == [[500], [200]]
-    assert "The application failed" in caplog.text
+    assert "a request failed and was answered 500" in caplog.text
 
 
 def test_the_door_of_a_body_stays_until_it_is_answered() -> None:

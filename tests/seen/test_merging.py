@@ -187,7 +187,7 @@ def test_bytes_that_are_no_filter_are_told_and_answer_for_nothing(caplog: pytest
     play(7, 1)
     assert merge(NOW + HOUR) == 1
     assert unseen(7, [1, 2], now=NOW) == [2]
-    assert "A filter of user 7 cannot be read: too short" in caplog.text
+    assert "a filter of user 7 is damaged and cannot be read: too short" in caplog.text
 
 
 def test_filters_are_purged_at_night_only() -> None:

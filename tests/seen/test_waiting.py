@@ -195,5 +195,5 @@ def test_one_users_failure_stays_theirs(plays: redis.Redis, caplog: pytest.LogCa
         merged = merge_shards(ring.node_of(NOW), range(1), now=NOW + HOUR)
     assert (merged.users, merged.failed) == (9, 1)
     assert "user 7" in str(merged.failure)
-    assert "The plays of user 7 cannot be merged" in caplog.text
+    assert "the plays of user 7 cannot be merged" in caplog.text
     assert plays.keys("played:recent:*") == [b"played:recent:7"]

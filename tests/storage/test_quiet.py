@@ -105,7 +105,7 @@ def test_beat_goes_on_when_the_disk_is_full(
 
     monkeypatch.setattr(PersistentScheduler, "sync", fails)
     scheduler.sync()
-    assert "beat cannot note what it has sent" in caplog.text
+    assert "beat cannot save which tasks it has sent" in caplog.text
 
 
 FREQUENT = {
@@ -143,9 +143,9 @@ def test_a_second_beat_waits_and_says_so(
             assert scheduler.tick() == quiet.TURN_SECONDS
         assert not sent
         (line,) = [record.getMessage() for record in caplog.records if record.name == "feedsite.starts"]
-        assert re.fullmatch(r"another beat is at work \(this machine, since \d{4}-.* UTC\); this one waits", line)
+        assert re.fullmatch(r"another beat is active \(this machine, since \d{4}-.* UTC\); this one waits", line)
     until(lambda: scheduler.tick() > 0 and bool(sent), 30)
-    assert "beat is at work" in caplog.messages
+    assert "beat is active" in caplog.messages
     with psycopg.connect(database_url(), autocommit=True) as session:
         taken = session.execute("SELECT pg_try_advisory_lock(%s)", [quiet.LOCK]).fetchone()
         assert taken == (False,), "it holds the lock now"
