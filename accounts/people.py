@@ -96,7 +96,7 @@ def badge_of(person: Person) -> SafeString:
 def badge() -> SafeString:
     """The badge of big-Vs."""
     return format_html(
-        '<svg class="icon badge" width="16" height="16" role="img" aria-label="{}"><use href="{}#badge"></use></svg>',
+        '<svg class="icon badge" width="16" height="16" role="img" aria-label="{}"><use href="{}#badge"/></svg>',
         _("Big account"),
         static("feedsite/icons.svg"),
     )
@@ -107,7 +107,7 @@ def lock_of(person: Person) -> SafeString:
     if not getattr(person, "is_locked", False):
         return SafeString()
     return format_html(
-        '<svg class="icon lock" width="16" height="16" role="img" aria-label="{}"><use href="{}#lock"></use></svg>',
+        '<svg class="icon lock" width="16" height="16" role="img" aria-label="{}"><use href="{}#lock"/></svg>',
         _("Decides on each follower"),
         static("feedsite/icons.svg"),
     )

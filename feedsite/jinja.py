@@ -39,7 +39,7 @@ def environment(**options: Any) -> Environment:
     kept.mkdir(parents=True, exist_ok=True)
     options["undefined"] = StrictUndefined if settings.STRICT_TEMPLATES else Undefined
     options["bytecode_cache"] = FileSystemBytecodeCache(str(kept))
-    made = Environment(**options, trim_blocks=True, extensions=["jinja2.ext.i18n"])  # noqa: S701 (autoescape is given)
+    made = Environment(**options, trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.i18n"])  # noqa: S701 (autoescape is given)
     made.install_gettext_callables(  # type: ignore[attr-defined]
         gettext, ngettext, newstyle=True, pgettext=pgettext, npgettext=npgettext
     )

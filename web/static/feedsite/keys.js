@@ -6,7 +6,7 @@
   const HEAD = 64; // pixels that the head of the page covers
   const SECOND = 3_000; // milliseconds in which the letter after g counts
   const PLACES = { h: "/", n: "/notifications", p: "" };
-  const dialog = document.getElementById("keys");
+  const LIST = "/settings/preferences"; // the page with the list of keys
   let goingAt = -Infinity; // when g was pressed
 
   const posts = () => Array.from(document.querySelectorAll("main article[tabindex]")).filter((one) => one.offsetParent);
@@ -45,7 +45,14 @@
     else document.querySelector(".write").click();
   }
 
-  function list() {
+  async function list() {
+    let dialog = document.getElementById("keys");
+    if (!dialog) {
+      const page = await fetch(LIST).then((answer) => answer.text());
+      dialog = new DOMParser().parseFromString(page, "text/html").getElementById("keys");
+      if (!dialog) return location.assign(LIST);
+      document.body.append(dialog);
+    }
     if (dialog.open) dialog.close();
     else dialog.showModal();
   }
@@ -70,7 +77,8 @@
     if (document.cookie.split("; ").includes("keys=off")) return;
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable]")) return;
-    if (document.querySelector("dialog[open]:not(#keys)") || (dialog.open && event.key !== "?")) return;
+    const open = document.querySelector("dialog[open]");
+    if (open && (open.id !== "keys" || event.key !== "?")) return;
     const isGoing = event.timeStamp - goingAt < SECOND && event.key in PLACES;
     const work = isGoing ? go : KEYS[event.key];
     if (!work || (event.repeat && !"jk".includes(event.key))) return;
