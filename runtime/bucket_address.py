@@ -46,22 +46,22 @@ def parse(url: str) -> BucketAddress:
         raise ValueError(f"it has no key:secret@ before the host{hint}")
     name = parts.path.strip("/")
     if not NAME.fullmatch(name):
-        raise ValueError("its path is no name of a bucket (3 to 63 small letters, digits, dots and dashes)")
+        raise ValueError("its path is not a bucket's name (3 to 63 small letters, digits, dots and dashes)")
     said = _parameters(parts.query)
     host = parts.netloc.rpartition("@")[2]
     endpoint = said.get("endpoint", f"https://{host}").rstrip("/")
     if not ORIGIN.fullmatch(endpoint):
-        raise ValueError("its host or its endpoint is no origin such as https://s3.example.org")
+        raise ValueError("its host or endpoint is not an origin such as https://s3.example.org")
     public = said.get("public", "").rstrip("/")
     if public and not PUBLIC.fullmatch(public):
         raise ValueError("its public address is not like https://cdn.example.org or https://cdn.example.org/folder")
     amazon = AMAZON.fullmatch(parts.hostname or "")
     region = said.get("region", amazon[1] if amazon else "us-east-1")
     if not REGION.fullmatch(region):
-        raise ValueError("its region is no word of small letters, digits and dashes")
+        raise ValueError("its region is not a word of small letters, digits and dashes")
     style = said.get("style", STYLES[0])
     if style not in STYLES:
-        raise ValueError("its style is neither path nor virtual")
+        raise ValueError("its style must be path or virtual")
     return BucketAddress(key, secret, endpoint, name, region, style, public)
 
 
@@ -76,11 +76,11 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url)
         parts.port  # noqa: B018 (raises where it is no port)
     except ValueError:
-        raise ValueError("host or port are malformed; a / in key or secret is written as %2F") from None
+        raise ValueError("its host or port is not valid (write %2F for a / in key or secret)") from None
     if parts.fragment or "#" in url:
-        raise ValueError("it holds a #, which is written as %23")
+        raise ValueError("it contains a # (write %23)")
     if not parts.hostname:
-        raise ValueError("it names no host")
+        raise ValueError("it has no host")
     return parts
 
 
@@ -88,7 +88,7 @@ def _parameters(query: str) -> dict[str, str]:
     pairs = parse_qsl(query, keep_blank_values=True)
     said = dict(pairs)
     if set(said) - PARAMETERS:
-        raise ValueError(f"its parameters are {', '.join(sorted(PARAMETERS))}, and no others")
+        raise ValueError(f"it may only have the parameters {', '.join(sorted(PARAMETERS))}")
     if len(said) < len(pairs):
-        raise ValueError("one of its parameters is given twice")
+        raise ValueError("it has a parameter twice")
     return {name: value for name, value in said.items() if value}

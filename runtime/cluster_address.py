@@ -32,7 +32,7 @@ def parse(url: str) -> ClusterAddress:
     """Parse the address. Raises ValueError."""
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
-        raise ValueError(f"a cluster is named by {' or '.join(SCHEMES)}")
+        raise ValueError(f"a cluster's address begins with {' or '.join(SCHEMES)}")
     if parts.path.strip("/") not in ("", "0"):
         raise ValueError("a cluster has only database 0")
     hosts = [urlsplit(f"//{host}") for host in parts.netloc.rpartition("@")[2].split(",")]

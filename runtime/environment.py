@@ -78,9 +78,9 @@ def _refusal(place: str, errors: Sequence[Any]) -> str:
     reason = f": {'; '.join(sorted(reasons))}" if reasons else ""
     value = os.environ.get(name, "").strip()
     if not field.repr:
-        return f"{name} is not {allowed(field)}{reason}."
+        return f"{name} must be {allowed(field)}{reason}."
     shown = value if len(value) <= SHOWN else f"{value[:SHOWN]}…"
-    return f"{name} is {shown!r}; it must be {allowed(field)}{reason}."
+    return f"{name} is {shown!r}. It must be {allowed(field)}{reason}."
 
 
 def allowed(field: FieldInfo) -> str:

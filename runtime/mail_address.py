@@ -36,29 +36,29 @@ class MailAddress(NamedTuple):
 def parse(url: str) -> MailAddress:
     """Parse the address. Raises ValueError with no part of the secrets."""
     if "#" in url or "?" in url:
-        raise ValueError("it holds a # or ?, which are written as %23 and %3F")
+        raise ValueError("it contains a # or ? (write %23 or %3F)")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
         raise ValueError(
-            "host or port are malformed; an @, : or / in user or password is written as %40, %3A, %2F"
+            "its host or port is not valid; an @, : or / in user or password is written as %40, %3A, %2F"
         ) from None
     if parts.scheme == LOG:
         return MailAddress(LOG)
     if parts.scheme == FOLDER:
         if parts.netloc or not parts.path.strip("/"):
-            raise ValueError("it names no folder; three slashes begin it")
+            raise ValueError("it has no folder: write three slashes, as in filemail:///FOLDER")
         return MailAddress(FOLDER, folder=unquote(parts.path))
     if parts.scheme not in PORTS:
         raise ValueError("it has another scheme")
     if not parts.hostname or parts.path.strip("/"):
-        raise ValueError("it names no host, or something after it")
+        raise ValueError("it has no host, or text after the host")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if port == PORTS["smtps"] and parts.scheme != "smtps":
-        raise ValueError(f"port {port} is TLS from the first byte, which smtps:// speaks")
+        raise ValueError(f"port {port} needs smtps://")
     if bool(user) != bool(password):
-        raise ValueError("it names a user without a password, or the reverse")
+        raise ValueError("it has a user without a password, or a password without a user")
     return MailAddress(parts.scheme, parts.hostname, port or PORTS[parts.scheme], user, password)
 
 

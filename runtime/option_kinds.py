@@ -39,7 +39,7 @@ def _address(schemes: Iterable[str], check: Callable[[str], object]) -> AfterVal
         if found[1] not in schemes:
             raise ValueError(f"it begins with {found[0]}")
         if re.search(r"\s", url):
-            raise ValueError("it holds a space")
+            raise ValueError("it contains a space")
         check(url)
         return url
 
@@ -63,7 +63,7 @@ def _split(url: str) -> SplitResult:
         parts = urlsplit(url)
         parts.port  # noqa: B018 (raises where it is no port)
     except ValueError:
-        raise ValueError("host or port are malformed") from None
+        raise ValueError("its host or port is not valid") from None
     return parts
 
 
@@ -74,11 +74,11 @@ def _check_postgresql(url: str) -> None:
     try:
         found = conninfo.conninfo_to_dict(url)
     except ProgrammingError:  # its message repeats parts of the address
-        raise ValueError("it is malformed") from None
+        raise ValueError("it is not valid") from None
     if not re.fullmatch(r"[0-9,]*", str(found.get("port", ""))):
-        raise ValueError("host or port are malformed")
+        raise ValueError("its host or port is not valid")
     if not found.get("dbname"):
-        raise ValueError("it names no database")
+        raise ValueError("it has no database name")
 
 
 def _check_redis(url: str) -> None:
@@ -88,18 +88,18 @@ def _check_redis(url: str) -> None:
     parts = _split(url)
     if parts.scheme in ("unix", "redis+socket"):
         if not parts.path.strip("/"):
-            raise ValueError("it names no socket")
+            raise ValueError("it has no socket")
     elif not re.fullmatch(r"/?[0-9]*", parts.path):  # redis-py would use database 0
-        raise ValueError("its database is no number")
+        raise ValueError("its database is not a number")
     elif not parts.hostname:
-        raise ValueError("it names no host")
+        raise ValueError("it has no host")
 
 
 def _check_broker(url: str) -> None:
     if url.startswith("redis"):
         _check_redis(url)
     elif not _split(url).hostname:
-        raise ValueError("it names no host")
+        raise ValueError("it has no host")
 
 
 def _check_opensearch(url: str) -> None:
@@ -107,7 +107,7 @@ def _check_opensearch(url: str) -> None:
     if not parts.hostname or parts.query or parts.fragment:
         raise ValueError("it is not like the example")
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,199}", parts.path.strip("/")):
-        raise ValueError("it ends in no name of small letters, digits, . _ or -")
+        raise ValueError("it must end with a name of small letters, digits, . _ or -")
 
 
 def _check_backups(place: str) -> str:
@@ -254,7 +254,7 @@ def _rates(text: object) -> object:
         name, _, rate = (each.strip() for each in part.partition("="))
         if name not in RATES:
             near = get_close_matches(name, RATES, 1)
-            wrong.append(f"there is no rate {name}" + (f", the nearest name is {near[0]}" if near else ""))
+            wrong.append(f"there is no rate {name}" + (f" (did you mean {near[0]}?)" if near else ""))
             continue
         try:
             parse_rate(rate)

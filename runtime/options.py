@@ -80,7 +80,7 @@ SECTIONS = {
     "port": ("Where", ""),
     "database_url": (
         "Servers",
-        "Each address that is set replaces the embedded server. docs/servers.md says what each server must keep.",
+        "An address replaces the embedded server. docs/servers.md says how each server must be configured.",
     ),
     "web_processes": ("Processes", ""),
     "allowed_hosts": ("In public", ""),
@@ -90,8 +90,8 @@ SECTIONS = {
     "metrics_token": ("Metrics", ""),
     "level_1_cap": ("Timelines", ""),
     "stream": ("Live updates", ""),
-    "rates": ("Rate limits", "Calls in a period, counted per user, or per address if nobody is signed in."),
-    "moderation_link_days": ("Moderation", "Items held for review before they are published. 0 turns a rule off."),
+    "rates": ("Rate limits", "Calls in a period, counted per user, or per address for visitors."),
+    "moderation_link_days": ("Moderation", "Rules that hold items for review. 0 turns a rule off."),
     "discover_seen": ("Discover and notifications", ""),
     "media_image_mb": ("Pictures and videos", ""),
     "backup_to": ("Backups", ""),
@@ -112,189 +112,185 @@ class Options(BaseSettings):
     port: int = option(8000, "The port on which `up` serves pages.", name="PORT", ge=1, le=65_535)
     host: Place = option("127.0.0.1", "The address on which `up` listens.")
     data_dir: Folder = option(BASE_DIR / "var",
-        "The folder of embedded servers, logs, static files, filters of plays and secret key.",
+        "The folder for embedded servers, logs, static files, pictures, filters of plays and the secret key.",
         otherwise="`var/` beside manage.py", example="/srv/feedsite/data")
-    venv: Line = option("", "The virtual environment. Read from the environment only, not from a file.",
+    venv: Line = option("", "The virtual environment. Set it in the environment, not in a file.",
         otherwise="`.venv` beside manage.py", example="/srv/feedsite/venv")
-    wheels: Line = option("", "A folder of wheels, for a machine without internet. manage.py makes the virtual "
-        "environment from it alone. Read from the environment only, not from a file.",
-        otherwise="wheels come from the package index of pip", example="/srv/wheels")
-    env_file: Line = option("", "The file of settings that is read instead of `.env`. Read from the environment only.",
+    wheels: Line = option("", "A folder of wheels, for a machine without internet. manage.py installs packages only "
+        "from it. Set it in the environment, not in a file.",
+        otherwise="pip's package index", example="/srv/wheels")
+    env_file: Line = option("", "The settings file to read instead of `.env`. Set it in the environment.",
         otherwise="`.env` beside manage.py, if there is one", example="/etc/feedsite.env")
     time_zone: Zone = option("UTC", "The site's time zone: for nightly jobs and for readers without one.",
         example="Asia/Shanghai")
     sign_up: Annotated[Literal["", "open", "invite", "approval", "closed"], BeforeValidator(str.lower)] = option("",
         "Who may join: everybody, people with an invitation, people whom an admin approves, or nobody.",
-        otherwise="the admin's choice, at first open", example="closed")
-    domain: Host = option("localhost", "The site's host name under compose: what Caddy serves, and the first of the "
-        "allowed hosts.", example="feeds.example.org")
+        otherwise="chosen in the admin (at first: open)", example="closed")
+    domain: Host = option("localhost", "Only for compose: the site's host name, for Caddy and the allowed hosts.",
+        example="feeds.example.org")
 
-    database_url: Postgresql = option("", "PostgreSQL, the server of record.",
+    database_url: Postgresql = option("", "PostgreSQL, which holds all data.",
         otherwise="the embedded server", example="postgresql://feedsite:secret@db.internal/feedsite")
-    replica_url: Postgresql = option("", "A streaming replica of it, for reads that may lag.",
+    replica_url: Postgresql = option("", "A streaming replica of PostgreSQL, for searches and Discover.",
         otherwise="the primary serves all reads", example="postgresql://feedsite:secret@standby.internal/feedsite")
-    database_timeout_seconds: float = option(3.5, "How long a statement of web, stream and gRPC may take.",
+    database_timeout_seconds: float = option(3.5, "Maximum seconds for an SQL statement of web, stream and gRPC.",
         ge=0.001, le=86_400)
-    prepare: bool = option(True, "0 for a pooler in front of PostgreSQL that lends a session for one transaction "
-        "(PgBouncer): no statement is prepared, and sessions get no settings of their own.")
+    prepare: bool = option(True, "Set 0 behind PgBouncer with transaction pooling. The site then prepares no "
+        "statements and sets nothing per session.")
     redis_url: Feeds = option("", "The feeds server: a Redis, or a Redis Cluster "
         "(`redis+cluster://user:password@node1:6379,node2:6379`, or `rediss+cluster` for TLS).",
         otherwise="the embedded server", example="redis://feeds.internal/0")
     redis_timeout_seconds: float = option(0.2,
-        "How long a page waits for the feeds server before PostgreSQL serves it.", ge=0.001, le=86_400)
-    broker_url: Broker = option("", "Celery's queue, on a server that does not evict.",
+        "How long a page waits for the feeds server. After that PostgreSQL serves the page.", ge=0.001, le=86_400)
+    broker_url: Broker = option("", "Celery's queue, on a server that never evicts data.",
         otherwise="the feeds server if that is set, else the embedded server", example="redis://broker.internal/0")
     cache_url: Redis = option("",
-        "Rate counters, copies of sessions, suggestions and popular hashtags, on a server that does not evict.",
+        "Rate counters, copies of sessions, suggestions and popular hashtags, on a server that never evicts data.",
         otherwise="the broker's server if it is a Redis, else the feeds server", example="redis://broker.internal/2")
-    played_url: Redis = option("", "Plays that are not merged yet, on a Redis that does not evict and syncs at every "
+    played_url: Redis = option("", "Plays that are not merged yet, on a Redis that never evicts data and syncs each "
         "write.",
-        otherwise="the broker's server if that is set and a Redis, the feeds server if only that is set, else the "
-            "embedded server", example="redis://plays.internal/1")
-    feeds_memory: Memory = option("512mb", "Memory of the embedded feeds server. Beyond it the server evicts.")
+        otherwise="the broker's server if set and a Redis, else the feeds server if set, else the embedded server",
+        example="redis://plays.internal/1")
+    feeds_memory: Memory = option("512mb", "Maximum memory of the embedded feeds server. A full server evicts data.")
 
-    web_processes: int = option(PROCESSORS, "Processes that serve pages under `up`.",
+    web_processes: int = option(PROCESSORS, "Web processes.",
         otherwise="one per processor", example="4", ge=1, le=1024)
-    web_threads: int = option(4, "Threads of each such process that answer requests.", ge=1, le=1024)
-    web_wait_seconds: float = option(0.5, "How long a request may wait for such a thread. After that it is answered "
-        "503 with Retry-After, and nothing of it is done.", ge=0.05, le=60)
-    web_memory_mb: int = option(512, "MiB of resident memory beyond which such a process is replaced, between two "
-        "requests.", ge=128, le=65_536)
-    worker_processes: int = option(PROCESSORS, "Processes of the Celery worker under `up`.",
+    web_threads: int = option(4, "Threads per web process.", ge=1, le=1024)
+    web_wait_seconds: float = option(0.5, "How long a request waits for a free thread. After that it gets 503 with "
+        "Retry-After, and is not run.", ge=0.05, le=60)
+    web_memory_mb: int = option(512, "A web process that uses more MiB of memory is replaced, between two requests.",
+        ge=128, le=65_536)
+    worker_processes: int = option(PROCESSORS, "Worker processes.",
         otherwise="one per processor", example="4", ge=1, le=1024)
-    worker_memory_mb: int = option(384, "MiB of resident memory beyond which such a process is replaced, between two "
-        "tasks.", ge=128, le=65_536)
-    small: bool = option(False, "1 fits the site and its embedded servers into a machine of 1 GB. It changes the "
-        "defaults of other settings, and gives the embedded PostgreSQL less memory (docs/scaling.md, A small "
-        "machine).")
+    worker_memory_mb: int = option(384, "A worker process that uses more MiB of memory is replaced, between two tasks.",
+        ge=128, le=65_536)
+    small: bool = option(False, "Set 1 on a machine with 1 GB. It lowers the defaults of other settings, and the "
+        "embedded PostgreSQL uses less memory (docs/scaling.md, A small machine).")
 
-    allowed_hosts: Hosts = option(["localhost", "127.0.0.1", "[::1]"], "The host names under which the site answers.",
-        example="feeds.example.org")
+    allowed_hosts: Hosts = option(["localhost", "127.0.0.1", "[::1]"],
+        "The site's host names. Requests for other names get 400.", example="feeds.example.org")
     url: Origin = option("", "The site's own address. Links in letters begin with it.",
-        otherwise="the first of FEEDSITE_ALLOWED_HOSTS, by https if FEEDSITE_HTTPS=1, on this machine with PORT",
+        otherwise="the first of FEEDSITE_ALLOWED_HOSTS, with https if FEEDSITE_HTTPS=1, on this machine with PORT",
         example="https://feeds.example.org")
-    csrf_trusted_origins: TrustedOrigins = option([], "Other origins whose forms are trusted, with their scheme. "
-        "`https://*.example.org` names all below one.", otherwise="none", example="https://feeds.example.org")
-    https: bool = option(False, "1 behind a proxy that ends TLS and sets the header Forwarded: cookies are for HTTPS "
-        "only, and plain HTTP is redirected.")
-    proxy: bool | None = option(None, "1 behind a proxy that sets the header Forwarded on every request. The site "
-        "trusts this header.", otherwise="as FEEDSITE_HTTPS", example="1")
-    hsts_seconds: int = option(YEAR_SECONDS, "With FEEDSITE_HTTPS=1, how long a browser uses HTTPS only after a visit "
-        "(Strict-Transport-Security). It cannot be taken back: until the time is over such browsers do not come in "
-        "without a valid certificate. 0 sends no such header.", ge=0, le=10 * YEAR_SECONDS)
-    hsts_subdomains: bool = option(False, "1 says the same of every name below the site's, also of those that other "
-        "servers answer. It cannot be taken back either.")
-    hsts_preload: bool = option(False, "1 lets anybody enter the site into the list that browsers are delivered with. "
-        "A name leaves that list only with new versions of the browsers, months later. Needs "
-        f"FEEDSITE_HSTS_SUBDOMAINS=1 and an age of a year ({YEAR_SECONDS} seconds).")
+    csrf_trusted_origins: TrustedOrigins = option([], "Origins whose forms the site trusts, with scheme. "
+        "`https://*.example.org` means all subdomains.", otherwise="none", example="https://feeds.example.org")
+    https: bool = option(False, "Set 1 behind a proxy that ends TLS and sets the header Forwarded. Cookies are then "
+        "for HTTPS only, and plain HTTP is redirected.")
+    proxy: bool | None = option(None, "Set 1 behind a proxy that sets the header Forwarded on every request. The site "
+        "then trusts this header.", otherwise="as FEEDSITE_HTTPS", example="1")
+    hsts_seconds: int = option(YEAR_SECONDS, "With FEEDSITE_HTTPS=1: how long browsers remember to use only HTTPS "
+        "(Strict-Transport-Security). You cannot undo it: during this time they need a valid certificate. 0 sends no "
+        "such header.", ge=0, le=10 * YEAR_SECONDS)
+    hsts_subdomains: bool = option(False, "Set 1 to include all subdomains, also those on other servers. You cannot "
+        "undo it.")
+    hsts_preload: bool = option(False, "Set 1 to allow the site in the HTTPS list that browsers ship with. Leaving the "
+        f"list takes months. Needs FEEDSITE_HSTS_SUBDOMAINS=1 and FEEDSITE_HSTS_SECONDS={YEAR_SECONDS} or more.")
     secret_key: Secret = option("", "Signs sessions and links: 50 random characters or more.",
         otherwise="made in the data folder")
-    secret_key_fallbacks: Secrets = option([], "Earlier secret keys. What they signed still counts, and what they "
-        "sealed still opens (docs/runbook.md, Rotate keys).", otherwise="none")
-    admin_path: AdminPath = option("admin", "Where the admin is.")
-    debug: bool = option(False, "1 shows code and settings when a page fails. Never in public.")
+    secret_key_fallbacks: Secrets = option([], "Earlier secret keys. They still verify and decrypt old data "
+        "(docs/runbook.md, Rotate keys).", otherwise="none")
+    admin_path: AdminPath = option("admin", "The path of the admin.")
+    debug: bool = option(False, "1 shows code and settings when a page fails. Never use it in public.")
 
-    email_required: bool = option(False, "1: accounts must have an e-mail address. Their owners can change it and not "
-        "remove it.")
-    token_days: int = option(90, "How many days an API token lives.", ge=1, le=36_500)
-    app_token_days: int = option(365, "How many days the token of an app lives after its last use.", ge=1, le=36_500)
+    email_required: bool = option(False, "Set 1 to require an e-mail address. Members can change it but not remove it.")
+    token_days: int = option(90, "Days until an API token expires.", ge=1, le=36_500)
+    app_token_days: int = option(365, "Days until the token of an unused app expires.", ge=1, le=36_500)
 
     email_url: Mail = option("console://", "Where letters go: smtp+tls (STARTTLS, port 587), smtps (TLS, port 465), "
-        "smtp (plain, port 25), filemail:///FOLDER (one file each), or console:// (the log of the worker). In user and "
-        "password an @ is written %40, a : %3A, a / %2F.", example="smtp+tls://user:password@mail.example.org:587")
+        "smtp (plain, port 25), filemail:///FOLDER (one file each), or console:// (the worker's log). In user and "
+        "password write %40 for @, %3A for :, %2F for /.", example="smtp+tls://user:password@mail.example.org:587")
     email_from: Sender = option("", "The sender of letters.",
-        otherwise="noreply at the host of FEEDSITE_URL, by the site's name", example="Feeds <noreply@example.org>")
+        otherwise="noreply at the host of FEEDSITE_URL, with the site's name", example="Feeds <noreply@example.org>")
 
     log_format: Annotated[Literal["plain", "json"], BeforeValidator(str.lower)] = option("plain",
-        "Lines for people, or one JSON object each. Under `up` every line of every program.")
+        "plain: lines for people. json: one JSON object per line, of all programs under `up`.")
     log_level: Annotated[Literal["", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], BeforeValidator(str.upper)] = (
-        option("", "The lowest level that is logged.",
+        option("", "The lowest level to log.",
             otherwise="INFO, and WARNING for beat and worker under `up`", example="INFO"))
     access_log: bool | None = option(None, "1: one line per request.", otherwise="1 with json, else 0", example="1")
 
-    metrics_token: Token = option("", "The bearer token with which other machines may read /metrics: 16 random "
-        "characters or more.", otherwise="this machine only")
-    check_readers: int = option(20, "Readers whose windows are compared with PostgreSQL every minute. 0: none.",
+    metrics_token: Token = option("", "The bearer token for other machines that read /metrics: 16 random characters or "
+        "more.", otherwise="only this machine may read")
+    check_readers: int = option(20, "How many readers' windows are compared with PostgreSQL every minute. 0: none.",
         ge=0, le=100_000)
-    traces: bool = option(False, "1: requests and tasks are traced by OpenTelemetry, which the OTEL_* variables "
-        "configure. The extra `traces` has to be installed (docs/metrics.md).")
+    traces: bool = option(False, "Set 1 to trace requests and tasks with OpenTelemetry, configured by the OTEL_* "
+        "variables. Install the extra `traces` first (docs/metrics.md).")
 
-    level_1_cap: int = option(100, "Inbox entries of readers seen within a month (level 1). The caps must rise from "
-        "level to level.", ge=1, le=100_000)
-    level_2_cap: int = option(300, "Inbox entries of readers seen within a week (level 2). With the slack of 50 "
-        "it should stay under the feeds server's zset-max-listpack-entries (512).", ge=1, le=100_000)
-    level_3_cap: int = option(1000, "Inbox entries of readers seen within a day (level 3).", ge=1, le=100_000)
-    outbox_cap: int = option(1000, "Items that the outbox of a big-V holds.", ge=1, le=100_000)
-    follow_cap: int = option(2000, "Users that one user may follow.", ge=1, le=100_000)
-    big_v_threshold: int = option(100_000, "Followers that make a user a big-V. 0: only admins make one.",
+    level_1_cap: int = option(100, "Maximum inbox entries of readers seen within a month (level 1). A higher level "
+        "needs a higher cap.", ge=1, le=100_000)
+    level_2_cap: int = option(300, "Maximum inbox entries of readers seen within a week (level 2). Keep it at least 50 "
+        "below the feeds server's zset-max-listpack-entries (512).", ge=1, le=100_000)
+    level_3_cap: int = option(1000, "Maximum inbox entries of readers seen within a day (level 3).", ge=1, le=100_000)
+    outbox_cap: int = option(1000, "Maximum items in a big-V's outbox.", ge=1, le=100_000)
+    follow_cap: int = option(2000, "How many users one user may follow.", ge=1, le=100_000)
+    big_v_threshold: int = option(100_000, "Users with this many followers become big-V. 0: only admins make big-Vs.",
         ge=0, le=10**12)
 
-    stream: bool = option(True, "0: pages open no streams. They ask for news at intervals.")
-    stream_port: int = option(0, "The port at which browsers reach the stream process. 0: the next free one under "
-        "`up`; elsewhere a proxy leads there.", ge=0, le=65_535)
-    stream_origins: Origins = option([], "Origins whose pages may read streams across ports.",
+    stream: bool = option(True, "0: pages open no streams. They poll for news.")
+    stream_port: int = option(0, "The port where browsers reach the stream process. 0: under `up` the next free one, "
+        "otherwise the site's own port, through a proxy.", ge=0, le=65_535)
+    stream_origins: Origins = option([], "Origins whose pages may read streams from another port.",
         otherwise="those of FEEDSITE_ALLOWED_HOSTS", example="https://feeds.example.org")
-    stream_cap: int = option(10_000, "Open streams of one process.", ge=1, le=1_000_000)
+    stream_cap: int = option(10_000, "Maximum open streams of one process.", ge=1, le=1_000_000)
 
-    rates: Rates = option({}, "Other rates than those of docs/settings.md, The rates.",
+    rates: Rates = option({}, "Rates to change. docs/settings.md, The rates, lists them.",
         otherwise="those of the table", example="login=20/minute,publish=120/minute")
     rate_scale: float = option(1.0, "Multiplies every rate, for load tests. One call always passes.", ge=0, le=1e9)
 
-    moderation_link_days: int = option(3, "Items with links, of accounts younger than this many days.", ge=0, le=36_500)
-    moderation_burst: int = option(30, "Items of one sender beyond this many within ten minutes.", ge=0, le=1_000_000)
-    moderation_same_text: int = option(5, "The same text of one sender beyond this many times within an hour.",
+    moderation_link_days: int = option(3, "Hold items with links if the account is younger than this many days.",
+        ge=0, le=36_500)
+    moderation_burst: int = option(30, "Hold a sender's items beyond this many in ten minutes.", ge=0, le=1_000_000)
+    moderation_same_text: int = option(5, "Hold a sender's same text beyond this many times in an hour.",
         ge=0, le=1_000_000)
-    moderation_reports: int = option(3, "Readers whose reports put a published item back into review.",
+    moderation_reports: int = option(3, "Hold a published item after reports by this many readers.",
         ge=0, le=1_000_000)
 
     discover_seen: Annotated[Literal["auto", "impressions", "plays", "both"], BeforeValidator(str.lower)] = option(
-        "auto", "What Discover leaves out: the impressions of a week, the plays of three months, or both. auto: the "
-        "impressions, and the plays if any are reported to the site. With plays or both, opening an item is a play, "
-        "and Discover's pages are issued.")
-    discover_scale_days: float = option(14.0, "A post that is a day and this many days old is worth half of a new one. "
-        "News: 2, a forum: 60.", ge=0.001, le=36_500)
-    opensearch_url: OpenSearch = option("", "OpenSearch, which recalls items. PostgreSQL does if it fails.",
-        otherwise="PostgreSQL recalls", example="https://user:password@search.internal:9200/feedsite")
-    impression_capacity: int = option(100_000, "Impressions per day and filter. About 2 bytes each are allocated, for "
-        "16 filters and 7 days.", ge=1000, le=100_000_000)
-    notification_days: int = option(90, "How many days a notification is kept to which nothing is added.",
+        "auto", "What Discover hides: posts shown in the last week (impressions), posts opened in the last three "
+        "months (plays), or both. auto: impressions, and plays if a service reports plays. With plays or both, opening "
+        "a post counts as a play.")
+    discover_scale_days: float = option(14.0, "After one day and this many days, a post scores half in Discover. For "
+        "news set 2, for a forum 60.", ge=0.001, le=36_500)
+    opensearch_url: OpenSearch = option("", "OpenSearch, which finds posts for Discover. If it fails, PostgreSQL does.",
+        otherwise="PostgreSQL finds them", example="https://user:password@search.internal:9200/feedsite")
+    impression_capacity: int = option(100_000, "Impressions per day and filter. Each takes about 2 bytes of the feeds "
+        "server, for 16 filters and 7 days.", ge=1000, le=100_000_000)
+    notification_days: int = option(90, "Days after its last change until a notification is deleted.",
         ge=1, le=36_500)
 
-    media_image_mb: int = option(10, "MiB that the file of a picture may have.", ge=1, le=1024)
-    media_video_mb: int = option(40, "MiB that the file of a video may have.", ge=1, le=4096)
-    archive_mb: int = option(512, "MiB that an archive from another site may have. Its upload takes twice as much of "
-        "the disk, and its import 256 MiB more.", ge=1, le=16_384)
-    media_megapixels: int = option(50, "Megapixels of a picture, or of all frames of an animation together. A decoder "
-        "may take 448 MiB and 14 bytes per pixel: 1.1 GiB of address space with 50, 0.6 GiB with 12.", ge=1, le=250)
-    media_accel_path: AccelPath = option("", "The internal address of the folder `media/files` in nginx, which then "
-        "sends the files (X-Accel-Redirect).", otherwise="the site sends them", example="/protected-media/")
-    media_store: Bucket = option("", "A bucket of an S3-compatible store for the files, with nothing else in it. A / "
-        "in key or secret is written %2F. `endpoint=` is the origin of its API if that is not https://host. `public=` "
-        "is the address from which browsers fetch files; without it the site sends them. `region=` and `style=virtual` "
-        "are for stores that need them.",
+    media_image_mb: int = option(10, "Maximum MiB of a picture's file.", ge=1, le=1024)
+    media_video_mb: int = option(40, "Maximum MiB of a video's file.", ge=1, le=4096)
+    archive_mb: int = option(512, "Maximum MiB of an archive from another site. An upload needs twice as much disk, "
+        "and an import 256 MiB more.", ge=1, le=16_384)
+    media_megapixels: int = option(50, "Maximum megapixels of a picture, or of all frames of an animation. Decoding "
+        "may need 448 MiB and 14 bytes per pixel: 1.1 GiB of address space for 50, 0.6 GiB for 12.", ge=1, le=250)
+    media_accel_path: AccelPath = option("", "nginx's internal path of the folder `media/files`. nginx then sends the "
+        "files (X-Accel-Redirect, docs/proxy.md).", otherwise="the site sends them", example="/protected-media/")
+    media_store: Bucket = option("", "An S3 bucket for pictures and videos, and nothing else. Write %2F for a / in key "
+        "or secret. `endpoint=`: the API's origin, if it is not https://host. `public=`: the address where browsers "
+        "fetch files. Without it the site sends them. Some stores need `region=` or `style=virtual`: docs/servers.md.",
         otherwise="the data folder", example="s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org")
-    link_cards: bool = option(True, "Posts show what their first link leads to. The worker asks those servers, so they "
-        "learn the site's address.")
+    link_cards: bool = option(True, "1: posts show a preview of their first link. The worker asks those servers, so "
+        "they learn the site's address.")
 
-    backup_to: Backups = option("", "The folder or bucket where the site keeps a backup of each night. Backups hold "
-        "secrets: nobody else may read it.",
-        otherwise="the site makes no backups by itself", example="/var/lib/feedsite/backups")
-    backup_days: int = option(7, "The newest backup of each of this many days is kept, and of four weeks.",
+    backup_to: Backups = option("", "A folder or bucket for nightly backups. Backups hold secrets: nobody else may "
+        "read it.", otherwise="the site makes no backups by itself", example="/var/lib/feedsite/backups")
+    backup_days: int = option(7, "Keep one backup for each of this many days, and for each of four weeks.",
         ge=1, le=3660)
 
-    played_store_url: Redis = option("", "The store of the month filters: Kvrocks, or another server of the Redis "
-        "protocol that keeps strings on disk.", otherwise="LMDB in the data folder",
+    played_store_url: Redis = option("", "The store for the month filters: Kvrocks, or another server with the Redis "
+        "protocol that keeps data on disk.", otherwise="LMDB in the data folder",
         example="redis://kvrocks.internal:6666/0")
-    played_timeout_seconds: float = option(0.5, "How long a request waits for the server of plays, and for that of the "
-        "filters, before it does without or is answered 503.", ge=0.001, le=86_400)
-    played_store_gb: int = option(1024, "GiB that the LMDB file may reach. It takes address space at once, and the "
-        "disk as it grows.", ge=1, le=65_536)
-    grpc_host: Place = option("127.0.0.1", "The address on which services call gRPC: plain HTTP/2, for a proxy that "
-        "ends TLS.")
-    grpc_port: int = option(0, "The port for it. 0: no gRPC, and no process for it.", example="8002", ge=0, le=65_535)
-    played_old_url: Redis = option("", "During a migration, the Redis that had all plays before.",
+    played_timeout_seconds: float = option(0.5, "How long a request waits for the plays server and for the store of "
+        "filters. After that it goes on without them, or gets 503.", ge=0.001, le=86_400)
+    played_store_gb: int = option(1024, "Maximum GiB of the LMDB file. It uses address space at once, and disk as it "
+        "grows.", ge=1, le=65_536)
+    grpc_host: Place = option("127.0.0.1", "The address where gRPC listens: plain HTTP/2, for a proxy that ends TLS.")
+    grpc_port: int = option(0, "The port of gRPC. 0: no gRPC.", example="8002", ge=0, le=65_535)
+    played_old_url: Redis = option("", "The old Redis with all plays, during a migration (docs/plays.md).",
         otherwise="no migration", example="redis://old.internal/0")
-    played_old_key: PlayedKey = option("played:{uid}", "The key there of a user's ZSET, from ids to milliseconds.")
+    played_old_key: PlayedKey = option("played:{uid}", "The key of a user's ZSET in the old Redis, from ids to "
+        "milliseconds.")
     # fmt: on
 
     @property
@@ -322,14 +318,14 @@ class Options(BaseSettings):
         below = info.data.get(f"level_{level - 1}_cap")
         if below is not None and cap <= below:
             name, lower = (f"FEEDSITE_LEVEL_{each}_CAP" for each in (level, level - 1))
-            raise broken(f"{name} is {cap}; it must be above {lower}, which is {below}.")
+            raise broken(f"{name} is {cap}. It must be higher than {lower}, which is {below}.")
         return cap
 
     @field_validator("replica_url")
     @classmethod
     def _replica_has_a_primary(cls, url: str, info: ValidationInfo) -> str:
         if url and info.data.get("database_url") == "":
-            raise broken("FEEDSITE_REPLICA_URL is set without FEEDSITE_DATABASE_URL, the server that it copies.")
+            raise broken("FEEDSITE_REPLICA_URL is set, but FEEDSITE_DATABASE_URL, its primary, is not.")
         return url
 
     @field_validator("broker_url", "cache_url", "played_url")
@@ -338,7 +334,7 @@ class Options(BaseSettings):
         serves_all = info.field_name == "broker_url" or info.data.get("broker_url", "").startswith("amqp")
         if not url and serves_all and names_cluster(info.data.get("redis_url", "")):
             name = f"FEEDSITE_{str(info.field_name).upper()}"
-            raise broken(f"Set {name} to a single server: FEEDSITE_REDIS_URL names a cluster, which is for feeds only.")
+            raise broken(f"Set {name} to a single server: the cluster of FEEDSITE_REDIS_URL is for feeds only.")
         return url
 
     @field_validator("backup_to")
@@ -347,7 +343,7 @@ class Options(BaseSettings):
         media = info.data.get("media_store", "")
         if place.startswith("s3://") and media and _bucket_of(place) == _bucket_of(media):
             raise broken(
-                "FEEDSITE_BACKUP_TO is the bucket of FEEDSITE_MEDIA_STORE. Backups hold secrets: give them their own."
+                "FEEDSITE_BACKUP_TO is the bucket of FEEDSITE_MEDIA_STORE. Backups hold secrets: use another bucket."
             )
         return place
 
@@ -356,7 +352,7 @@ class Options(BaseSettings):
     def _preload_is_allowed(cls, preload: bool, info: ValidationInfo) -> bool:
         if preload and not (info.data.get("hsts_subdomains") and info.data.get("hsts_seconds", 0) >= YEAR_SECONDS):
             raise broken(
-                "FEEDSITE_HSTS_PRELOAD is 1; it needs FEEDSITE_HSTS_SUBDOMAINS=1 and FEEDSITE_HSTS_SECONDS of "
+                "FEEDSITE_HSTS_PRELOAD=1 needs FEEDSITE_HSTS_SUBDOMAINS=1 and FEEDSITE_HSTS_SECONDS of "
                 f"{YEAR_SECONDS} or more."
             )
         return preload

@@ -29,11 +29,11 @@ def test_its_parts() -> None:
         (f"s3://key:{SECRET}@host/photos#x", "%23"),
         ("s3://host/photos", "no key:secret@"),
         ("s3://key@host/photos", "no key:secret@"),
-        (f"s3://key:{SECRET}@/photos", "names no host"),
-        (f"s3://key:{SECRET}@host", "no name of a bucket"),
-        (f"s3://key:{SECRET}@host/", "no name of a bucket"),
-        (f"s3://key:{SECRET}@host/Photos", "no name of a bucket"),
-        (f"s3://key:{SECRET}@host/photos/folder", "no name of a bucket"),
+        (f"s3://key:{SECRET}@/photos", "has no host"),
+        (f"s3://key:{SECRET}@host", "not a bucket's name"),
+        (f"s3://key:{SECRET}@host/", "not a bucket's name"),
+        (f"s3://key:{SECRET}@host/Photos", "not a bucket's name"),
+        (f"s3://key:{SECRET}@host/photos/folder", "not a bucket's name"),
         (f"s3://key:{SECRET}@host/photos?publik=https://x", "endpoint, public, region, style"),
         (f"s3://key:{SECRET}@host/photos?region=a&region=b", "twice"),
         (f"s3://key:{SECRET}@host/photos?region=A;B", "region"),
@@ -43,7 +43,7 @@ def test_its_parts() -> None:
         (f"s3://key:{SECRET}@host/photos?public=cdn.example.org", "public address"),
         (f"s3://key:{SECRET}@host/photos?public=https://cdn.example.org;img-src", "public address"),
         (f"s3://key:{SECRET}@host/photos?public=https://cdn.example.org/%3Fx", "public address"),
-        (f"s3://key:{SECRET}@host:port/photos", "malformed"),
+        (f"s3://key:{SECRET}@host:port/photos", "not valid"),
         (f"https://key:{SECRET}@host/photos", "begins with https://"),
     ],
 )
@@ -52,4 +52,4 @@ def test_errors_repeat_no_secret(url: str, reason: str) -> None:
     assert reason in line
     assert "secret@" not in line.replace("key:secret@", "")
     assert "abc" not in line
-    assert line.startswith("FEEDSITE_MEDIA_STORE is not an address such as s3://")
+    assert line.startswith("FEEDSITE_MEDIA_STORE must be an address such as s3://")

@@ -29,13 +29,13 @@ WRONG = [
     ("FEEDSITE_RATES", "login=lots", "'lots' of login is not like 20/hour"),
     ("FEEDSITE_RATES", "login=0/hour", "'0/hour' of login is not like"),
     ("FEEDSITE_RATES", "login", "'' of login is not like"),
-    ("FEEDSITE_RATES", "logn=20/hour", "there is no rate logn, the nearest name is login"),
+    ("FEEDSITE_RATES", "logn=20/hour", "there is no rate logn (did you mean login?)"),
     ("FEEDSITE_RATES", "zqxjkv=20/hour", "there is no rate zqxjkv."),
-    ("FEEDSITE_RATES", "logn=20/hour, read=x", "there is no rate logn, the nearest name is login; 'x' of read is"),
+    ("FEEDSITE_RATES", "logn=20/hour, read=x", "there is no rate logn (did you mean login?); 'x' of read is"),
     ("FEEDSITE_FOLLOW_CAP", "0", "from 1 to"),
     ("FEEDSITE_FOLLOW_CAP", "abc", "a whole number"),
     ("FEEDSITE_FOLLOW_CAP", "1.5", "a whole number"),
-    ("FEEDSITE_HTTPS", "maybe", "it must be 1 or 0."),
+    ("FEEDSITE_HTTPS", "maybe", "It must be 1 or 0."),
     ("FEEDSITE_RATE_SCALE", "1e999", "a number from 0"),
     ("FEEDSITE_RATE_SCALE", "nan", "a number from 0"),
     ("FEEDSITE_REDIS_TIMEOUT_SECONDS", "0.2s", "a number from 0.001"),
@@ -64,7 +64,7 @@ WRONG = [
 @pytest.mark.parametrize(("name", "value", "says"), WRONG)
 def test_a_wrong_value_is_one_line_that_names_what_is_allowed(name: str, value: str, says: str) -> None:
     line = refusal(**{name: value})
-    assert line.startswith(f"{name} is {value!r}; it must be ")
+    assert line.startswith(f"{name} is {value!r}. It must be ")
     assert says in line
 
 
@@ -73,11 +73,11 @@ def test_a_wrong_value_is_one_line_that_names_what_is_allowed(name: str, value: 
     [
         ("FEEDSITE_DATABASE_URL", f"mysql://u:{SECRET}@h/n", "it begins with mysql://"),
         ("FEEDSITE_DATABASE_URL", SECRET, "it has no scheme"),
-        ("FEEDSITE_DATABASE_URL", f"postgresql://u:{SECRET}@h:port/n", "malformed"),
-        ("FEEDSITE_DATABASE_URL", f"postgresql://u:{SECRET}@h/", "names no database"),
-        ("FEEDSITE_DATABASE_URL", f"postgresql://u:{SECRET} @h/n", "holds a space"),
-        ("FEEDSITE_REDIS_URL", f"redis://u:{SECRET}@h/zero", "its database is no number"),
-        ("FEEDSITE_REDIS_URL", f"redis://:{SECRET}/0@h", "names no host|malformed|no number"),
+        ("FEEDSITE_DATABASE_URL", f"postgresql://u:{SECRET}@h:port/n", "not valid"),
+        ("FEEDSITE_DATABASE_URL", f"postgresql://u:{SECRET}@h/", "has no database"),
+        ("FEEDSITE_DATABASE_URL", f"postgresql://u:{SECRET} @h/n", "contains a space"),
+        ("FEEDSITE_REDIS_URL", f"redis://u:{SECRET}@h/zero", "its database is not a number"),
+        ("FEEDSITE_REDIS_URL", f"redis://:{SECRET}/0@h", "has no host|not valid|not a number"),
         ("FEEDSITE_REDIS_URL", f"redis+cluster://u:{SECRET}@feeds/1", "only database 0"),
         ("FEEDSITE_CACHE_URL", f"redis+cluster://u:{SECRET}@feeds", "it begins with"),
         ("FEEDSITE_BROKER_URL", f"http://u:{SECRET}@broker", "it begins with http://"),
@@ -85,7 +85,11 @@ def test_a_wrong_value_is_one_line_that_names_what_is_allowed(name: str, value: 
         ("FEEDSITE_OPENSEARCH_URL", "search.internal", "no scheme"),
         ("FEEDSITE_OPENSEARCH_URL", f"ftp://u:{SECRET}@search.internal/items", "ftp://"),
         *(
-            ("FEEDSITE_OPENSEARCH_URL", f"https://u:{SECRET}@search.internal:9200{path}", "ends in no name|not like")
+            (
+                "FEEDSITE_OPENSEARCH_URL",
+                f"https://u:{SECRET}@search.internal:9200{path}",
+                "must end with a name|not like",
+            )
             for path in ("", "/", "/Items", "/_items", "/a/b", "/a,b", "/items?x=1")
         ),
         ("FEEDSITE_OPENSEARCH_URL", "https:///items", "not like the example"),
@@ -94,7 +98,7 @@ def test_a_wrong_value_is_one_line_that_names_what_is_allowed(name: str, value: 
 )
 def test_what_may_hold_a_secret_is_not_repeated(name: str, value: str, says: str) -> None:
     line = refusal(**{name: value})
-    assert line.startswith(f"{name} is not ")
+    assert line.startswith(f"{name} must be ")
     assert SECRET not in line
     assert re.search(says, line), line
 
@@ -102,10 +106,10 @@ def test_what_may_hold_a_secret_is_not_repeated(name: str, value: str, says: str
 @pytest.mark.parametrize(
     ("environ", "says"),
     [
-        ({"FEEDSITE_LEVEL_1_CAP": "400"}, "FEEDSITE_LEVEL_2_CAP is 300; it must be above FEEDSITE_LEVEL_1_CAP"),
+        ({"FEEDSITE_LEVEL_1_CAP": "400"}, "FEEDSITE_LEVEL_2_CAP is 300. It must be higher than FEEDSITE_LEVEL_1_CAP"),
         ({"FEEDSITE_LEVEL_1_CAP": "300"}, "which is 300"),
-        ({"FEEDSITE_LEVEL_3_CAP": "250"}, "FEEDSITE_LEVEL_3_CAP is 250; it must be above FEEDSITE_LEVEL_2_CAP"),
-        ({"FEEDSITE_REPLICA_URL": "postgresql://h/n"}, "without FEEDSITE_DATABASE_URL"),
+        ({"FEEDSITE_LEVEL_3_CAP": "250"}, "FEEDSITE_LEVEL_3_CAP is 250. It must be higher than FEEDSITE_LEVEL_2_CAP"),
+        ({"FEEDSITE_REPLICA_URL": "postgresql://h/n"}, "FEEDSITE_DATABASE_URL, its primary, is not"),
         ({"FEEDSITE_HSTS_PRELOAD": "1"}, "needs FEEDSITE_HSTS_SUBDOMAINS=1"),
         ({"FEEDSITE_HSTS_PRELOAD": "1", "FEEDSITE_HSTS_SUBDOMAINS": "1", "FEEDSITE_HSTS_SECONDS": "60"}, "31536000"),
         ({"FEEDSITE_REDIS_URL": "redis+cluster://feeds"}, "Set FEEDSITE_BROKER_URL to a single server"),
@@ -288,8 +292,8 @@ def test_every_command_refuses_in_the_same_words(tmp_path: Path, command: list[s
     assert run.returncode == 2
     assert run.stdout == ""
     database, login = sorted(run.stderr.splitlines())
-    assert database.startswith("feedsite: FEEDSITE_DATABASE_URL is not an address such as postgresql://")
-    assert login.startswith("feedsite: FEEDSITE_RATES is 'login=lots'; it must be names of rates")
+    assert database.startswith("feedsite: FEEDSITE_DATABASE_URL must be an address such as postgresql://")
+    assert login.startswith("feedsite: FEEDSITE_RATES is 'login=lots'. It must be names of rates")
     assert not (tmp_path / "var").exists(), "nothing was started"
 
 

@@ -14,13 +14,13 @@ from runtime.rate_table import RATES
 WIDTH = 110
 
 EXAMPLE = """\
-# The settings of the site; docs/settings.md says what each may be. Written by `manage.py document_settings`.
+# The settings of the site. docs/settings.md lists the allowed values. Written by `manage.py document_settings`.
 #
-# Copy this file to .env beside manage.py, which compose.yaml reads too (it wants POSTGRES_PASSWORD besides), or to
-# /etc/feedsite.env for systemd. A variable of the environment wins. Without any of them `python3 manage.py up` runs the
-# site with servers of its own.
+# Copy this file to .env beside manage.py, or to /etc/feedsite.env for systemd. compose.yaml reads .env too, and also
+# needs POSTGRES_PASSWORD. A variable of the environment wins over this file. No setting is required: without any,
+# `python3 manage.py up` runs the site with its own servers.
 #
-# One NAME=value a line, without a comment behind it; a value with spaces, $, # or quotes stands in 'single quotes'.
+# Write one NAME=value per line, with no comment after it. Put values with spaces, $, # or quotes in 'single quotes'.
 """
 
 PAGE = """\
@@ -28,29 +28,28 @@ PAGE = """\
 
 Written by `manage.py document_settings` from `runtime/options.py`.
 
-The site reads its settings from the environment. What is not set there it reads from `.env` beside manage.py, or from
-the file that `FEEDSITE_ENV_FILE` names: one `NAME=value` a line. A value with spaces, `$`, `#` or quotes stands in
-single quotes. Compose gives `.env` to every container. The systemd units read `/etc/feedsite.env`. For a command by
-hand set `FEEDSITE_ENV_FILE=/etc/feedsite.env`. A variable without a value (`FEEDSITE_HOST=`) counts as not set.
+The site reads its settings from the environment first, then from a file: `.env` beside manage.py, or the file that
+`FEEDSITE_ENV_FILE` names. Write one `NAME=value` per line. Put values with spaces, `$`, `#` or quotes in single quotes.
+Compose gives `.env` to every container. The systemd units read `/etc/feedsite.env`. For a command by hand set
+`FEEDSITE_ENV_FILE=/etc/feedsite.env`. A variable without a value (`FEEDSITE_HOST=`) counts as not set.
 
-Everything is checked before anything starts. If a value is wrong, `up`, `check`, `doctor` and every other command end
-with exit code 2. They print a line for each wrong variable, which says what is allowed. They do not repeat the values
-of secrets and addresses. A name that begins with `FEEDSITE_` and is not in this list is a warning of `up`, `check`,
-`migrate` and `doctor`, with the nearest known name.
+All settings are checked before anything starts. If a value is wrong, every command exits with code 2 and prints one
+line per wrong variable, with the allowed values. It never prints secrets or addresses. If a name begins with
+`FEEDSITE_` but is not in this list, `up`, `check`, `migrate` and `doctor` warn and suggest a similar name.
 
-A first site needs none of them. A public one needs these:
+A first site needs no settings. A public site needs these:
 
-- the address on which `up` listens: `PORT`, `FEEDSITE_HOST`
-- the data folder (database, queue, logs, secret key), which with `PORT` lets several sites run side by side:
-  `FEEDSITE_DATA_DIR`
-- a PostgreSQL of your own: `FEEDSITE_DATABASE_URL`
-- the feeds, which may lose everything at any time, on a server or a [cluster](servers.md#feeds-on-a-redis-cluster):
-  `FEEDSITE_REDIS_URL`
-- Celery's queue, rate counters, and plays until they are merged: `FEEDSITE_BROKER_URL`, `FEEDSITE_CACHE_URL`,
+- the address where `up` listens: `PORT`, `FEEDSITE_HOST`
+- the data folder (database, queue, logs, secret key): `FEEDSITE_DATA_DIR`. Several sites can run on one machine if each
+  has its own folder and `PORT`
+- your own PostgreSQL: `FEEDSITE_DATABASE_URL`
+- the feeds server, which may lose all data at any time: `FEEDSITE_REDIS_URL`, a server or a
+  [cluster](servers.md#feeds-on-a-redis-cluster)
+- Celery's queue, rate counters, and plays that are not merged yet: `FEEDSITE_BROKER_URL`, `FEEDSITE_CACHE_URL`,
   `FEEDSITE_PLAYED_URL`
-- a public site behind a proxy: `FEEDSITE_HTTPS`, `FEEDSITE_ALLOWED_HOSTS`, `FEEDSITE_CSRF_TRUSTED_ORIGINS`
-- [letters](runbook.md#mail-does-not-go-out) with confirmations, forgotten passwords and news of logins: `FEEDSITE_URL`,
-  `FEEDSITE_EMAIL_URL`, `FEEDSITE_EMAIL_FROM`
+- the proxy: `FEEDSITE_HTTPS`, `FEEDSITE_ALLOWED_HOSTS`, `FEEDSITE_CSRF_TRUSTED_ORIGINS`
+- [letters](runbook.md#mail-does-not-go-out), for example to reset a password: `FEEDSITE_URL`, `FEEDSITE_EMAIL_URL`,
+  `FEEDSITE_EMAIL_FROM`
 """
 
 
