@@ -1,14 +1,14 @@
-# The site for servers of its own (compose.yaml). Every program of it is a command of this image.
+# The site with its own servers (compose.yaml). Each program is a command of this image.
 FROM python:3.13-slim AS environment
 ENV FEEDSITE_VENV=/venv
 WORKDIR /site
 COPY manage.py ./
 COPY requirements/server.lock requirements/
-# As `manage.py` does it anywhere: by hashes, from wheels only. Without the servers that a site without its own embeds.
+# Installs like manage.py: with hashes, from wheels only. Without the embedded servers.
 RUN python -c "import manage; manage.install(manage.SERVER_LOCK)"
 
 FROM python:3.13-slim
-# pg_dump must not be older than the server, and Debian's is of 17: for `backup`, `restore` and `upgrade`.
+# `backup`, `restore` and `upgrade` need a pg_dump as new as the server. Debian has 17.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates postgresql-common \
     && /usr/share/postgresql-common/pgdg/apt.postgresql.org.sh -y \
