@@ -464,5 +464,5 @@ def test_a_name_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) -> None:
         "settings",
         WARNING,
         "FEEDSITE_DATABSE_URL is not a setting of the site; did you mean FEEDSITE_DATABASE_URL?",
-        "Mend the name, or unset it: docs/settings.md lists all variables.",
+        "Correct the name or remove it. docs/settings.md lists all variables.",
     )

@@ -61,7 +61,7 @@ def test_what_a_migration_does_to_tables_in_use_is_told() -> None:
         ("relations_follow", "writes"),
     ]
     holds, _, reads, _, blocks, _, _ = map(str, touched(SQL, Sized()))
-    assert holds == "holds items_item for milliseconds"
+    assert holds == "locks items_item for milliseconds"
     assert reads == "reads items_item (1,000,000 rows, 500 MB), for about 10 s and blocks nothing"
     assert blocks.startswith("BLOCKS writes to accounts_user (1,000,000 rows, 500 MB) for about 10 s")
 
@@ -134,14 +134,14 @@ def test_a_step_that_fails_says_what_helps(tmp_path: Path) -> None:
 @pytest.mark.django_db
 def test_no_room_for_the_backup_is_said_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000, total=1000, used=0))
-    with pytest.raises(CommandError, match=r"remove old backups(?s:.)*The step `check` failed"):
+    with pytest.raises(CommandError, match=r"Delete old backups(?s:.)*The step `check` failed"):
         call_command("upgrade", "--dry-run", stdout=io.StringIO())
 
 
 @pytest.mark.django_db
 def test_a_backup_goes_into_no_folder_that_is_not_there(tmp_path: Path) -> None:
     """The disk that should be mounted there is not."""
-    with pytest.raises(CommandError, match=r"not is no folder(?s:.)*The step `check` failed"):
+    with pytest.raises(CommandError, match=r"not does not exist(?s:.)*The step `check` failed"):
         call_command("upgrade", "--backup", str(tmp_path / "not" / "one"), stdout=io.StringIO())
     assert not (tmp_path / "not").exists()
 
@@ -171,9 +171,9 @@ def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch:
         check_room(settings.DATA_DIR / "backups" / "one")
     own, others = check_room(other / "not" / "there" / "one")
     assert str(settings.DATA_DIR) in own
-    assert f"free in {other}," in others
+    assert f"free in {other};" in others
     free[other] -= 1
-    with pytest.raises(UpgradeError, match=f"free in {other},"):
+    with pytest.raises(UpgradeError, match=f"free in {other};"):
         check_room(other / "one")
 
 

@@ -33,7 +33,7 @@ def test_every_command_of_the_site_has_its_purpose() -> None:
 @pytest.mark.parametrize("words", [(), ("help",), ("--help",)])
 def test_help_shows_them_and_no_others(words: tuple[str, ...]) -> None:
     page = printed(*words)
-    assert "\nMembers\n  account         make, promote" in page
+    assert "\nMembers\n  account         create, promote" in page
     assert all(len(line) <= 80 for line in page.splitlines())
     assert not any(f"  {name} " in page for name in ("check_all", "flush", "dbshell", "runserver"))
 
