@@ -108,10 +108,10 @@ def _tried(look: Callable[[], T], problems: list[Problem], name: str) -> T | Non
     try:
         return look()
     except PlayedUnavailableError as error:
-        text = _("The Redis of the plays does not answer: plays are not taken (%(error)s).")
+        text = _("The plays server does not answer, so calls with plays get 503 (%(error)s).")
         problems.append(Problem(name, text % {"error": error}))
     except StoreUnavailableError as error:
-        text = _("The store of the filters does not answer: nothing is merged (%(error)s).")
+        text = _("The store of filters does not answer, so nothing is merged (%(error)s).")
         problems.append(Problem(name, text % {"error": error}))
     return None
 
@@ -232,11 +232,11 @@ def _problems(status: Status) -> Iterator[Problem]:
     yield from _problems_of_merging(status)
     if (server := status.server) is not None:
         if server.evicts:
-            yield Problem("evicts", _("The Redis of the plays may evict: set maxmemory-policy to noeviction."))
+            yield Problem("evicts", _("The plays server may evict data. Set maxmemory-policy noeviction."))
         if not server.is_logged:
-            yield Problem("volatile", _("The Redis of the plays keeps no AOF: it loses plays when it dies."))
+            yield Problem("volatile", _("The plays server has no AOF and loses plays in a crash. Set appendonly yes."))
     if (room := status.room) is not None and room.used > FULL * min(room.most, room.used + room.free):
-        yield Problem("full", _("The store of the filters is almost full, or its disk is."))
+        yield Problem("full", _("The store of filters, or its disk, is almost full."))
 
 
 def _problems_of_merging(status: Status) -> Iterator[Problem]:
@@ -244,14 +244,14 @@ def _problems_of_merging(status: Status) -> Iterator[Problem]:
     this_hour = status.at.replace(minute=0, second=0, microsecond=0)
     if left := waiting[NodeState.LEFT]:
         text = ngettext(
-            "%(users)d user was missed by both passes, and is merged one lap later.",
-            "%(users)d users were missed by both passes, and are merged one lap later.",
+            "The plays of %(users)d user were not merged in time. They are merged within six hours.",
+            "The plays of %(users)d users were not merged in time. They are merged within six hours.",
             left,
         )
         yield Problem("left", text % {"users": left})
     is_idle = status.last_merge is None or status.last_merge < this_hour
     if waiting[NodeState.MERGING] and is_idle and status.at - this_hour > LATE:
-        yield Problem("idle", _("Nothing was merged this hour, and users wait: are beat and the workers running?"))
+        yield Problem("idle", _("Nothing was merged this hour, but plays wait. Check that beat and workers run."))
     failed = sum(hour.failures for hour in status.hours[-2:])
     if failed:
         text = ngettext("%(count)d merge failed within two hours.", "%(count)d merges failed within two hours.", failed)

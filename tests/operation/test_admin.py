@@ -38,7 +38,7 @@ def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> 
 @pytest.mark.slow
 def test_the_home_of_a_deactivated_reader_says_so(admin_client: Client) -> None:
     gone, here = UserFactory.create(is_active=False), UserFactory.create()
-    told = "The account is deactivated: it can open no page."
+    told = "The account is deactivated and cannot open pages."
     assert told in text(admin_client.get(f"/admin/accounts/user/{gone.pk}/home/"))
     assert told not in text(admin_client.get(f"/admin/accounts/user/{here.pk}/home/"))
 

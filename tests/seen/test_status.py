@@ -344,7 +344,7 @@ def test_the_page_shows_it(admin_client: Client, monkeypatch: pytest.MonkeyPatch
 def test_the_page_outlives_its_servers(admin_client: Client) -> None:
     with servers.dead(servers.servers.plays):
         shown = text(admin_client.get(PAGE))
-    assert "The Redis of the plays does not answer" in shown
+    assert "The plays server does not answer" in shown
 
 
 def test_merges_are_listed(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -374,7 +374,7 @@ def test_the_command_tells_it_to_people_and_programs(
     told = capsys.readouterr().out
     assert told.startswith(f"Item {item.pk}: The reader does not see it at home. The reader mutes its sender.\n")
     assert "  sender: @friend\n  status: published\n  visibility: public\n" in told
-    assert "\nThe next page: The windows have all of it.\n  sources: inbox\n" in told
+    assert "\nThe next page: The windows serve the whole page.\n  sources: inbox\n" in told
     assert "\nThe reader\n  level: 3\n" in told
     outboxes = "\nOutboxes of the big accounts that the reader follows: The reader follows no big account.\n"
     assert f"{outboxes}  big accounts: 0\n" in told
@@ -397,12 +397,12 @@ def test_the_command_says_why_outboxes_are_not_merged(
         call_command("explain_home", "reader")
         return capsys.readouterr().out
 
-    assert "follows: Pages do not merge them: no inbox is used" in told()
+    assert "follows: Pages do not merge these outboxes: no inbox is in use" in told()
     read(reader)
     workers.work()
-    assert "follows: Pages do not merge them: the inbox takes the pushes" in told()
+    assert "follows: Pages do not merge these outboxes: their posts are pushed" in told()
     User.objects.filter(pk=reader.pk).update(level=Level.MONTHLY, push_generation=7)
-    assert "follows: Pages merge them into the inbox." in told()
+    assert "follows: Pages merge these outboxes with the inbox." in told()
 
 
 @pytest.mark.parametrize(
