@@ -185,9 +185,9 @@ class Silenced(models.Model):
 class Words(models.TextChoices):
     """Whose words a push message holds."""
 
-    ALL = "all", _("All posts and messages")
-    OPEN = "open", _("Posts, but not private mentions")
-    NONE = "none", _("Nothing")
+    ALL = "all", _("The words of posts and private mentions")
+    OPEN = "open", _("The words of posts, not of private mentions")
+    NONE = "none", _("Only who did what")
 
 
 class Policy(models.TextChoices):

@@ -78,9 +78,9 @@ class Migration(migrations.Migration):
                     "words",
                     models.CharField(
                         choices=[
-                            ("all", "All posts and messages"),
-                            ("open", "Posts, but not private mentions"),
-                            ("none", "Nothing"),
+                            ("all", "The words of posts and private mentions"),
+                            ("open", "The words of posts, not of private mentions"),
+                            ("none", "Only who did what"),
                         ],
                         default="open",
                         max_length=8,

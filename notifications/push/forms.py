@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from notifications.forms import LABELS
 from notifications.models import PUSHED, PushSubscription, Words
@@ -30,14 +31,14 @@ class DeviceForm(forms.Form):
         return Choice(self.cleaned_data["kinds"], words=self.cleaned_data["words"])
 
 
-HOURS = [("", _("never")), *((str(hour), f"{hour:02}:00") for hour in range(24))]
+HOURS = [("", pgettext_lazy("quiet hours", "never")), *((str(hour), f"{hour:02}:00") for hour in range(24))]
 
 
 class QuietForm(forms.Form):
     """The hours in which nothing is pushed."""
 
-    begins = forms.ChoiceField(label=_("From"), choices=HOURS, required=False)
-    ends = forms.ChoiceField(label=_("Until"), choices=HOURS, required=False)
+    begins = forms.ChoiceField(label=pgettext_lazy("quiet hours", "From"), choices=HOURS, required=False)
+    ends = forms.ChoiceField(label=pgettext_lazy("quiet hours", "until"), choices=HOURS, required=False)
 
     def clean(self) -> dict[str, Any]:
         """One hour alone says nothing."""
