@@ -6,8 +6,8 @@
   const part = (name) => box.querySelector(`[data-${name}]`);
   if (box && navigator.serviceWorker && window.PushManager && window.Notification) {
     part("without").hidden = true;
-    const button = part("turn-on");
-    button.hidden = false;
+    part("turn-on").hidden = false;
+    const button = part("turn-on").querySelector("button");
     button.addEventListener("click", async () => {
       button.disabled = true;
       part("denied").hidden = part("failed").hidden = true;
