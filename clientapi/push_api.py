@@ -22,6 +22,7 @@ ALERTS = {
     "quote": (Kind.QUOTE,),
     "follow": (Kind.FOLLOW,),
     "follow_request": (Kind.FOLLOW_REQUEST,),
+    "poll": (Kind.POLL,),
 }
 """Mastodon's alerts that the site pushes, and its kinds."""
 KEY_LENGTH = 200
@@ -34,10 +35,10 @@ class Alerts(msgspec.Struct):
     quote: bool
     follow: bool
     follow_request: bool
+    poll: bool
     status: bool = False
     reblog: bool = False
     favourite: bool = False
-    poll: bool = False
     update: bool = False
     quoted_update: bool = False
     admin_sign_up: bool = msgspec.field(name="admin.sign_up", default=False)

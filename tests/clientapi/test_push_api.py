@@ -89,8 +89,10 @@ def test_changes(service: FarServer, caller: Caller, ann: User) -> None:  # noqa
     assert caller.get(PUSH, status=404) == {"error": "Record not found"}
     made = caller.post(PUSH, asked(device, "mention", "follow"))
     actions.change(user=ann, subscription_id=int(made["id"]), choice=actions.Choice(words=Words.NONE))
-    changed = caller.put(PUSH, {"data": {"alerts": {"follow": "1", "quote": "true"}, "policy": "follower"}})
-    assert {name for name, is_on in changed["alerts"].items() if is_on} == {"follow", "quote"}
+    changed = caller.put(
+        PUSH, {"data": {"alerts": {"follow": "1", "quote": "true", "poll": True}, "policy": "follower"}}
+    )
+    assert {name for name, is_on in changed["alerts"].items() if is_on} == {"follow", "quote", "poll"}
     assert (changed["policy"], changed["id"]) == ("follower", made["id"])
     again = caller.post(PUSH, asked(device, "mention", policy="none"))
     assert (again["policy"], PushSubscription.objects.get().words) == ("none", "none")

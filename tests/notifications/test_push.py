@@ -119,7 +119,17 @@ def test_every_kind(device: Device, reader: User, other: User) -> None:
     ]
     assert device.messages[-1]["body"] == "Cats live"
     assert device.messages[-1]["url"] == f"/live/{session.pk}"
-    assert {kind.value for kind in PUSHED} == {"reply", "quote", "mention", "follow", "live", "follow_request"}
+    rest = {"follow_request", "poll"}  # have tests of their own
+    assert {kind.value for kind in PUSHED} == {"reply", "quote", "mention", "follow", "live"} | rest
+
+
+def test_the_end_of_polls(device: Device, reader: User, other: User) -> None:
+    asked = {"options": ["tea", "coffee"], "closes_in": 3600}
+    for sender in (other, reader):
+        poll = items.publish(sender=sender, type="poll", content={"text": "Which?", "poll": asked})
+        notifications.tell_of_poll(item=poll, user_ids=[reader.pk])
+    assert titles(device) == ["A poll you voted in has ended", "Your poll has ended"]
+    assert {(message["notification_type"], message["body"]) for message in device.messages} == {("poll", "Which?")}
 
 
 def test_a_request_to_follow(device: Device, reader: User, other: User) -> None:
