@@ -27,7 +27,8 @@ OWN = f"""
         CASE WHEN {for_mentioned("i")} THEN ARRAY(
             SELECT u.username FROM items_participant p JOIN accounts_user u ON u.id = p.user_id
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND u.id <> i.sender_id AND u.is_active
-            ORDER BY u.id) END
+            ORDER BY u.id) END,
+        (SELECT c.facts->>'url' FROM items_linkcard c WHERE c.id = i.link_card_id)
     FROM items_item i WHERE i.sender_id = %(reader)s AND i.status <> 'deleted' ORDER BY i.id
 """  # noqa: S608 (constants)
 LIKES, BOOKMARKS = (
@@ -105,6 +106,8 @@ class OwnItem(msgspec.Struct):
     """Number of the item's pictures removed by moderators."""
     to: list[str] | None
     """Usernames of the people who can read a private mention. Null for other items."""
+    link_card: str | None
+    """The address of the page in its link card."""
 
 
 class BookmarkRow(msgspec.Struct):
@@ -164,6 +167,7 @@ def _own(
     counted: list[int],
     removed_media: int,
     to: list[str] | None,
+    link_card: str | None,
 ) -> OwnItem:
     return OwnItem(
         id=str(item_id),
@@ -183,6 +187,7 @@ def _own(
         counts=Counts(*counted),
         removed_media=removed_media,
         to=to,
+        link_card=link_card,
     )
 
 

@@ -14,7 +14,7 @@ from accounts.levels.admin import handle_column
 from accounts.models import User
 from media import attaching
 from media.admin import ShotList, shots
-from moderation import case_admin, picture_admin, rule_admin, sentences  # noqa: F401 (they register their pages)
+from moderation import case_admin, link_admin, picture_admin, rule_admin, sentences  # noqa: F401 (they register their pages)
 from moderation.models import Decision, Report
 from web.admin import LogAdmin
 from web.rest import parse_id

@@ -25,7 +25,7 @@ from accounts.review import Subject
 from items.models import Item
 from items.reading import excerpt
 from media import attaching
-from moderation import actions, pictures, rules, senders, subjects
+from moderation import actions, links, pictures, rules, senders, subjects
 from moderation.models import Case, SenderKind, SenderRule
 from moderation.reports import readable
 from web.rest import parse_id
@@ -67,7 +67,10 @@ class Choosable:
 
 KINDS = [
     Choosable(
-        "items", "items.view_item", "admin:items_item", ("hold", "reject", "hide", "show", "ban", "warn", "open")
+        "items",
+        "items.view_item",
+        "admin:items_item",
+        ("hold", "reject", "hide", "show", "uncard", "ban", "warn", "open"),
     ),
     Choosable(
         "sessions", "live.view_livesession", "admin:live_livesession", ("end", "hold", "reject", "ban", "warn", "open")
@@ -79,6 +82,7 @@ LABELS = {
     "reject": gettext_lazy("Reject"),
     "hide": gettext_lazy("Hide the pictures"),
     "show": gettext_lazy("Show the pictures again"),
+    "uncard": gettext_lazy("Remove the link card"),
     "end": gettext_lazy("End"),
     "ban": gettext_lazy("Ban the users"),
     "unban": gettext_lazy("Lift the ban"),
@@ -98,6 +102,10 @@ MEANINGS = {
         "below."
     ),
     "show": gettext_lazy("Pictures that were hidden are back, under new addresses."),
+    "uncard": gettext_lazy(
+        "What a link leads to is no longer shown, in this post and in all others with the same link. The link stays. "
+        "This cannot be taken back."
+    ),
     "end": gettext_lazy(
         "A live session is over at once and becomes a replay; an upcoming one is cancelled. This cannot be undone."
     ),
@@ -121,6 +129,7 @@ DONE: dict[str, Callable[[int], str]] = {
     "show": lambda n: ngettext(
         "Pictures of %(count)d item are shown again.", "Pictures of %(count)d items are shown again.", n
     ),
+    "uncard": lambda n: ngettext("%(count)d link card was removed.", "%(count)d link cards were removed.", n),
     "end": lambda n: ngettext("%(count)d live session was ended.", "%(count)d live sessions were ended.", n),
     "ban": lambda n: ngettext("%(count)d user was banned.", "%(count)d users were banned.", n),
     "unban": lambda n: ngettext("The ban of %(count)d user was lifted.", "The bans of %(count)d users were lifted.", n),
@@ -140,6 +149,7 @@ LEFT: dict[str, Callable[[int], str]] = {
     ),
     "hide": lambda n: ngettext("%(count)d item had no picture to hide.", "%(count)d items had no picture to hide.", n),
     "show": lambda n: ngettext("%(count)d item had no hidden picture.", "%(count)d items had no hidden picture.", n),
+    "uncard": lambda n: ngettext("%(count)d item had no link card.", "%(count)d items had no link card.", n),
     "end": lambda n: ngettext("%(count)d was over already.", "%(count)d were over already.", n),
     "ban": lambda n: ngettext("%(count)d user was banned already.", "%(count)d users were banned already.", n),
     "unban": lambda n: ngettext("%(count)d user was not banned.", "%(count)d users were not banned.", n),
@@ -255,7 +265,7 @@ def _targets(kind: Choosable, ids: list[int]) -> list[Target]:
         return [Target(user, None, None) for user in User.objects.filter(pk__in=ids).order_by("pk")]
     if kind.name == "sessions":
         return [Target(subject.author, subject, None) for subject in review.sessions.find(ids).values()]
-    items = readable(Item.objects.filter(pk__in=ids)).select_related("sender").order_by("pk")
+    items = readable(Item.objects.filter(pk__in=ids)).select_related("sender", "link_card").order_by("pk")
     return [Target(item.sender, subjects.of_item(item), item) for item in items]
 
 
@@ -284,6 +294,10 @@ def _do_one(verb: str, target: Target, by: User, note: str, chosen: list[int] | 
         assert target.item is not None  # noqa: S101 (verbs of items alone)
         do = pictures.hide if verb == "hide" else pictures.show
         return do(item=target.item, by=by, ids=chosen, note=note) > 0
+    if verb == "uncard":
+        assert target.item is not None  # noqa: S101 (a verb of items alone)
+        card = target.item.link_card
+        return card is not None and links.remove(card=card, by=by, item=target.item, note=note)
     match verb:
         case "hold":
             return actions.hold_by_hand(by=by, note=note, **target.about)

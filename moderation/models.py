@@ -331,6 +331,9 @@ class Verb(models.TextChoices):
     SHOW = "show", _("show pictures again")
     BLOCK = "block", _("block a picture")
     UNBLOCK = "unblock", _("no longer block a picture")
+    UNCARD = "uncard", _("remove a link card")
+    REFUSE = "refuse", _("refuse a host")
+    ACCEPT = "accept", _("no longer refuse a host")
 
 
 class Decision(models.Model):

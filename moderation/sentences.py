@@ -33,6 +33,9 @@ SENTENCES: dict[str, Any] = {
     Verb.SHOW: gettext_lazy("{who} showed pictures of {what} of {whom} again"),
     Verb.BLOCK: gettext_lazy("{who} set the block of the picture “{what}”"),
     Verb.UNBLOCK: gettext_lazy("{who} no longer blocks the picture “{what}”"),
+    Verb.UNCARD: gettext_lazy("{who} removed the link card of {what}"),
+    Verb.REFUSE: gettext_lazy("{who} refused the host “{what}”"),
+    Verb.ACCEPT: gettext_lazy("{who} no longer refuses the host “{what}”"),
     Verb.UNWORD: gettext_lazy("{who} removed the word rule “{what}”"),
 }
 LISTED = {
@@ -45,7 +48,7 @@ UNLISTED = {
     SenderKind.WHITE: gettext_lazy("{who} took {whom} off the white list"),
     SenderKind.BAN: gettext_lazy("{who} lifted the ban of {whom}"),
 }
-NAMED = (Verb.WORD, Verb.UNWORD, Verb.BLOCK, Verb.UNBLOCK)
+NAMED = (Verb.WORD, Verb.UNWORD, Verb.BLOCK, Verb.UNBLOCK, Verb.REFUSE, Verb.ACCEPT)
 """Their note is a rule's name."""
 FACTS = {
     "status": gettext_lazy("status"),
@@ -60,6 +63,7 @@ FACTS = {
     "pictures": gettext_lazy("pictures"),
     "action": gettext_lazy("what is done"),
     "distance": gettext_lazy("difference"),
+    "link": gettext_lazy("link"),
 }
 """Names of what a decision changes."""
 VALUES: dict[Any, Any] = {
@@ -84,7 +88,7 @@ def sentence(decision: Decision) -> SafeString:
         words = _word_words(decision)
     if decision.by is None:  # Chinese needs a space after a handle, but not here
         words = re.sub(r"\{who\} (?=[^\x00-\x7f])", "{who}", str(words))
-    what = decision.note if decision.verb in NAMED else _subject(decision)
+    what = decision.note if decision.verb in NAMED else _subject(decision) or (decision.after or {}).get("link", "")
     return format_html(str(words), who=_who(decision.by), what=what, whom=_whom(decision.user))
 
 

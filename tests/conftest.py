@@ -48,6 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.MODERATION_LINK_AGE = settings.MODERATION_REPORTER_AGE = timedelta(0)
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    settings.LINK_CARDS = False  # tests of link cards have servers of their own to ask
     settings.STRICT_TEMPLATES = True
     Template.render = told(Template.render)  # type: ignore[method-assign]
     site.kept.set(site.Site())

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 from django.conf import settings
@@ -98,7 +97,17 @@ def domain_of(host: str) -> str:
 
 
 def _host(url: str) -> str:
-    return urlsplit(url).hostname or ""
+    """The host of a spelled address, in brackets where it is an IPv6 address."""
+    return parse_url(url).host or ""
+
+
+def host_of(typed: str) -> str:
+    """The host of what staff typed, an address or a host, as links have it; empty if it is none."""
+    typed = typed.strip()
+    try:
+        return parse_url(typed if "://" in typed else f"https://{typed}").host or ""
+    except LocationParseError:
+        return ""
 
 
 def is_refused(host: str) -> bool:

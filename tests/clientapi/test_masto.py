@@ -15,7 +15,7 @@ from django.conf import settings
 
 from items import actions as items
 from tests.support.clients import ClientSite, token_of
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, with_card
 from tests.support.pictures import jpeg
 from tests.support.streams import StreamServer
 
@@ -88,7 +88,7 @@ def test_a_day_and_the_types_of_every_answer(
 ) -> None:
     site, stream = sites
     ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
-    items.publish(sender=bob, content={"text": "see #cats"})
+    with_card(items.publish(sender=bob, content={"text": "see #cats"}))
     (tmp_path / "picture.jpg").write_bytes(jpeg(200, 100))
     answers = tmp_path / "answers.json"
     # The packages are looked for beside a program.

@@ -18,7 +18,7 @@ from relations import actions as relations
 from storage.connections import count_asked
 from tests.support.api import client_of
 from tests.support.clients import Caller
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, with_card
 
 pytestmark = pytest.mark.django_db
 
@@ -72,6 +72,30 @@ def test_a_status_is_whole(reader: User) -> None:
     assert account["avatar"].startswith("http")
     assert account["note"].startswith("<p>hi ")
     assert "pinned" not in status
+
+
+def test_the_card_of_a_link(reader: User, settings: Any) -> None:
+    item = with_card(items.publish(sender=UserFactory(), content={"text": "see"}))
+    assert Caller(reader).get(f"v1/statuses/{item.pk}")["card"] == {
+        "url": "https://far.example/page",
+        "title": "A page",
+        "description": "Its words",
+        "language": None,
+        "type": "link",
+        "author_name": "",
+        "author_url": "",
+        "provider_name": "Far",
+        "provider_url": "https://far.example",
+        "html": "",
+        "width": 640,
+        "height": 336,
+        "image": f"{settings.SITE_URL}/media/aa/bb.jpg",
+        "image_description": "",
+        "embed_url": "",
+        "blurhash": "LEHV",
+        "published_at": None,
+        "authors": [],
+    }
 
 
 def test_a_repost_shows_its_original(reader: User) -> None:

@@ -3,12 +3,15 @@
 from typing import Any
 
 import factory
+import msgspec
 from django.contrib.auth.hashers import make_password
 from django.utils import timezone
 
 from accounts.models import Level, User
 from items import actions as items
-from items.models import Item
+from items.bodies import LinkFacts
+from items.models import Item, LinkCard
+from media.objects import Entry
 
 PASSWORD = "correct horse battery staple"
 
@@ -40,3 +43,16 @@ class ItemFactory(factory.django.DjangoModelFactory[Item]):
 def say(sender: Any, text: str = "words", **fields: Any) -> Item:
     """Publish a post as a user; `fields` go to `items.actions.publish`."""
     return items.publish(sender=sender, content={"text": text}, **fields)
+
+
+def with_card(item: Item) -> Item:
+    """Give an item a link card with a picture, as a worker would."""
+    picture = Entry(
+        id="1", kind="image", name="aa/bb", ext="jpg", small_ext="jpg", width=640, height=336, blurhash="LEHV"
+    )
+    facts = LinkFacts("https://far.example/page", "A page", "Its words", "Far", picture)
+    card = LinkCard.objects.create(
+        url=facts.url, digest=str(item.pk), domain="example.far.", facts=msgspec.to_builtins(facts)
+    )
+    Item.objects.filter(pk=item.pk).update(link_card=card)
+    return item

@@ -110,7 +110,7 @@ def running(host: str = "127.0.0.1", port: int = 0, context: ssl.SSLContext | No
 
 @pytest.fixture
 def far(settings: Any) -> Iterator[FarServer]:
-    settings.OUTBOUND_TO_LOOPBACK = True
+    settings.LINK_CARDS = settings.OUTBOUND_TO_LOOPBACK = True
     settings.SITE_URL, settings.ALLOWED_HOSTS = "https://here.example", ["testserver"]  # not this machine
     with running() as server:
         yield server

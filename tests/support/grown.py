@@ -32,7 +32,9 @@ from items.models import (
     Item,
     ItemCounts,
     Like,
+    LinkCard,
     Pin,
+    RefusedHost,
     ScheduledPost,
     Visibility,
 )
@@ -136,6 +138,7 @@ class Grown:
         self._live()
         self._moderation()
         self._media()
+        self._link_cards()
         self._upkeep()
 
     def _media(self) -> None:
@@ -159,6 +162,23 @@ class Grown:
             )
         move = FileMove.objects.create(name="c", ext="jpg", small_ext="jpg")
         grow(move, MANY, name="'c' || g", to="'d' || g")
+
+    def _link_cards(self) -> None:
+        """Each post of the star links to a page of its own, all others to one page. One host has most pages."""
+        facts = {"url": "https://busy.example/", "title": "busy", "description": "", "site": "", "picture": None}
+        card = LinkCard.objects.create(url="https://busy.example/", digest="0", domain="example.busy.", facts=facts)
+        asked = {"asked_at": "now() - g * interval '1 hour'", "checked_at": "now() - g * interval '1 hour'"}
+        grow(card, MANY, digest="'b' || g", **asked)
+        grow(card, MANY, digest="'a' || g", domain="'example.h' || g || '.'", picture_id=self.ids(18), **asked)
+        LinkCard.objects.create(url="http://127.0.0.1/", digest="1", domain="1.0.0.127.", state="waiting")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE items_item SET link_card_id = CASE WHEN sender_id = %s THEN %s + id %% %s ELSE %s END"
+                " WHERE visibility = 'public' AND status = 'published' AND repost_of_id IS NULL",
+                [self.star.pk, card.pk, MANY, card.pk],
+            )
+        self.refused = RefusedHost.objects.create(host="busy.example")
+        grow(self.refused, MANY, host="'bad' || g || '.example'")
 
     def _people(self) -> None:
         grow(

@@ -41,7 +41,8 @@ from items import search
 from items.actions import edit, like
 from items.filter_book import Book
 from items.hydrate import hydrate
-from items.models import Filter, Item, ScheduledPost
+from items.link_cards import actions as cards
+from items.models import Filter, Item, LinkCard, ScheduledPost
 from items.query import parse
 from live.models import LiveSession
 from media.models import MediaFile
@@ -65,7 +66,7 @@ from storage.events import (
 from storage.queue import QUESTIONS
 from stream import news as stream
 from tests.support.archives import actor, address, boost, collection, files_of, note, zipped
-from tests.support.factories import PASSWORD
+from tests.support.factories import PASSWORD, ItemFactory
 from tests.support.grown import DEVICE, Grown
 from tests.support.pictures import jpeg, mp4, upload
 from tests.support.plans import Recorder
@@ -990,6 +991,19 @@ def workers(scenario: Scenario) -> None:
     scenario.task("notifications.push", [told.pk])
     scenario.task("notifications.push_again", told.pk, device.pk, 1)
     scenario.task("notifications.push_trial", device.pk)
+    link_cards(scenario)
+
+
+def link_cards(scenario: Scenario) -> None:
+    """A post gets a card, whose page is refused for its address, and a host is refused that has most cards."""
+    post = ItemFactory(sender=scenario.site.star, content={"text": "see http://10.0.0.1/"})
+    with patch.object(settings, "LINK_CARDS", True):
+        scenario.task("items.give_link_card", post.pk)
+        scenario.work()
+    card = LinkCard.objects.exclude(facts=None).latest("pk")
+    cards.remove(card=card)
+    scenario.task("items.remove_refused_cards", scenario.site.refused.pk)
+    scenario.queue.clear()  # the rest of them, some at a time
 
 
 def block(scenario: Scenario, page: Client, medium: int) -> None:

@@ -69,7 +69,7 @@ class Site(Running):
         self.folder = folder
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
-        single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1"}
+        single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1", "FEEDSITE_LINK_CARDS": "0"}
         super().__init__(
             [sys.executable, "manage.py", "up", *arguments],
             settings.BASE_DIR,

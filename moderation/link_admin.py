@@ -1,0 +1,117 @@
+"""Link cards and refused hosts in the admin."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop, ngettext
+
+from accounts.models import User
+from items.link_cards.actions import domain_of, host_of
+from items.models import LinkCard, RefusedHost
+from media.admin import shots
+from moderation import links
+from moderation.rule_admin import RuleAdmin
+from web.admin import ActingAdmin
+
+
+@admin.register(LinkCard)
+class LinkCardAdmin(ActingAdmin):
+    """Link cards, to look at and to remove."""
+
+    list_display = ("url", "title", "state", "error", "is_removed", "asked_at")
+    list_filter = ("is_removed",)
+    ordering = ("-id",)
+    sortable_by = ()
+    search_fields = ("url",)
+    search_help_text = _("An address, or a host: those below it are found too.")
+    actions = ("remove",)
+    fields = ("url", "title", "description", "shot", "state", "error", "is_removed", "asked_at")
+    readonly_fields = fields
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[LinkCard], search_term: str
+    ) -> tuple[QuerySet[LinkCard], bool]:
+        """The cards of a host, by the index."""
+        host = host_of(search_term)
+        return (queryset.filter(domain__startswith=domain_of(host)) if host else queryset), False
+
+    @admin.display(description=_("title"))
+    def title(self, card: LinkCard) -> str:
+        """The title of the page."""
+        return str((card.facts or {}).get("title", ""))
+
+    @admin.display(description=_("description"))
+    def description(self, card: LinkCard) -> str:
+        """The words of the page about itself."""
+        return str((card.facts or {}).get("description", ""))
+
+    @admin.display(description=_("picture"))
+    def shot(self, card: LinkCard) -> SafeString:
+        """The picture of the page, veiled."""
+        return shots([card.picture], is_veiled=True, is_unmarked=True) if card.picture else format_html("-")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """False: posts link to pages."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: LinkCard | None = None) -> bool:
+        """The action of the list needs it. The page of a card is to look at."""
+        return obj is None and super().has_change_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: LinkCard | None = None) -> bool:
+        """Whether the user may see cards. The permission to change them is enough."""
+        return super().has_view_permission(request) or super().has_change_permission(request)
+
+    @admin.action(description=_("Remove for good"), permissions=["change"])
+    def remove(self, request: HttpRequest, queryset: QuerySet[LinkCard]) -> None:
+        """Remove the chosen cards."""
+        by: User = request.user  # type: ignore[assignment]
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            lambda card: links.remove(card=card, by=by),
+            logged=gettext_noop("Removed."),
+            done=lambda n: ngettext("%(count)s link card was removed.", "%(count)s link cards were removed.", n),
+            left=lambda n: ngettext(
+                "%(count)s link card was removed before.", "%(count)s link cards were removed before.", n
+            ),
+        )
+
+
+class RefusedHostForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A refused host, also typed as an address."""
+
+    def clean_host(self) -> str:
+        """The host as links have it. Raises ValidationError for what is none."""
+        if not (host := host_of(self.cleaned_data["host"])):
+            raise forms.ValidationError(_("This is not a host, such as example.org."))
+        return host
+
+
+@admin.register(RefusedHost)
+class RefusedHostAdmin(RuleAdmin):
+    """The hosts of which posts show no link cards."""
+
+    form = RefusedHostForm
+    fields = ("host", "note")
+    list_display = ("host", "note", "created_at")
+    search_fields = ("host", "note")
+    ordering = ("host",)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """The list's actions need it. A host is refused or not."""
+        return obj is None and super().has_change_permission(request, obj)
+
+    def save_model(self, request: HttpRequest, obj: RefusedHost, form: Any, change: bool) -> None:
+        """Refuse the host by its verb, which writes the log."""
+        links.refuse(host=obj, by=request.user)  # type: ignore[arg-type]
+
+    def delete_model(self, request: HttpRequest, obj: RefusedHost) -> None:
+        """Accept the host by its verb, which writes the log."""
+        links.accept(host=obj, by=request.user)  # type: ignore[arg-type]

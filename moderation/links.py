@@ -1,0 +1,35 @@
+"""The verbs of moderators about link cards, each with its line in the log."""
+
+from django.db import transaction
+
+from accounts.models import User
+from items.link_cards import actions as link_cards
+from items.models import Item, LinkCard, RefusedHost
+from moderation.log import write
+from moderation.models import Verb
+
+
+@transaction.atomic
+def remove(*, card: LinkCard, by: User, item: Item | None = None, note: str = "") -> bool:
+    """Remove a link card for good, from all posts with its link. True if it was not removed.
+
+    `item`: the post that led to it.
+    """
+    if not link_cards.remove(card=card):
+        return False
+    write(by, Verb.UNCARD, item=item, note=note, after={"link": card.url})
+    return True
+
+
+@transaction.atomic
+def refuse(*, host: RefusedHost, by: User) -> None:
+    """Show no link cards of a host and of those below it."""
+    link_cards.refuse(host=host)
+    write(by, Verb.REFUSE, note=host.host, after={"note": host.note})
+
+
+@transaction.atomic
+def accept(*, host: RefusedHost, by: User) -> None:
+    """Show link cards of a host again, of what is linked from now on."""
+    write(by, Verb.ACCEPT, note=host.host)
+    host.delete()
