@@ -13,6 +13,7 @@ from django.db.models import Q
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from accounts.models import QuotableBy, User
 from items.visibility import public_post, visible
@@ -293,7 +294,7 @@ class CardState(models.TextChoices):
 
     WAITING = "waiting", _("waiting")
     ASKED = "asked", _("being read")
-    DONE = "done", _("read")
+    DONE = "done", pgettext_lazy("link card", "read")
 
 
 class LinkCard(models.Model):
@@ -305,7 +306,7 @@ class LinkCard(models.Model):
     digest = models.CharField(max_length=64, help_text="SHA-256 of the address.")
     domain = models.CharField(max_length=DOMAIN_LENGTH, help_text="The host, its parts turned round: com.example.www.")
     state = models.CharField(_("state"), max_length=8, choices=CardState.choices, default=CardState.DONE)
-    asked_at = models.DateTimeField(_("asked"), null=True)
+    asked_at = models.DateTimeField(pgettext_lazy("link card", "asked"), null=True)
     facts = models.JSONField(null=True, help_text="What is shown (items.bodies.LinkFacts).")
     picture = models.ForeignKey(
         MediaFile, on_delete=models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
@@ -338,7 +339,9 @@ class LinkCard(models.Model):
 class RefusedHost(models.Model):
     """A host that staff refuse: links to it, and to the hosts below it, get no card."""
 
-    host = models.CharField(_("host"), max_length=DOMAIN_LENGTH, unique=True, help_text=_("Also the hosts below it."))
+    host = models.CharField(
+        pgettext_lazy("web", "host"), max_length=DOMAIN_LENGTH, unique=True, help_text=_("Also the hosts below it.")
+    )
     note = models.CharField(_("note"), max_length=200, blank=True)
     created_at = models.DateTimeField(_("since"), db_default=Now())
 

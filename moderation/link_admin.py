@@ -6,8 +6,6 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop, ngettext
 
@@ -52,9 +50,9 @@ class LinkCardAdmin(ActingAdmin):
         return str((card.facts or {}).get("description", ""))
 
     @admin.display(description=_("picture"))
-    def shot(self, card: LinkCard) -> SafeString:
+    def shot(self, card: LinkCard) -> str:
         """The picture of the page, veiled."""
-        return shots([card.picture], is_veiled=True, is_unmarked=True) if card.picture else format_html("-")
+        return shots([card.picture], is_veiled=True, is_unmarked=True) if card.picture else "-"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """False: posts link to pages."""
