@@ -131,7 +131,8 @@ def give(*, item_id: int) -> bool:
         if item is None or not url or not settings.LINK_CARDS or is_refused(_host(url)):
             return False
         digest = hashlib.sha256(url.encode()).hexdigest()
-        card, _made = LinkCard.objects.get_or_create(
+        # Locked, so that no sweep takes it for unused.
+        card, _made = LinkCard.objects.select_for_update().get_or_create(
             digest=digest, defaults={"url": url, "domain": domain_of(_host(url))}
         )
         Item.objects.filter(pk=item_id).update(link_card=card)
