@@ -42,6 +42,7 @@ from items.conversations import Conversation, people_of
 from items.filters import Listed, Rule, filters_of
 from items.links import is_link
 from items.models import Visibility
+from items.muting import muted_among
 from items.profile import answered_senders
 from items.quotes import quoters
 from items.text import poll_options
@@ -112,6 +113,7 @@ class Presenter:
         self.own = str(reader.pk or "")
         self.addressed = _addressed(every, reader)
         self.pinned = pinned
+        self.muted = muted_among((one.id for one in every), reader) if isinstance(reader, User) else frozenset()
         self.quotable: Collection[str] = _quotable((one for one in every if one.repost_of is None), reader)
 
     def names(self, item: ItemBody) -> dict[str, str]:
@@ -121,14 +123,20 @@ class Presenter:
         names = (name for one in said if one for name in self.said[one.id].rendered.names)
         return {name: known[name].id for name in names if name in known}
 
-    def seen_by(self, hidden: Collection[str], answered: Mapping[str, str], quotable: Collection[str]) -> "Presenter":
-        """The presenter for readers who may not know of `hidden` names. `answered`: visible replied-to items and their
-        senders. `quotable`: ids of items that they may quote.
+    def seen_by(
+        self,
+        hidden: Collection[str],
+        answered: Mapping[str, str],
+        quotable: Collection[str],
+        muted: frozenset[str],
+    ) -> "Presenter":
+        """The presenter for readers who may not know of the names in `hidden`. `answered`: visible replied-to items
+        with their senders. `quotable`: ids of items that they may quote. `muted`: of those whose threads they muted.
         """
         other = copy(self)
         other.people = self.people.without(hidden) if hidden else self.people
         other.answered = dict(answered)
-        other.quotable = quotable
+        other.quotable, other.muted = quotable, muted
         return other
 
     def status(self, item: ItemBody) -> Status:
@@ -165,7 +173,7 @@ class Presenter:
             edited_at=edited_at,
             favourited=item.liked,
             reblogged=item.reposted,
-            muted=False,
+            muted=said.id in self.muted,
             bookmarked=item.bookmarked,
             content=content,
             filtered=self._filtered(item) if item.filtered else NONE,

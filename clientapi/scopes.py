@@ -178,6 +178,7 @@ OWN: dict[str, Need] = {
     "items/<str:item_id>": STATUSES,
     "items/<str:item_id>/like": LIKES,
     "items/<str:item_id>/pin": ACCOUNTS,
+    "items/<str:item_id>/mute": MUTES,
     "items/<str:item_id>/bookmark": BOOKMARKS,
     "items/<str:item_id>/repost": STATUSES,
     "items/<str:item_id>/replies": STATUSES,

@@ -27,6 +27,7 @@ from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody
 from items.hydrate import hydrate, verified
 from items.models import Item, ItemType, Visibility
+from items.muting import mute_thread, unmute_thread
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.polls import PollFixedError
@@ -444,10 +445,16 @@ class UnreblogView(UndoView):
     undo = staticmethod(lambda user, item: actions.undo_repost(sender=user, item=item))
 
 
-class MuteView(ClientView):
-    """Muting conversations, which the site does not offer."""
+class MuteView(ActView):
+    """A muted conversation."""
 
-    def post(self, request: Request, status_id: str) -> HttpResponse:
-        """Answer 422 if the status is visible."""
-        item_or_404(status_id, caller_of(request))
-        raise InvalidError(f"Muting a conversation {NOT_OFFERED}")
+    def act(self, user: User, item: Item, params: Params) -> int:
+        """Mute the thread of the status."""
+        mute_thread(user=user, item=item)
+        return item.pk
+
+
+class UnmuteView(UndoView):
+    """A conversation that is unmuted."""
+
+    undo = staticmethod(lambda user, item: unmute_thread(user=user, item=item))

@@ -24,6 +24,7 @@ from items.conversations import listed_among
 from items.filter_book import Book
 from items.filters import Rule
 from items.hydrate import QUOTING, hydrate, marks, quote_state, quoted_in
+from items.muting import in_muted_thread
 from items.quotes import quoters
 from items.visibility import for_mentioned, visible
 from relations.rules import blocks, follows, is_wanted
@@ -72,9 +73,11 @@ MARKS = f"""
     SELECT met.* FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
     JOIN items_item i ON i.id = pair.item
     CROSS JOIN LATERAL (
-        SELECT pair.reader, pair.item, {marks("coalesce(i.repost_of_id, i.id)", "pair.reader")} OFFSET 0
-    ) AS met (reader, item, is_liked, is_reposted, is_bookmarked)
-    WHERE met.is_liked OR met.is_reposted OR met.is_bookmarked
+        SELECT pair.reader, pair.item, {marks("coalesce(i.repost_of_id, i.id)", "pair.reader")},
+            {in_muted_thread("pair.reader", "said")}
+        FROM items_item said WHERE said.id = coalesce(i.repost_of_id, i.id) OFFSET 0
+    ) AS met (reader, item, is_liked, is_reposted, is_bookmarked, is_muted)
+    WHERE met.is_liked OR met.is_reposted OR met.is_bookmarked OR met.is_muted
 """  # noqa: S608 (constants)
 FILTERING = """
     SELECT id, filters_version FROM accounts_user WHERE id = ANY(%(readers)s::bigint[]) AND filters_version <> 0
@@ -114,10 +117,10 @@ FOLLOWS = f"""
     SELECT pair.reader, pair.sender FROM unnest(%(readers)s::bigint[], %(senders)s::bigint[]) AS pair (reader, sender)
     WHERE {follows("pair.reader", "pair.sender")}
 """  # noqa: S608 (constants)
-Marks = tuple[bool, bool, bool]
+Marks = tuple[bool, bool, bool, bool]
 Answered = frozenset[tuple[str, str]]
 """Replied-to items with their senders."""
-UNMARKED: Marks = (False, False, False)
+UNMARKED: Marks = (False, False, False, False)
 
 
 class Told(NamedTuple):
@@ -317,12 +320,13 @@ def _shapes(
 
 
 def _shown(shape: Shape, item: ItemBody, presenter: Presenter) -> Status:
-    seen = _marked(item, shape.marks)
+    seen, muted = _marked(item, shape.marks), {item.shown.id} if shape.marks[3] else set()
     if shape.inside and seen.shown.quote and seen.shown.quote.item:
         whole = _marked(seen.shown.quote.item, shape.inside.marks)
+        muted |= {whole.id} if shape.inside.marks[3] else set()
         is_seen = shape.inside.state == "accepted"
         seen.shown.quote = Quote(whole.id, whole if is_seen else None, shape.inside.state)  # type: ignore[arg-type]
-    return presenter.seen_by(shape.hidden, dict(shape.answered), shape.quotable).status(seen)
+    return presenter.seen_by(shape.hidden, dict(shape.answered), shape.quotable, frozenset(muted)).status(seen)
 
 
 def _quotes(items: Mapping[int, ItemBody]) -> dict[int, ItemBody]:
@@ -385,7 +389,7 @@ def _marks(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Marks]:
 
 
 def _marked(item: ItemBody, did: Marks) -> ItemBody:
-    fields = dict(zip(("liked", "reposted", "bookmarked"), did, strict=True))
+    fields = dict(zip(("liked", "reposted", "bookmarked"), did[:3], strict=True))
     original = msgspec.structs.replace(item.repost_of, **fields) if item.repost_of else None
     return msgspec.structs.replace(item, repost_of=original, **fields)
 

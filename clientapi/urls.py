@@ -29,7 +29,7 @@ status_patterns = [
     path("<str:status_id>/pin", status_api.PinView.as_view()),
     path("<str:status_id>/unpin", status_api.UnpinView.as_view()),
     path("<str:status_id>/mute", status_api.MuteView.as_view()),
-    path("<str:status_id>/unmute", status_api.MuteView.as_view()),
+    path("<str:status_id>/unmute", status_api.UnmuteView.as_view()),
 ]
 account_patterns = [
     path("verify_credentials", account_api.OwnAccountView.as_view()),

@@ -21,6 +21,7 @@ from items.hydrate import hydrate
 from items.kept import Kept, kept_page
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
+from items.muting import mute_thread, unmute_thread
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.profile import item_count, profile_page, replies_page, visible_item
@@ -289,6 +290,24 @@ class LikeView(ApiView):
         """Remove a like, even if the item is hidden now."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.unlike(user=user, item=item))
+        return HttpResponse(status=204)
+
+
+class MuteView(ApiView):
+    """Muting a conversation."""
+
+    @extend_schema(operation_id="mute_thread", request=None, responses={204: None})
+    def put(self, request: Request, item_id: str) -> HttpResponse:
+        """Mute the thread of an item: no notifications of it. Nobody else learns of it. Repeating it changes nothing."""
+        user = signed_in(request)
+        mute_thread(user=user, item=item_or_404(item_id, user))
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="unmute_thread", responses={204: None})
+    def delete(self, request: Request, item_id: str) -> HttpResponse:
+        """Unmute a thread, even if the item is now hidden. Repeating it changes nothing."""
+        user = signed_in(request)
+        take_back_or_404(item_id, user, lambda item: unmute_thread(user=user, item=item))
         return HttpResponse(status=204)
 
 

@@ -53,6 +53,11 @@ MESSAGES = f"""
 """  # noqa: S608 (constants)
 
 
+MUTED_THREADS = f"""
+    SELECT i.id, s.username, m.created_at FROM items_mutedthread m
+    JOIN items_item i ON i.id = m.root_id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE m.user_id = %(reader)s AND {VISIBLE} ORDER BY m.root_id
+"""  # noqa: S608 (constants)
 FILTERS = """
     SELECT phrase, whole_word, action, expires_at, created_at FROM items_filter WHERE owner_id = %(reader)s ORDER BY id
 """
@@ -108,6 +113,14 @@ class OwnItem(msgspec.Struct):
     """Usernames of the people who can read a private mention. Null for other items."""
     link_card: str | None
     """The address of the page in its link card."""
+
+
+class MutedThreadRow(msgspec.Struct):
+    """A muted conversation, by its first post."""
+
+    item_id: str
+    by: str
+    since: datetime
 
 
 class BookmarkRow(msgspec.Struct):
@@ -208,6 +221,11 @@ def _filters(user: User) -> Iterator[FilterRow]:
     return starmap(FilterRow, stream(FILTERS, {"reader": user.pk}))
 
 
+def _muted_threads(user: User) -> Iterator[MutedThreadRow]:
+    rows = stream(MUTED_THREADS, {"reader": user.pk})
+    return (MutedThreadRow(str(item_id), by, since) for item_id, by, since in rows)
+
+
 def _bookmarks(user: User) -> Iterator[BookmarkRow]:
     return (BookmarkRow(str(item_id), by, kept_at) for item_id, by, kept_at in stream(BOOKMARKS, {"reader": user.pk}))
 
@@ -230,6 +248,7 @@ def files(user: User) -> list[ExportFile]:
         ExportFile("votes.jsonl", _("How you voted in polls that you can still see."), _votes(user)),
         ExportFile("scheduled.jsonl", _("The posts that wait for their time."), _scheduled(user)),
         ExportFile("filters.jsonl", _("The words that you filter."), _filters(user)),
+        ExportFile("muted-conversations.jsonl", _("The conversations that you muted."), _muted_threads(user)),
         ExportFile(
             "bookmarks.jsonl", _("The posts you keep for later, as far as you can still see them."), _bookmarks(user)
         ),

@@ -428,6 +428,19 @@ class Bookmark(models.Model):
         return f"{self.user_id} keeps {self.item_id}"
 
 
+class MutedThread(models.Model):
+    """`user` wants no notifications of the thread that `root` began (items.muting)."""
+
+    pk = models.CompositePrimaryKey("user_id", "root_id")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    # No constraint, as for likes.
+    root = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.user_id} without {self.root_id}"
+
+
 class Poll(models.Model):
     """The tally of an item's poll, one row an item: the votes of each answer in their order, and when voting ends.
 

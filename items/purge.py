@@ -54,6 +54,12 @@ FORGET_BOOKMARKS = """
 """
 
 
+UNMUTE = """
+    DELETE FROM items_mutedthread WHERE (user_id, root_id) IN (
+        SELECT user_id, root_id FROM items_mutedthread WHERE user_id = %(user)s LIMIT %(limit)s) RETURNING 1
+"""
+
+
 # The others keep their messages. The tallies of polls keep what was counted.
 LEAVE = (
     """
@@ -85,7 +91,7 @@ def purge(*, user_id: int, limit: int) -> int:
         with transaction.atomic():
             likes = fetch(UNLIKE, {"user": user_id, "limit": limit})[0][0]
         bookmarks = len(fetch(FORGET_BOOKMARKS, {"user": user_id, "limit": limit}))
-        left = sum(len(fetch(query, {"user": user_id, "limit": limit})) for query in LEAVE)
+        left = sum(len(fetch(query, {"user": user_id, "limit": limit})) for query in (*LEAVE, UNMUTE))
         taken += len(items) + likes + bookmarks + left
         if not items and not likes and not bookmarks and not left:
             break

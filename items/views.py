@@ -27,12 +27,13 @@ from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
 from items.kept import Kept, kept_page
 from items.models import Item, Status, Visibility
+from items.muting import mute_thread, muted_among, unmute_thread
 from items.open_pages import OpenPage, open_page
 from items.pins import is_pinnable, pinned_ids, pinned_items
 from items.previews import item_preview, person_preview
 from items.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
 from items.quotes import may_quote, quotes_page
-from items.text import POLL_FIELD, TEXT_LENGTH, ContentError
+from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
 from items.threads import above, thread_page
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
@@ -180,10 +181,18 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
         "may_quote": may_quote(entry.shown, reader),
         "quotes_own": quoted is not None and quoted.sender.id == str(reader.pk),
         "is_pinned": entry.id in pinned_ids(reader) if is_pinnable_by(entry, reader) else None,
+        "is_muted": bool(muted_among([entry.shown.id], reader)),
+        "is_talking": _is_talking(entry.shown, reader),
         "on": request.GET.get("on", ""),
         "came": _came(request),
     }
     return show(request, "items/menu.html", context, part="items/_menu.html")
+
+
+def _is_talking(item: ItemBody, reader: User) -> bool:
+    """Whether the reader may get notifications of the item's thread."""
+    own = item.sender.id == str(reader.pk)
+    return own or item.reply_to is not None or reader.username.lower() in map(str.lower, mentions(item.text))
 
 
 def _came(request: PageRequest) -> str:
@@ -429,6 +438,27 @@ def remove_bookmark(request: PageRequest, reader: User, item_id: int) -> HttpRes
     """Remove a bookmark."""
     item = take_back_or_404(item_id, reader, lambda item: actions.remove_bookmark(user=reader, item=item))
     return _acted(request, item, reader)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Mute the thread of an item."""
+    item = item_or_404(item_id, reader)
+    mute_thread(user=reader, item=item)
+    messages.success(request, _("You get no more notifications from this conversation."))
+    return go_on(request, "item", item.repost_of_id or item.pk)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Unmute the thread of an item."""
+    take_back_or_404(item_id, reader, lambda item: unmute_thread(user=reader, item=item))
+    messages.success(request, _("You get notifications from this conversation again."))
+    return go_on(request, "home")
 
 
 @require_safe

@@ -2,10 +2,10 @@
 
 An **entry** is a row of Notification: all likes of an item, all its reposts, one reply, one quote, one mention, one UTC
 day's followers, follow requests or accepted requests, the start of a live session, or a moderators' message. It is
-shown if the reader has not hidden its kind, may see its item or session, and at least one of its acts is **shown**. An
-act is shown if it was not undone, its actor is active, neither blocks the other, and the reader does not mute the
-actor's notifications. The entry names the newest three, and counts up to `ACTORS_CAP`. If hidden acts used up the bound
-of the count, it is `capped`.
+shown if the reader has not hidden its kind, may see its item or session, did not mute the item's thread, and at least
+one of its acts is **shown**. An act is shown if it was not undone, its actor is active, neither blocks the other, and
+the reader does not mute the actor's notifications. The entry names the newest three, and counts up to `ACTORS_CAP`. If
+hidden acts used up the bound of the count, it is `capped`.
 
 **The list is ordered by `position`, newest first, and `last_id` is a position.** A position never falls. Only new acts
 raise it. So paging repeats no entry, and misses none except those that moved to the top, where they are unread.
@@ -29,6 +29,7 @@ from accounts.cards import UserCard
 from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import ITEMS, hydrate
+from items.muting import in_muted_thread
 from items.visibility import visible
 from notifications.models import WITHOUT_PEOPLE
 from notifications.sessions import SessionCard, sessions
@@ -72,12 +73,17 @@ def _silenced(reader: str) -> str:
 ON_THE_DAY = "AND (f.created_at AT TIME ZONE 'UTC')::date = n.day"
 
 
+OF_THE_SITE = ", ".join(f"'{kind.value}'" for kind in WITHOUT_PEOPLE)
+
+
 def item_shown(reader: str = READER) -> str:
-    """Whether the reader may see an entry's item, session and kind. Only after start-up, which sets the session
-    rule.
+    """Whether the reader may see an entry's item, session and kind, and did not mute its thread. Only after start-up,
+    which sets the session rule.
     """
+    wanted = f"(n.kind IN ({OF_THE_SITE}) OR NOT {in_muted_thread(reader, 'i')})"
     return f"""
-    (n.item_id IS NULL OR EXISTS (SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {visible("i", "s", reader)} OFFSET 0))
+    (n.item_id IS NULL OR EXISTS (
+        SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {visible("i", "s", reader)} AND {wanted} OFFSET 0))
     AND CASE WHEN n.kind = 'live' THEN {sessions.shown(reader)} ELSE true END
     AND n.kind <> ALL ({_silenced(reader)})
     """

@@ -523,6 +523,8 @@ WITHOUT = {
     "settings-import-refused": "a file",
     "bookmark": "leads back",
     "remove-bookmark": "leads back",
+    "mute-thread": "leads back",
+    "unmute-thread": "leads back",
     "settings-archive-stop": "leads back",
     "live-news": "a part of the pages of live sessions",
     "live-remind": "leads back",

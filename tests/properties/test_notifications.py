@@ -25,7 +25,8 @@ from hypothesis.stateful import (
 from accounts import deactivation
 from accounts.models import User
 from items import actions as items
-from items.models import Item, Like, Visibility
+from items.models import Item, Like, MutedThread, Visibility
+from items.muting import mute_thread, unmute_thread
 from items.text import ContentError
 from notifications import actions, feed
 from notifications.feed import Entry, notifications_page, unread_count
@@ -68,6 +69,11 @@ def stands(entry: Notification, act: Act, reader: User) -> bool:
     return True
 
 
+def is_muted(reader: User, item_id: int) -> bool:
+    item = Item.objects.get(pk=item_id)
+    return MutedThread.objects.filter(user=reader, root=item.root_id or item.pk).exists()
+
+
 def oracle(reader: User) -> list[tuple[int, Line]]:
     """The positions and lines of the whole list."""
     mark = ReadMark.objects.filter(user=reader).first()
@@ -77,6 +83,8 @@ def oracle(reader: User) -> list[tuple[int, Line]]:
         if choice and entry.kind in choice.kinds:
             continue
         if entry.item_id and not Item.objects.visible_to(reader).filter(pk=entry.item_id).exists():
+            continue
+        if entry.item_id and is_muted(reader, entry.item_id):
             continue
         acts = [
             act
@@ -101,6 +109,7 @@ def told_acts(reader: User) -> list[ToldAct]:
         and (entry := Notification.objects.filter(pk=act.notification_id).first())
         and not (choice and entry.kind in choice.kinds)
         and (not entry.item_id or Item.objects.visible_to(reader).filter(pk=entry.item_id).exists())
+        and not (entry.item_id and is_muted(reader, entry.item_id))
         and act.actor.is_active
         and not hidden(reader, act.actor_id)
         and stands(entry, act, reader)
@@ -215,6 +224,11 @@ class Notifications(RuleBasedStateMachine):
     def mute(self, pair: tuple[int, int], undo: bool) -> None:
         change = relations.unmute if undo else relations.mute
         change(muter=self.users[pair[0]], muted=self.users[pair[1]])
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(who=people, pick=some, undo=st.booleans())
+    def mute_thread(self, who: int, pick: int, undo: bool) -> None:
+        (unmute_thread if undo else mute_thread)(user=self.users[who], item=self._item(pick))
 
     @rule(who=people, back=st.booleans())
     def leave(self, who: int, back: bool) -> None:

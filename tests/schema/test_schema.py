@@ -68,8 +68,8 @@ NAMED_ELSEWHERE = ("/api/v1/seen/", "/api/v1/live/feed")
 """Paths whose body or query names the thing that may not be there."""
 TOLD_EACH = {"/api/v1/seen/plays/batch"}
 """Of several that are named, the answer says which are not there."""
-NAMED_BY_KEY = {("/api/v1/items", "post")}
-"""Where an Idempotency-Key names what may be gone."""
+NAMED_BY_KEY = {("/api/v1/items", "post"), ("/api/v1/me/scheduled", "post")}
+"""Where an Idempotency-Key or the body names what may be gone."""
 
 
 def test_errors_are_described(schema: dict[str, Any]) -> None:

@@ -132,6 +132,7 @@ class Grown:
         self._conversations()
         self._relations()
         self._scheduled()
+        self._muted_threads()
         self._filters()
         self._pins()
         self._notifications()
@@ -360,6 +361,16 @@ class Grown:
         pin = Pin.objects.create(item=self.busy, sender=self.star)
         grow(pin, MANY, item_id=self.ids(0), sender_id=self.nth)
         grow(pin, 2, item_id=self.ids(1))
+
+    def _muted_threads(self) -> None:
+        """All muted the busy thread; reader and star many more."""
+        others = [f"SELECT {user.pk}, {self.ids(0)}" for user in (self.reader, self.star)]
+        with connection.cursor() as cursor:
+            for rows in (f"SELECT {self.nth}, {self.busy.pk}", *others):
+                cursor.execute(
+                    f"INSERT INTO items_mutedthread (user_id, root_id) {rows} FROM generate_series(1, {MANY}) AS g"
+                    " ON CONFLICT DO NOTHING"
+                )
 
     def _scheduled(self) -> None:
         """Each user has scheduled a post, reader and star as many as one may. A tenth is due."""

@@ -341,6 +341,8 @@ WRITES: list[tuple[str, str, Any]] = [
     ("delete", "items/{own}/pin", None),
     ("put", "items/{busy}/like", None),
     ("delete", "items/{busy}/like", None),
+    ("put", "items/{busy}/mute", None),
+    ("delete", "items/{busy}/mute", None),
     ("put", "items/{busy}/bookmark", None),
     ("delete", "items/{busy}/bookmark", None),
     ("post", "items/{other}/repost", None),
@@ -390,6 +392,8 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
             "unlike",
             "bookmark",
             "remove-bookmark",
+            "mute",
+            "unmute",
             "repost",
             "undo-repost",
             "not-interested",
@@ -460,7 +464,7 @@ CLIENT_READS = [
     *("v2/filters/keywords/{filter}", "v2/notifications", "v2/notifications?min_id=1", "v2/notifications/unread_count"),
 ]
 ACCOUNT_ACTS = ("follow", "unfollow", "mute", "unmute", "block", "unblock", "remove_from_followers")
-STATUS_ACTS = ("favourite", "unfavourite", "bookmark", "unbookmark", "reblog", "unreblog")
+STATUS_ACTS = ("mute", "unmute", "favourite", "unfavourite", "bookmark", "unbookmark", "reblog", "unreblog")
 CLIENT_WRITES: list[tuple[str, str, Any]] = [
     ("post", "v1/statuses", {"status": "later", "scheduled_at": f"{SOON}:00Z"}),
     ("put", "v1/scheduled_statuses/{planned}", {"scheduled_at": f"{SOON}:00Z"}),
