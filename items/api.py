@@ -298,7 +298,7 @@ class MuteView(ApiView):
 
     @extend_schema(operation_id="mute_thread", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Mute the thread of an item: no more notifications of it. Repeating it changes nothing."""
+        """Mute the thread of an item: no notifications of it. Nobody else learns of it. Repeating changes nothing."""
         user = signed_in(request)
         mute_thread(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
