@@ -47,7 +47,7 @@ class ReportsView(ClientView):
     rates: Mapping[str, str] = {"POST": "report"}
 
     def post(self, request: Request) -> HttpResponse:
-        """Report statuses of one account. Each counts as a report. Repeating changes nothing."""
+        """Report an account, or statuses of it. Each status counts as a report. Repeating changes nothing."""
         reporter, params = caller_of(request), Params(request)
         account = params.id("account_id")
         target = user_or_404(str(account or ""), reporter)
@@ -59,12 +59,16 @@ class ReportsView(ClientView):
         rules = _rules(params)
         reason = REASONS.get(category, ReportReason.OTHER)
         try:
+            if not items:
+                reports.report_account(
+                    account=target, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None)
+                )
             for item in items:
                 reports.report(item=item, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None))
         except reports.OwnItemError as error:
-            raise InvalidError("Validation failed: That status is yours") from error
+            raise InvalidError("Validation failed: You cannot report yourself") from error
         body = ReportBody(
-            id=str(items[0].pk),
+            id=str(items[0].pk if items else target.pk),
             action_taken=False,
             action_taken_at=None,
             category=category,
@@ -81,8 +85,6 @@ class ReportsView(ClientView):
 def _reported(params: Params, target_id: int, reporter: User) -> list[Item]:
     """Raises NotFound and InvalidError."""
     ids = params.ids("status_ids", most=REPORTED)
-    if not ids:
-        raise InvalidError("Validation failed: Choose a status; reports of whole accounts are not offered by this site")
     items = list(Item.objects.visible_to(reporter).filter(pk__in=ids, sender=target_id))
     if len(items) < len(ids):
         raise exceptions.NotFound

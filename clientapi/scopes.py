@@ -140,6 +140,7 @@ OWN: dict[str, Need] = {
     "users/<str:username>/following": Need("read:accounts"),
     "users/<str:username>/follow": FOLLOWS_OF,
     "users/<str:username>/follower": FOLLOWS_OF,
+    "users/<str:username>/report": REPORTS,
     "users/<str:username>/block": BLOCKS,
     "users/<str:username>/mute": MUTES,
     "me/blocks": BLOCKS,

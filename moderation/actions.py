@@ -60,6 +60,11 @@ def open_session_case(session_id: int, host: User, source: str, reasons: list[st
     return _open_case({"session_id": session_id}, {"host": host}, source, reasons, rules)
 
 
+def open_account_case(account: User) -> Case:
+    """The same for a reported account, with its row locked."""
+    return _open_case({"host": account, "item": None, "session_id": None}, {}, Source.REPORT, [], None)
+
+
 def _open_case(
     subject: dict[str, Any], fields: dict[str, Any], source: str, reasons: list[str], rules: set[int] | None
 ) -> Case:

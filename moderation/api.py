@@ -13,11 +13,12 @@ from accounts.api import signed_in
 from items.models import Item
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
+from relations.api import user_or_404
 from web.rest import ApiView, IdField, StrictSerializer, TextField, body, parse_id
 
 
 class NewReport(StrictSerializer):
-    """A report of an item or live session. Its author does not learn who reported it."""
+    """A report of an item, live session or account. Its author does not learn who reported it."""
 
     reason = serializers.ChoiceField(ReportReason.choices)
     text = TextField(max_length=REPORT_LENGTH, allow_blank=True, default="")
@@ -48,6 +49,24 @@ class ReportView(ApiView):
             reports.report(item=item, reporter=reporter, **fields)
         except reports.OwnItemError as error:
             raise exceptions.ParseError("That item is yours.") from error
+        return HttpResponse(status=204)
+
+
+class AccountReportView(ApiView):
+    """Reports of accounts."""
+
+    rates: Mapping[str, str] = {"POST": "report"}
+
+    @extend_schema(operation_id="report_user", request=NewReport, responses={204: None})
+    def post(self, request: Request, username: str) -> HttpResponse:
+        """Report an account to the moderators. Repeating the call before they decide changes nothing."""
+        reporter = signed_in(request)
+        account = user_or_404(username, reporter)
+        fields = body(request, NewReport)
+        try:
+            reports.report_account(account=account, reporter=reporter, **fields)
+        except reports.OwnItemError as error:
+            raise exceptions.ParseError("That is your own account.") from error
         return HttpResponse(status=204)
 
 

@@ -182,6 +182,8 @@ class CaseAdmin(Deciding, LogAdmin):
         """The beginning of its text."""
         if case.item:
             return excerpt(rules.said(case.item), 80) or gettext("(nothing)")
+        if case.session_id is None:
+            return gettext("Account: %(name)s") % {"name": case.sender.username}
         subject: Subject | None = case.session
         if subject is None:
             return gettext("(a live session that is gone)")
@@ -418,12 +420,10 @@ class CaseAdmin(Deciding, LogAdmin):
 
 def _decisions(case: Case) -> list[Decision]:
     """Decisions about the subject or its sender, newest first."""
-    about = Q(item=case.item_id) if case.item_id else Q(session_id=case.session_id)
-    of_sender = Q(user=case.sender, item=None, session_id=None)
-    both = (
-        Decision.objects.filter(which).select_related("by", "user").order_by("-pk")[:SHOWN]
-        for which in (about, of_sender)
-    )
+    whiches = [Q(user=case.sender, item=None, session_id=None)]
+    if case.item_id or case.session_id:
+        whiches.append(Q(item=case.item_id) if case.item_id else Q(session_id=case.session_id))
+    both = (Decision.objects.filter(which).select_related("by", "user").order_by("-pk")[:SHOWN] for which in whiches)
     return sorted(chain(*both), key=lambda line: -line.pk)[:SHOWN]
 
 

@@ -10,8 +10,9 @@ from accounts.models import User
 from storage.connections import stream
 
 REPORTS = """
-    SELECT r.item_id::text, r.session_id::text, r.reason, coalesce(b.text, ''), r.text, r.created_at
+    SELECT r.item_id::text, r.session_id::text, u.username, r.reason, coalesce(b.text, ''), r.text, r.created_at
     FROM moderation_report r LEFT JOIN about_rule b ON b.id = r.rule_id
+        LEFT JOIN accounts_user u ON u.id = r.account_id
     WHERE r.reporter_id = %(reader)s ORDER BY r.id
 """
 
@@ -21,6 +22,7 @@ class ReportRow(msgspec.Struct):
 
     item_id: str | None
     session_id: str | None
+    account: str | None
     reason: str
     rule: str
     text: str

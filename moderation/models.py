@@ -126,10 +126,11 @@ class State(models.TextChoices):
 
 
 ONE_SUBJECT = Q(item__isnull=False, session_id=None) | Q(item=None, session_id__isnull=False)
+OF_ACCOUNT = Q(item=None, session_id=None)
 
 
 class Case(models.Model):
-    """An item or live session for a moderator. At most one open case each.
+    """An item, a live session or an account (`host`) for a moderator. At most one open case each.
 
     `session_id`: a session, of a package unknown here (accounts.review). `host`: the author, also of an item, so that
     an index finds a user's cases. The queue leaves out cases of deleted items and inactive senders, until that changes,
@@ -168,13 +169,14 @@ class Case(models.Model):
                 condition=Q(state="open", decided_at=None) | (~Q(state="open") & Q(decided_at__isnull=False)),
                 name="case_decided_when_closed",
             ),
-            models.CheckConstraint(condition=ONE_SUBJECT, name="case_of_one"),
+            models.CheckConstraint(condition=ONE_SUBJECT | (OF_ACCOUNT & Q(host__isnull=False)), name="case_of_one"),
             models.UniqueConstraint(fields=["session_id"], condition=Q(state="open"), name="case_session_open_once"),
         ]
         indexes = [
             models.Index(fields=["id"], condition=Q(state="open"), name="case_queue"),
             models.Index(fields=["item", "-id"], name="case_item"),
             models.Index(fields=["host", "-id"], name="case_author"),
+            models.Index(fields=["host"], condition=OF_ACCOUNT & Q(state="open"), name="case_account"),
             models.Index(fields=["session_id", "-id"], condition=Q(session_id__isnull=False), name="case_session"),
         ]
 
@@ -209,6 +211,15 @@ class Report(models.Model):
         Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, verbose_name=_("item")
     )
     session_id = models.BigIntegerField(_("live session"), null=True)
+    account = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("account"),
+    )
     reporter = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", verbose_name=_("reported by")
     )
@@ -239,7 +250,13 @@ class Report(models.Model):
                 condition=Q(session_id__isnull=False),
                 name="report_session_once",
             ),
-            models.CheckConstraint(condition=ONE_SUBJECT, name="report_of_one"),
+            models.CheckConstraint(
+                condition=(ONE_SUBJECT & Q(account=None)) | (OF_ACCOUNT & Q(account__isnull=False)),
+                name="report_of_one",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["account", "reporter"], condition=Q(account__isnull=False), name="report_account"),
         ]
 
     def __str__(self) -> str:

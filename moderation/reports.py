@@ -13,13 +13,13 @@ from accounts.models import User
 from items import actions as items
 from items.models import LISTED, Item, Status
 from media import attaching
-from moderation.actions import open_case, open_session_case, record_session_hold
+from moderation.actions import open_account_case, open_case, open_session_case, record_session_hold
 from moderation.log import logger
 from moderation.models import Case, Report, SenderKind, SenderRule, Source, State
 
 
 class OwnItemError(Exception):
-    """Users cannot report their own items or sessions."""
+    """Users cannot report themselves, their own items or sessions."""
 
 
 def readable(items: QuerySet[Item]) -> QuerySet[Item]:
@@ -70,6 +70,23 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
         review.sessions.judge(session_id, review.Status.IN_REVIEW)
         why = f"reports: from {settings.MODERATION_REPORTS} readers"
         record_session_hold(session_id=session_id, host=subject.author, reasons=[why], rules=set())
+    return True
+
+
+@transaction.atomic
+def report_account(*, account: User, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
+    """Report an account. Moderators decide, whatever the number of reports. False if reported before and not decided.
+    Raises OwnItemError.
+    """
+    if account.pk == reporter.pk:
+        raise OwnItemError
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=account.pk)  # so that there is one open case
+    earlier = Report.objects.filter(account=account, reporter=reporter)
+    if earlier.filter(case__state=State.OPEN).exists():
+        return False
+    case = open_account_case(account)
+    Report.objects.create(account=account, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
+    logger.info("reported account=%s reason=%s", account.pk, reason)
     return True
 
 

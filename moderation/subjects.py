@@ -7,6 +7,8 @@ from django.urls import reverse
 from django.utils.translation import gettext
 
 from accounts import review
+from accounts.models import User
+from accounts.people import profile_address
 from accounts.review import Subject
 from items import actions as items
 from items.models import Item
@@ -15,6 +17,8 @@ from moderation.models import Case
 
 def of(case: Case) -> Subject | None:
     """A case's subject, or None if it is gone."""
+    if case.item_id is None and case.session_id is None:
+        return of_account(case.host) if case.host else None
     if case.item_id is None:
         return review.sessions.find([case.session_id]).get(case.session_id) if case.session_id else None
     return of_item(Item.objects.select_related("sender").get(pk=case.item_id))
@@ -37,6 +41,23 @@ def judge(case: Case, status: str) -> bool:
     if status == review.Status.IN_REVIEW:
         return items.hold(item=item, reasons=[])
     return items.approve(item=item) if status == review.Status.PUBLISHED else items.reject(item=item)
+
+
+def of_account(user: User) -> Subject:
+    """An account as a subject: what its profile says."""
+    fields = [f"{field['name']}: {field['value']}" for field in user.profile_fields]
+    return Subject(
+        id=user.pk,
+        author=user,
+        kind=gettext("account"),
+        title=user.display_name,
+        text="\n".join([user.bio, *fields]),
+        url="",
+        status=review.Status.PUBLISHED if user.is_active else review.Status.DELETED,
+        created_at=user.date_joined,
+        modified_at=user.date_joined,
+        address=profile_address(user.username),
+    )
 
 
 def of_item(item: Item) -> Subject:

@@ -1,4 +1,4 @@
-"""Pages to report an item or live session."""
+"""Pages to report an item, live session or account."""
 
 from django.http import Http404, HttpResponse
 from django.urls import reverse
@@ -12,6 +12,7 @@ from items.cards import Cards
 from items.hydrate import hydrate
 from moderation import reports
 from moderation.forms import ReportForm
+from relations.api import user_or_404
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
 
 
@@ -25,6 +26,7 @@ def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     form = ReportForm(request.POST if request.method == "POST" else None)
     context = {
         "session": None,
+        "account": None,
         "item": shown,
         "content": Cards(request.user).content(shown),
         "form": form,
@@ -49,10 +51,36 @@ def report_session(request: PageRequest, reader: User, session_id: int) -> HttpR
     if session is None:
         raise Http404
     form = ReportForm(request.POST if request.method == "POST" else None)
-    context = {"session": session, "item": None, "form": form, "next": next_page(request) or reverse("live")}
+    context = {
+        "session": session,
+        "item": None,
+        "account": None,
+        "form": form,
+        "next": next_page(request) or reverse("live"),
+    }
     if form.is_valid():
         try:
             reports.report_session(session_id=session_id, reporter=reader, **form.cleaned_data)
+        except reports.OwnItemError:
+            pass  # the page says so itself
+        else:
+            return show(request, "moderation/reported.html", context)
+    return show(request, "moderation/report.html", context, status=INVALID if form.errors else 200)
+
+
+@signed_in
+@limited("report")
+@require_http_methods(FORM_METHODS)
+def report_account(request: PageRequest, reader: User, username: str) -> HttpResponse:
+    """Report an account."""
+    account = user_or_404(username, reader)
+    form = ReportForm(request.POST if request.method == "POST" else None)
+    otherwise = reverse("profile", args=[account.username])
+    context = {"account": account, "session": None, "item": None, "form": form}
+    context["next"] = next_page(request) or otherwise
+    if form.is_valid():
+        try:
+            reports.report_account(account=account, reporter=reader, **form.cleaned_data)
         except reports.OwnItemError:
             pass  # the page says so itself
         else:

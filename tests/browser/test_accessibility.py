@@ -439,6 +439,7 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed("/settings/import-archive")),
         Look(fixed("/settings/import-archive"), do=send_empty),
     ],
+    "report-account": [Look(fixed("/@friend/report")), Look(fixed("/@friend/report"), do=send_empty)],
     "mute-for": [Look(fixed("/@friend/mute-for"))],
     "bookmarks": [Look(fixed("/bookmarks")), Look(fixed("/bookmarks"), "newcomer")],
     "likes": [Look(fixed("/likes"))],
