@@ -120,7 +120,7 @@ def told(session: LiveSession, viewer: Visitor) -> None:
     expect(viewer.page.locator("#unread")).to_contain_text("1 unread notification")
     viewer.page.context.new_page().goto(f"{viewer.site}/notifications")
     notifications = viewer.page.context.pages[-1]
-    Visitor(notifications, viewer.site).go(notifications.get_by_role("link", name="Bread"))
+    Visitor(notifications, viewer.site).go(notifications.get_by_role("main").get_by_role("link", name="Bread"))
     expect(notifications.get_by_role("heading", name="Bread")).to_be_visible()
     notifications.close()
 

@@ -148,8 +148,8 @@ def test_without_javascript_the_menu_is_a_page(visit: Visit, reader: Any, author
     visitor = visit(java_script_enabled=False)
     visitor.enter(reader)
     for one, acts in (
-        (item, ["Copy link", "Mute @authorHide their posts from my home", "Block @author", "Report"]),
-        (mine, ["Edit", "Pin to profile", "Copy link", "Delete"]),
+        (item, ["Quote", "Copy link", "Mute @authorHide their posts from my home", "Block @author", "Report"]),
+        (mine, ["Quote", "Edit", "Pin to profile", "Copy link", "Delete"]),
     ):
         visitor.goto("/")
         visitor.page.locator(f"#item-{one.pk} {OPENER}").click()

@@ -161,7 +161,7 @@ def test_kinds_are_chosen_in_the_settings(visit: Visit, screen: dict[str, Any], 
     rows = page.get_by_role("feed").get_by_role("article")
     expect(rows).to_have_count(2)
     visitor.go(page.get_by_role("main").get_by_role("link", name="Settings"))
-    expect(page.locator(".tabs [aria-current]")).to_have_text("Notifications")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Notifications")
     page.get_by_label("Likes of your posts").uncheck()
     visitor.go(page.get_by_role("button", name="Save"))
     expect(page.get_by_text("Saved.")).to_be_visible()

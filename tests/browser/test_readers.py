@@ -35,7 +35,7 @@ def test_a_form_of_another_users_page_says_so_and_changes_nothing(
     visitor: Visitor, reader: Any, author: Any, tolerated: Any
 ) -> None:
     tolerated("401", "403")
-    visitor.goto("/settings")
+    visitor.goto("/settings/profile")
     visitor.page.get_by_label("About you").fill("words of the reader")
     other = Visitor(second_page(visitor), visitor.site)
     log_out(other)
@@ -73,7 +73,7 @@ def test_a_page_that_the_browser_kept_is_not_shown_after_the_log_out(visitor: Vi
 
 
 def test_a_page_that_the_browser_kept_stays_as_it_was(visitor: Visitor) -> None:
-    visitor.goto("/settings")
+    visitor.goto("/settings/profile")
     visitor.page.get_by_label("About you").fill("half a thou")
     visitor.page.evaluate(COME_BACK)
     expect(visitor.page.locator("body")).not_to_have_attribute("hidden", "")
