@@ -364,7 +364,7 @@ def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
     )
     home.page.locator(".warns > summary").focus()
     press("Enter")
-    press("Tab")
+    expect(home.page.locator(".warns [name=warning]")).to_be_focused()  # once it is open
     home.page.keyboard.type("Spiders")
     press("Tab")
     press("Space")
