@@ -150,7 +150,7 @@ def install(lock: Path) -> None:
             held = (DEV_LOCK, RUNTIME_LOCK) if lock == DEV_LOCK else (lock,)
             write_stamp({each.name: "" for each in held})
             if is_new and (free := shutil.disk_usage(VENV).free >> 20) < ROOM_MB[lock]:
-                sys.exit(f"feedsite: it needs {ROOM_MB[lock]:,} MB, and {free:,} MB are free on the disk of {VENV}.")
+                sys.exit(f"feedsite: {VENV} needs {ROOM_MB[lock]:,} MB, but its disk has only {free:,} MB free.")
             fill(lock)
             if lock != RUNTIME_LOCK:  # its users may write there, so the first import compiles modules
                 compile_packages()
@@ -264,7 +264,7 @@ def make_environment() -> None:
 
     ours = VENV == ROOT / ".venv" or STAMP.exists() or not VENV.exists() or not any(VENV.iterdir())
     if not ours:
-        sys.exit(f"feedsite: {VENV} (FEEDSITE_VENV) is not an environment of this site; it is left alone.")
+        sys.exit(f"feedsite: {VENV} (FEEDSITE_VENV) is not an environment of this site. It was not changed.")
     venv.create(VENV, clear=True, symlinks=True)
 
 

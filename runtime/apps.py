@@ -43,9 +43,9 @@ def check_secrets(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> lis
 
     found: list[checks.CheckMessage] = []
     if len(settings.SECRET_KEY) < KEY_LENGTH or len(set(settings.SECRET_KEY)) < KEY_CHARACTERS:
-        hint = "Set 50 random characters, or unset it to have one made in the data folder."
+        hint = "Set 50 random characters, or remove it to get a new key in the data folder."
         found.append(checks.Error("FEEDSITE_SECRET_KEY can be guessed.", hint=hint, id="feedsite.E001"))
     if 0 < len(settings.METRICS_TOKEN) < TOKEN_LENGTH:
-        hint = f"Set {TOKEN_LENGTH} random characters or more, or unset it: then this machine alone may read /metrics."
+        hint = f"Set {TOKEN_LENGTH} random characters or more. If you remove it, only this machine may read /metrics."
         found.append(checks.Error("FEEDSITE_METRICS_TOKEN can be guessed.", hint=hint, id="feedsite.E002"))
     return found

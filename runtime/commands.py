@@ -18,14 +18,14 @@ BY_PURPOSE = {
     },
     "Back up and move": {
         "backup": "write a backup of the site to one file",
-        "restore": "restore a backup into an empty site, or test one (--check)",
+        "restore": "restore a backup, or test it (--check)",
         "readonly": "turn read-only mode on or off",
-        "seal_factors": "re-encrypt second factors after a change of the secret key",
+        "seal_factors": "re-encrypt second factors for a new secret key",
     },
     "Members": {
-        "account": "create, promote, demote, ban or delete an account, or restore access to it",
+        "account": "create, promote, demote, ban or delete one, or restore access",
         "big_v": "make a member big-V, or demote them",
-        "policy": "choose who has an inbox, and whom big-Vs' posts are pushed to",
+        "policy": "who has an inbox, and to whom big-Vs' posts are pushed",
     },
     "Import and index posts": {
         "demo": "fill an empty site with a made-up community",

@@ -51,7 +51,7 @@ def keep(home: Home, names: Sequence[str], report: Callable[[str], None]) -> Non
         def all_answer() -> bool:
             silent = [server.name for server in servers if not server.answers()]
             if silent and time.monotonic() > deadline:
-                raise ProgramError(f"No answer from {', '.join(silent)} within {START_SECONDS} s; see {home.log}")
+                raise ProgramError(f"No answer from {', '.join(silent)} within {START_SECONDS} s. See {home.log}")
             return not silent
 
         supervisor = Supervisor(servers, say=Terminal("text", "keeper"), stops_together=True, most_signals=math.inf)

@@ -352,7 +352,7 @@ class Options(BaseSettings):
     def _preload_is_allowed(cls, preload: bool, info: ValidationInfo) -> bool:
         if preload and not (info.data.get("hsts_subdomains") and info.data.get("hsts_seconds", 0) >= YEAR_SECONDS):
             raise broken(
-                "FEEDSITE_HSTS_PRELOAD=1 needs FEEDSITE_HSTS_SUBDOMAINS=1 and FEEDSITE_HSTS_SECONDS of "
+                "FEEDSITE_HSTS_PRELOAD is 1. It needs FEEDSITE_HSTS_SUBDOMAINS=1 and FEEDSITE_HSTS_SECONDS of "
                 f"{YEAR_SECONDS} or more."
             )
         return preload

@@ -261,9 +261,9 @@ def main(words: Sequence[str]) -> None:
         sys.exit(f"{asked.host} port {asked.port} cannot be listened on: {error}")
     most = room(asked.most)
     if most < MIN_ROOM:
-        sys.exit(f"The system allows too few open files (ulimit -n): {asked.most + REFUSED + OWN_FILES} are wanted.")
+        sys.exit(f"The stream process needs {asked.most + REFUSED + OWN_FILES} open files: raise ulimit -n.")
     if most < asked.most:
-        sys.stderr.write(f"The system allows {most} open connections of {asked.most} (ulimit -n).\n")
+        sys.stderr.write(f"ulimit -n allows only {most} of {asked.most} open connections. Raise it.\n")
     logging.getLogger("uvicorn.error").addFilter(is_told)
     Server(config(asked.application, most)).run([listener])
 

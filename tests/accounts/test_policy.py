@@ -146,7 +146,7 @@ def test_the_doctor_tells_the_policy_and_windows_of_another_timeline() -> None:
     assert "from level 3" in found["policy"].text
     policy.change(inbox_from=50)
     found = {each.name: each for each in feeds.pushes()}
-    assert "fewer than 50 followees have no inbox" in found["policy"].text
+    assert "fewer than 50 have no inbox" in found["policy"].text
     Policy.objects.update(drawn_on=77)
     found = {each.name: each for each in feeds.pushes()}
     assert found["windows"].state == WARNING

@@ -334,7 +334,7 @@ def test_a_shard_over_its_capacity_is_reported_once(
         monkeypatch.setattr(tasks, "database_now", lambda: datetime(TODAY.year, TODAY.month, TODAY.day, tzinfo=UTC))
         tasks.check_impressions()
     (line,) = caplog.messages
-    assert line.startswith(f"Shard 0 of {TODAY} holds about 1")
+    assert line.startswith(f"Shard 0 of {TODAY} has about 1")
     assert "FEEDSITE_IMPRESSION_CAPACITY" in line
     record([Impression(of_shard(1), TODAY, range(901, 1_301)), Impression(of_shard(0), TODAY + DAY, range(1, 1_301))])
     assert len(check(TODAY)) == 2

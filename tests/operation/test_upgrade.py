@@ -62,7 +62,7 @@ def test_what_a_migration_does_to_tables_in_use_is_told() -> None:
     ]
     holds, _, reads, _, blocks, _, _ = map(str, touched(SQL, Sized()))
     assert holds == "locks items_item for milliseconds"
-    assert reads == "reads items_item (1,000,000 rows, 500 MB), for about 10 s and blocks nothing"
+    assert reads == "reads items_item (1,000,000 rows, 500 MB) for about 10 s and blocks nothing"
     assert blocks.startswith("BLOCKS writes to accounts_user (1,000,000 rows, 500 MB) for about 10 s")
 
 

@@ -131,7 +131,7 @@ def test_a_site_is_upgraded_while_it_is_in_use(site: Site) -> None:
         assert wait_for(lambda: len(traffic.acknowledged) > after + 10, 60), traffic.wrong
     told = f"{dict(traffic.answers)}, slowest {traffic.slowest:.1f} s, {traffic.wrong[:20]}"
     print(told)
-    assert re.findall(r"  (\w+) is new", again.printed) == ["worker", "web", "stream"]
+    assert re.findall(r"  (\w+) restarted in", again.printed) == ["worker", "web", "stream"]
     assert list((site.folder / "backups").glob("before-*.backup"))
     assert traffic.wrong == [], told
     assert traffic.slowest < 20, told

@@ -241,7 +241,7 @@ def test_a_disk_without_room_is_told_before_anything_is_made(tree: Path, tmp_pat
     code = f"import subprocess; raise SystemExit(subprocess.run({command!r}).returncode)"
     result = on_small_disk(disk, code, os.environ | {"FEEDSITE_VENV": str(disk / "venv")}, "50m")
     assert result.returncode == 1
-    told = rf"feedsite: it needs 1,000 MB, and 4\d MB are free on the disk of {disk}/venv."
+    told = rf"feedsite: {disk}/venv needs 1,000 MB, but its disk has only 4\d MB free."
     assert re.fullmatch(told, result.stderr.splitlines()[-1])
 
 
@@ -284,7 +284,7 @@ def test_another_environment_is_left_alone(tree: Path, tmp_path: Path) -> None:
     (mine / "thesis.txt").touch()
     result = manage(tree, FEEDSITE_VENV=str(mine))
     assert result.returncode == 1
-    assert "is not an environment of this site; it is left alone." in result.stderr
+    assert "is not an environment of this site. It was not changed." in result.stderr
     assert (mine / "thesis.txt").exists()
 
 

@@ -154,7 +154,7 @@ def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder:
             if thread.ident is not None:
                 thread.join()
         code = site.end(signal.SIGTERM)
-    assert re.findall(r"  (\w+) is new", said) == ["worker", "web", "stream"]
+    assert re.findall(r"  (\w+) restarted in", said) == ["worker", "web", "stream"]
     assert "The site runs version" in said
     assert after.keys() == before.keys()
     assert before.items().isdisjoint(after.items())
@@ -207,7 +207,7 @@ def test_a_program_is_followed_by_one_that_listens(listener: Supervisor) -> None
     assert after is not before
     assert before.process is None
     assert listens(after)
-    assert [line.split(",")[0] for line in told] == ["web is new"]
+    assert [line.partition(" in ")[0] for line in told] == ["web restarted"]
 
 
 def following(program: Program, command: list[str]) -> Program:
@@ -400,7 +400,7 @@ def test_taken_port(folder: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert f"Port {port} of 127.0.0.1 is taken" in refused(folder, port, {})
+        assert f"Port {port} on 127.0.0.1 is in use" in refused(folder, port, {})
 
 
 def test_taken_grpc_port(folder: Path, port: int) -> None:
@@ -431,13 +431,13 @@ def test_it_asks_the_site_by_a_name_that_the_site_answers_to(hosts: list[str], n
 
 def test_reserved_port_is_for_this_sites_web_server_only(port: int) -> None:
     with reserved_port("127.0.0.1", port):
-        with pytest.raises(PortError, match="is taken"), reserved_port("127.0.0.1", port):
+        with pytest.raises(PortError, match="is in use"), reserved_port("127.0.0.1", port):
             pass
         with socket.socket() as web:  # as granian binds
             web.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             web.bind(("127.0.0.1", port))
             web.listen()
-            with pytest.raises(PortError, match="is taken"), reserved_port("127.0.0.1", port):
+            with pytest.raises(PortError, match="is in use"), reserved_port("127.0.0.1", port):
                 pass
     with reserved_port("127.0.0.1", port):
         pass

@@ -48,7 +48,7 @@ class Command(BaseCommand):
         each["make"].add_argument("--email", default="", help="the e-mail address, which needs no confirmation")
         each["promote"].add_argument("--moderator", action="store_true", help="a moderator, not an administrator")
         for verb in ("ban", "unban"):
-            each[verb].add_argument("--why", default="", help="the reason, for the log of decisions")
+            each[verb].add_argument("--why", default="", help="the reason, shown in Admin → Decisions")
         each["delete"].add_argument("--yes", action="store_true", help="do not ask")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
