@@ -13,8 +13,8 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("about", "0002_read_only"),
-        ("items", "0009_muted_threads"),
-        ("moderation", "0001_tables"),
+        ("items", "0012_muted_threads"),
+        ("moderation", "0002_link_cards"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
