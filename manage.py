@@ -74,7 +74,8 @@ def main() -> None:
     if lock == RUNTIME_LOCK and (is_set_up or SERVER_LOCK.name in installed_locks()):
         lock = SERVER_LOCK
     if is_installed(lock) and Path(sys.prefix).resolve() == VENV.resolve():
-        run_command(sys.argv)
+        with quiet_end_of_output():
+            run_command(sys.argv)
     else:
         if sys.argv[1:2] == ["up"] and not is_installed(lock):
             check_port()
@@ -286,6 +287,19 @@ def one_at_a_time() -> Iterator[None]:
 
 
 # --- Django, inside the environment ----------------------------------------------------------------------
+@contextlib.contextmanager
+def quiet_end_of_output() -> Iterator[None]:
+    """Exit without a traceback if the reader of the output ended, as `head` does."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more
+        sys.exit(141)  # as a shell has it of other programs
+
+
 def run_command(argv: list[str]) -> None:
     """Run a management command, with the data folder's servers meanwhile."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")

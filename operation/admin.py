@@ -57,13 +57,13 @@ class WatchedUserAdmin(ModeratedUserAdmin):
         if user is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(user_id))  # type: ignore[attr-defined, no-any-return]
         asked = request.GET.get("item", "").strip()
-        item_id = parse_id(asked) if asked else None
+        item_id = parse_id(asked)
         context = self.admin_site.each_context(request) | {
             "title": _("The home timeline of @%(name)s") % {"name": user.username},
             "opts": self.opts,
             "reader": user,
             "asked": asked[:40],
-            "problem": _("That is no id of an item.") if asked and item_id is None else "",
+            "is_wrong": asked and item_id is None,
             "parts": explain_home(user, item_id=item_id),
         }
         return TemplateResponse(request, "admin/accounts/user/home.html", context)

@@ -239,17 +239,18 @@ def to_entries(members: Iterable[bytes]) -> tuple[tuple[int, ...], tuple[int, ..
     return tuple(int(item) for _, item in pairs), tuple(int(sender) for sender, _ in pairs)
 
 
-_only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
+only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
+"""Whether reading may change nothing in Redis: see `only_looking`."""
 
 
 @contextmanager
 def only_looking() -> Iterator[None]:
-    """Reading windows in the block does not extend their life."""
-    token = _only_looks.set(True)
+    """Reading windows in the block does not extend their life, and begins no tail."""
+    token = only_looks.set(True)
     try:
         yield
     finally:
-        _only_looks.reset(token)
+        only_looks.reset(token)
 
 
 class Window:
@@ -286,7 +287,7 @@ class Window:
 
     @classmethod
     def _ttl_read(cls) -> int:
-        return 0 if _only_looks.get() else cls.ttl
+        return 0 if only_looks.get() else cls.ttl
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int, epoch: int | None = None) -> Slice:

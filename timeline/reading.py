@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from accounts.models import User
 from storage import keys
 from storage.connections import Command, FeedsRefusedError, feeds, feeds_errors, pipelined
-from storage.window import INFINITY, NO_SLICE, Slice, Window
+from storage.window import INFINITY, NO_SLICE, Slice, Window, only_looks
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
 from timeline.senders import Scope
@@ -129,7 +129,7 @@ def look(
     counts = [count, *[depth] * len(sources)]
     commands = Window.readings(feeds(), [Inbox(reader_id), *map(Outbox, sources)], top, counts)
     token = ""
-    if before < INFINITY and not (sources or scope.has_tags) and count <= Tail.LENGTH // 2:
+    if before < INFINITY and not (sources or scope.has_tags or only_looks.get()) and count <= Tail.LENGTH // 2:
         token = secrets.token_hex(8)
         commands.insert(0, Tail(reader_id).reading(before, count, epoch, token))
     with feeds_errors():

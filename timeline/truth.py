@@ -8,10 +8,11 @@ See docs/decisions.md: Windows first, then one statement.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
 from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from accounts.levels import policy
 from accounts.models import User
@@ -126,26 +127,21 @@ ASK, ASK_LAST = _ask(HOME, NOT_ASKED), _ask(HOME, older(HOME))
 ASK_TAGGED, ASK_TAGGED_LAST = _ask(TAGGED, NOT_ASKED), _ask(TAGGED, older(TAGGED))
 
 
-class Missed(StrEnum):
-    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`.
-
-    A new value needs a text in explain.SENTENCES and a line in docs/metrics.md.
+class Missed(models.TextChoices):
+    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`, with the sentence of
+    timeline.explain. The name is for programs, in metrics: a new one needs a line in docs/metrics.md.
     """
 
-    DORMANT = "dormant"
-    """The reader's level has no inbox."""
-    FEW = "few"
-    """The policy gives no inbox to readers with so few followees."""
-    MISSING = "missing"
-    """A window is missing, under construction, or of another epoch or run."""
-    FLOOR = "floor"
-    """The page reaches below the floor of a window."""
-    HIDDEN = "hidden"
-    """Most of the entries are hidden now."""
-    OUTBOXES = "outboxes"
-    """Merging the outboxes costs more than a pull."""
-    REDIS = "redis"
-    """Redis does not answer."""
+    DORMANT = "dormant", _("The reader is dormant and has no inbox, so one pull serves every page.")
+    FEW = "few", _("The reader follows so few that the policy gives no inbox, so one pull serves every page.")
+    MISSING = (
+        "missing",
+        _("A window is missing or cannot be used yet. PostgreSQL serves the page, and a worker builds it."),
+    )
+    FLOOR = "floor", _("It reaches below the floor of a window, so PostgreSQL serves it.")
+    HIDDEN = "hidden", _("Most of what the windows hold may not be seen just now, so PostgreSQL serves it.")
+    OUTBOXES = "outboxes", _("So many outboxes would be merged that one pull costs less, so PostgreSQL serves it.")
+    REDIS = "redis", _("Redis does not answer, so PostgreSQL serves it.")
 
 
 @dataclass(slots=True)

@@ -33,7 +33,6 @@ from tests.support.clients import Caller
 from tests.support.factories import UserFactory, say
 from tests.support.statements import FOLDER, long_ones, statements
 from timeline import oracle, pull
-from timeline.explain import explain_home
 from timeline.fold import folds_and_originals
 from timeline.home import home_page
 from timeline.hydrate import verify_bodies, verify_ids
@@ -150,7 +149,6 @@ CALLS: dict[str, Call] = {
     "tagged-home": lambda site: [home_page(site.tagger, limit=limit) for limit in (20, 1)],
     "inbox": lambda site: pull.pull_entries(site.reader.pk, 100),
     "oracle": lambda site: oracle.entry_ids(site.reader.pk),
-    "explain-home": lambda site: explain_home(site.reader, item_id=site.post.pk),
     "stream": _streamed,
     "publish": lambda site: say(site.reader, "@sender", reply_to=site.newest),
     "message": lambda site: say(site.reader, "@sender", reply_to=site.talk),

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -326,3 +327,11 @@ def test_locks_name_no_host(name: str) -> None:
     text = (settings.BASE_DIR / name).read_text()
     assert "://" not in text
     assert "--index" not in text
+
+
+@pytest.mark.parametrize("lines", [3, 100_000])
+def test_a_reader_of_the_output_may_end(lines: int) -> None:
+    code = f"import manage\nwith manage.quiet_end_of_output():\n for _ in range({lines}): print('one line')"
+    command = f"{sys.executable} -c {shlex.quote(code)} | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=settings.BASE_DIR, check=True, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("141\n", "")
