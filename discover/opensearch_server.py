@@ -11,8 +11,6 @@ import msgspec
 import urllib3
 from django.conf import settings
 
-from runtime import traces
-
 ANSWER_BYTES = 64_000_000
 CONNECTIONS = 16
 CONNECT_SECONDS = 1.0
@@ -61,17 +59,16 @@ class Server:
         if encoding != "identity":
             headers["Content-Encoding"] = encoding
         try:
-            with traces.span("opensearch"):
-                response = self._pool.urlopen(
-                    method,
-                    path,
-                    body=body or None,
-                    headers=headers,
-                    timeout=urllib3.Timeout(connect=min(patience, CONNECT_SECONDS), total=patience),
-                    retries=False,
-                    redirect=False,
-                    preload_content=False,
-                )
+            response = self._pool.urlopen(
+                method,
+                path,
+                body=body or None,
+                headers=headers,
+                timeout=urllib3.Timeout(connect=min(patience, CONNECT_SECONDS), total=patience),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
             try:
                 answer = _read(response, until)
             except BaseException:

@@ -14,7 +14,7 @@ from runtime.embedded import die_with_parent, name_process
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 
-app = Celery("feedsite", task_cls="runtime.traces:TracedTask")
+app = Celery("feedsite")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 

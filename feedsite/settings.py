@@ -520,8 +520,6 @@ LIVE_SNAPSHOTS_CAP = 10
 METRICS_TOKEN = env.metrics_token
 # Readers whose windows are compared with PostgreSQL every minute. 0: none.
 CHECK_READERS = env.check_readers
-# Whether to trace requests and tasks (runtime.traces). OTEL_* variables configure where to.
-TRACES = env.traces
 
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

@@ -19,14 +19,9 @@ class RuntimeConfig(AppConfig):
     name = "runtime"
 
     def ready(self) -> None:
-        """Register the checks, and load traces."""
-        from django.conf import settings
-
-        from runtime import traces
-
+        """Register the checks."""
         checks.register(check_names, ENVIRONMENT)
         checks.register(check_secrets, ENVIRONMENT)
-        traces.prepare(is_wanted=settings.TRACES)
 
 
 def check_names(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:

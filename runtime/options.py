@@ -213,8 +213,6 @@ class Options(BaseSettings):
         "more.", otherwise="only this machine may read")
     check_readers: int = option(20, "How many readers' windows are compared with PostgreSQL every minute. 0: none.",
         ge=0, le=100_000)
-    traces: bool = option(False, "Set 1 to trace requests and tasks with OpenTelemetry, configured by the OTEL_* "
-        "variables. Install the extra `traces` first (docs/metrics.md).")
 
     level_1_cap: int = option(100, "Maximum inbox entries of readers seen within a month (level 1). A higher level "
         "needs a higher cap.", ge=1, le=100_000)

@@ -2,7 +2,6 @@
 
 from django.apps import AppConfig
 from django.core.signals import request_started
-from django.db.backends.signals import connection_created
 
 
 class StorageConfig(AppConfig):
@@ -12,10 +11,7 @@ class StorageConfig(AppConfig):
     label = "feedsite"
 
     def ready(self) -> None:
-        """Drop ended database sessions at each request, and trace each session."""
-        from runtime import traces
-        from storage.connections import drop_ended_sessions, trace_statements
+        """Drop ended database sessions at each request."""
+        from storage.connections import drop_ended_sessions
 
         request_started.connect(drop_ended_sessions)
-        if traces.is_on():
-            connection_created.connect(trace_statements)

@@ -14,7 +14,7 @@ from django.conf import settings
 from django_redis.pool import ConnectionFactory
 from django_redis.serializers.base import BaseSerializer
 
-from runtime import metrics, traces
+from runtime import metrics
 from storage.breaker import OpenError
 from storage.connections import cache_breaker, client_of
 
@@ -33,7 +33,7 @@ class Guarded(redis.Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Raises redis.ConnectionError while the server is left alone."""
         try:
-            with traces.span("redis cache"), cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
+            with cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
         except OpenError as error:
             raise redis.ConnectionError(str(error)) from error

@@ -29,7 +29,6 @@ from psycopg.errors import DeadlockDetected, UndefinedColumn, UndefinedFunction,
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from runtime import traces
 from runtime.cluster_address import names_cluster
 from storage.breaker import FAILURES, Breaker
 from storage.cluster import Cluster
@@ -190,8 +189,7 @@ def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Ca
     wrapper = connections[DEFAULT_DB_ALIAS]
     wrapper.ensure_connection()
     with ThreadPoolExecutor(1, "fetching") as thread:
-        rows = traces.bound(_rows)
-        yield lambda query, params: thread.submit(rows, wrapper, query, params).result
+        yield lambda query, params: thread.submit(_rows, wrapper, query, params).result
 
 
 def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -199,13 +197,7 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
         asked.statements += 1
     statement, names = numbered(query)
     values = [params[name] for name in names] if isinstance(params, Mapping) else params
-    with (
-        traces.span("postgresql") as span,
-        wrapper.wrap_database_errors,
-        psycopg.RawCursor(wrapper.connection) as cursor,
-    ):
-        if span:
-            _name_statement(span, query)
+    with wrapper.wrap_database_errors, psycopg.RawCursor(wrapper.connection) as cursor:
         try:
             cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
         except DeadlockDetected:  # for example with a migration; a lone statement did nothing yet
@@ -213,25 +205,6 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
                 raise
             cursor.execute(statement, values, prepare=not settings.POOLED, binary=True)
         return cursor.fetchall()
-
-
-def trace_statements(connection: Any, **_: Any) -> None:
-    """Make spans for statements that Django sends through a session."""
-    if _trace_statement not in connection.execute_wrappers:
-        connection.execute_wrappers.append(_trace_statement)
-
-
-def _trace_statement(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: dict[str, Any]) -> Any:
-    with traces.span("postgresql") as span:
-        if span:
-            _name_statement(span, str(sql))
-        return execute(sql, params, many, context)
-
-
-def _name_statement(span: Any, query: str) -> None:
-    summary = traces.summary(query)
-    span.update_name(f"postgresql {summary}")
-    span.set_attributes({"db.system.name": "postgresql", "db.query.summary": summary})
 
 
 PLACEHOLDER = re.compile(r"%(?:s|%|\((\w+)\)s)")
@@ -304,22 +277,12 @@ def pipelined(
         return []
     if asked := _asked.get():
         asked.round_trips += 1
-    with traces.span("redis") as span:
-        if span:
-            _name_commands(span, commands)
-        try:
-            return _send(client, commands, patience_seconds)
-        except redis.exceptions.NoScriptError:
-            for source in _scripts.values():
-                client.script_load(source)
-            return _send(client, commands, patience_seconds)
-
-
-def _name_commands(span: Any, commands: Sequence[Command | bytes]) -> None:
-    """Without keys."""
-    words = {str(each[0]) for each in commands if not isinstance(each, bytes)} or {"RESP"}
-    span.update_name(f"redis {' '.join(sorted(words))}")
-    span.set_attributes({"db.system.name": "redis", "db.operation.batch.size": len(commands)})
+    try:
+        return _send(client, commands, patience_seconds)
+    except redis.exceptions.NoScriptError:
+        for source in _scripts.values():
+            client.script_load(source)
+        return _send(client, commands, patience_seconds)
 
 
 def _send(client: redis.Redis, commands: Sequence[Command | bytes], patience_seconds: float | None) -> list[Any]:
@@ -341,15 +304,12 @@ def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]
     commands = list(commands)
     if not commands:
         return []
-    with traces.span("redis") as span:
-        if span:
-            _name_commands(span, commands)
+    replies = _try(client, commands)
+    if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
+        for source in _scripts.values():
+            client.script_load(source)
         replies = _try(client, commands)
-        if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
-            for source in _scripts.values():
-                client.script_load(source)
-            replies = _try(client, commands)
-        return replies
+    return replies
 
 
 def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:

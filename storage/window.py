@@ -39,7 +39,6 @@ from typing import Any, ClassVar
 import redis
 from django.conf import settings
 
-from runtime import traces
 from storage.cluster import Cluster, Trip
 from storage.connections import Command, borrowed, pipelined, script
 from storage.replies import replies
@@ -360,7 +359,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     keys = [key.encode() for key in windows]
     refused: list[int] = []
     unsettled: list[Command] = []
-    with traces.span("redis deliveries"), borrowed(client) as connection:
+    with borrowed(client) as connection:
         answer = connection.replies() if isinstance(connection, Trip) else replies(connection)
         # Two chunks are under way: one is parsed while Redis works on the next.
         for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.functional import SimpleLazyObject, empty
 
-from runtime import logs, metrics, traces
+from runtime import logs, metrics
 from storage import replica
 
 logger = logging.getLogger("feedsite.access")
@@ -39,16 +39,7 @@ class RequestMiddleware:
         began = time.perf_counter()
         about = logs.chosen_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         logs.request_id.set(about)
-        with traces.request() as span:
-            response = self.get_response(request)
-            if span:
-                traces.answered(
-                    span,
-                    method=method_of(request),
-                    route=route_of(request),
-                    status=response.status_code,
-                    source=response.headers.get("X-Feed-Source"),
-                )
+        response = self.get_response(request)
         response.headers[logs.HEADER] = about
         if may_have_written(request, response):
             replica.note_write(known_user(request))

@@ -1,4 +1,4 @@
-"""Checks variables, secrets, hosts, HTTPS, proxies and traces."""
+"""Checks variables, secrets, hosts, HTTPS and proxies."""
 
 import stat
 
@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core import checks
 
 from operation.doctor.findings import Finding, Findings, judge
-from runtime import environment, traces
+from runtime import environment
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"})
 
@@ -109,17 +109,3 @@ def _deployment() -> Findings:
         if not message.is_silenced() and not str(message.id).startswith("feedsite."):  # reported above
             todo = message.hint or "See `manage.py check --deploy`."
             yield judge(message.id or "check", message.msg, warning=True, todo=todo)
-
-
-def tracing() -> Findings:
-    """Check that traces are sent if on."""
-    yield judge(
-        "traces",
-        "are sent"
-        if traces.is_on()
-        else "are on, but OpenTelemetry is not installed"
-        if settings.TRACES
-        else "are off",
-        warning=settings.TRACES and not traces.is_on(),
-        todo=f"Install it ({traces.INSTALL}), or remove FEEDSITE_TRACES.",
-    )

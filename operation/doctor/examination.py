@@ -45,7 +45,6 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("backups", lambda: disks.backups(now)),
         ("old files", growth.old_files),
         ("media", disks.media_files),
-        ("traces", configuration.tracing),
         ("queues", work.queues),
         ("workers", work.workers),
         ("beat", lambda: work.beat(now)),

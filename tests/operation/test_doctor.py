@@ -255,13 +255,6 @@ def test_media_without_files_and_files_without_rows(media_folder: Path) -> None:
     assert {finding.state for finding in disks.media_files()} == {OK}
 
 
-def test_traces_that_are_wanted_and_cannot_be_made(settings: Any) -> None:
-    assert states(configuration.tracing()) == {"traces": OK}
-    settings.TRACES = True  # and nothing was loaded for it, as where the extra is missing
-    finding = found(configuration.tracing())["traces"]
-    assert (finding.state, "requirements/traces.lock" in finding.todo) == (WARNING, True)
-
-
 @pytest.mark.parametrize(("free", "state"), [(50, OK), (5, WARNING), (1, ERROR)])
 def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, state: str) -> None:
     usage = type("usage", (), {"total": 100 * disks.GIB, "free": free * disks.GIB})
