@@ -25,13 +25,3 @@ class MergeRun(models.Model):
     def __str__(self) -> str:
         facts = {"node": self.node, "task_shard": self.task_shard}
         return str(_("node %(node)s, task shard %(task_shard)s") % facts)
-
-
-class PlayedHistory(MergeRun):
-    """The page in the admin, with its own permission."""
-
-    class Meta:
-        proxy = True
-        default_permissions = ("view",)
-        verbose_name = _("played history")
-        verbose_name_plural = _("played history")

@@ -242,10 +242,6 @@ def dismiss(page: Page) -> None:
     page.locator(".dismissed button").wait_for()
 
 
-def open_table(page: Page) -> None:
-    page.locator(".played summary").click()
-
-
 def clear_history(page: Page) -> None:
     page.locator("[action$=clear] button").click()
     page.locator("#question [value=sure]").click()
@@ -450,7 +446,7 @@ PAGES: dict[str, list[Look]] = {
     ],
     "following": [Look(fixed("/@reader/following"))],
     "admin": [
-        Look(fixed("/admin/seen/playedhistory/"), "admin", open_table),
+        Look(fixed("/admin/seen/mergerun/"), "admin"),
     ],
     "errors": [
         Look(fixed("/items/1"), status=404),

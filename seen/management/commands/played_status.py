@@ -1,10 +1,8 @@
 """`played_status`: shows the state of the played history."""
 
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
@@ -12,8 +10,6 @@ from seen import status
 from seen.ring import NODES
 from seen.state import NodeState, Run, Status
 
-BAR = 30
-"""The length of the longest bar."""
 TIME = "%Y-%m-%d %H:%M"
 
 
@@ -22,17 +18,10 @@ class Command(BaseCommand):
 
     help = "Show the plays that wait, the merges and the filters. Exits with 1 if there are problems."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add --json."""
-        parser.add_argument("--json", action="store_true", help="Print JSON.")
-
     def handle(self, *args: Any, **options: Any) -> None:
         """Print the state; exit code 1 if there are problems."""
         found = status.collect(now=timezone.now())
-        if options["json"]:
-            self.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
-        else:
-            self.stdout.write("\n".join(_lines(found)))
+        self.stdout.write("\n".join(_lines(found)))
         if found.problems:
             raise SystemExit(1)
 
@@ -54,11 +43,9 @@ def _ring(found: Status) -> Iterator[str]:
     if not found.nodes:
         return
     yield f"\nRing ({NODES} nodes of an hour)\n  node  hour   state    users waiting"
-    most = max(node.users for node in found.nodes)
     for node in found.nodes:
         state = node.state if node.users or node.state != NodeState.LEFT else ""
-        bar = _bar(node.users, most)
-        yield f"  {node.number:4}  {node.hour:%H:%M}  {state:7}  {node.users:9,}  {bar}".rstrip()
+        yield f"  {node.number:4}  {node.hour:%H:%M}  {state:7}  {node.users:9,}"
     if found.server:
         log = "AOF" if found.server.is_logged else "no AOF"
         yield f"  Redis: {_size(found.server.memory)}, {log}, {'evicts' if found.server.evicts else 'evicts nothing'}"
@@ -88,11 +75,10 @@ def _merged(found: Status) -> Iterator[str]:
     last = f"{found.last_merge:{TIME}}" if found.last_merge else "never"
     users, plays = (sum(getattr(hour, name) for hour in found.hours) for name in ("users", "plays"))
     yield f"\nMerged within a day: {users:,} users, {plays:,} plays; last merge: {last}"
-    most = max(hour.users for hour in found.hours)
     for hour in found.hours:
         if hour.users or hour.failures:
-            end = _bar(hour.users, most) + (f"  {hour.failures} failed" if hour.failures else "")
-            yield f"  {hour.hour:%H:%M}  {hour.users:9,} users  {hour.plays:11,} plays  {end}".rstrip()
+            failed = f"  {hour.failures} failed" if hour.failures else ""
+            yield f"  {hour.hour:%H:%M}  {hour.users:9,} users  {hour.plays:11,} plays{failed}"
     for failure in found.failures:
         yield f"  {failure.at:%H:%M} node {failure.node}, task shard {failure.task_shard}: {failure.error}"
 
@@ -106,10 +92,6 @@ def _filters(found: Status) -> Iterator[str]:
     if found.room:
         room = found.room
         yield f"  LMDB: {_size(room.used)} of {_size(room.most)}; {_size(room.free)} free on its disk"
-
-
-def _bar(number: int, most: int) -> str:
-    return "#" * -(-BAR * number // most) if most else ""
 
 
 def _size(size: int) -> str:
