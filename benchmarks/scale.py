@@ -57,8 +57,6 @@ from items.models import Item
 from items.query import parse
 from items.search import search_items
 from notifications.feed import notifications_page, unread_count
-from operation import inboxes
-from operation.inboxes import KEPT_DAYS, Readers, savings, window_bytes
 from storage import keys
 from storage.connections import feeds, fetch, pipelined
 from storage.queue import enqueue
@@ -71,6 +69,10 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+KEPT_DAYS = 365
+"""A window holds the entries of this many days, up to its cap."""
+LISTPACK = 512
+"""Entries up to which the server packs a window (zset-max-listpack-entries)."""
 WARM_UP = 10
 ROWS = 20_000
 """Rows written into tables that the community leaves empty."""
@@ -109,11 +111,29 @@ TABLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Costs(inboxes.Costs):
-    """The unit costs of the policies, in seconds of one core and bytes of Redis."""
+class Costs:
+    """The unit costs of the policies, in seconds of one core and bytes of Redis, on 2 cores of an AMD EPYC. A run
+    measures them again.
+    """
 
+    push: float = 14.2e-6
+    """One delivery of a fan-out to 10,000 followers of level 3."""
+    page: float = 1.9e-3
+    """A first page over HTTP that pulls nothing."""
+    pull: float = 46e-6
+    """One outbox more in a page."""
+    packed_entry: float = 34.2
+    """Bytes of an entry of a window of up to `LISTPACK` entries."""
+    entry: float = 84.2
+    """Bytes of an entry of a longer window."""
     item: float = 8.5e-3
     """Publishing, for any number of followers."""
+
+
+def window_bytes(entries: Floats, costs: Costs) -> Floats:
+    """Bytes of each window, by its number of entries."""
+    held: Floats = entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)
+    return held
 
 
 def run(community: Community) -> Report:
@@ -157,7 +177,6 @@ def measured(community: Community) -> tuple[Costs, Units]:
     def cpu(act: Callable[[int], object]) -> float:
         return _cpu(act, rounds)
 
-    page = cpu(lambda _: home_page(next(turn)))
     page_below = cpu(below)
     pages = {count: _page(cpu, ids) for count, ids in community.hybrids.items() if count < 100}
     push = _delivery(community)
@@ -183,19 +202,11 @@ def measured(community: Community) -> tuple[Costs, Units]:
     requests_of_streams = opened_by_pages(community)[:200]
     stream = measure(OURS, requests_of_streams, PAGE_IS_OPEN, publisher, community.size.stream_rounds, aside)
     packed, skipped = _entries(community)
-    # Last, because then every reader is pulled for.
-    policy.change(inbox_from=max(community.readers) + 1)
-    pulled = {count: _page(cpu, ids) for count, ids in community.readers.items() if count <= FOLLOWEES}
-    policy.change(inbox_from=0)
-    by_followee = linear_regression(list(pulled), list(pulled.values()))
     costs = Costs(
         item=publishing,
         push=push,
         page=home.total,
         pull=max(linear_regression(list(pages), list(pages.values())).slope, 1e-9),
-        inbox=page,
-        sql=max(by_followee.intercept, 1e-9),
-        followee=max(by_followee.slope, 1e-9),
         packed_entry=packed,
         entry=skipped,
     )
@@ -620,21 +631,8 @@ def recommend(points: Sequence[Point], *, lag: float, push_level: int) -> Point:
     return min(close, key=lambda point: (point.big_vs, point.day.total, abs(point.push_level - push_level)))
 
 
-def readers_of(graph: Graph, pushed: Mask) -> Readers:
-    """The readers of a graph under a policy, without dormant ones."""
-    awake = graph.levels > 0
-    caps = np.array([0, *(settings.LEVEL_CAPS[level] for level in (1, 2, 3))])
-    return Readers(
-        followees=np.bincount(graph.readers, minlength=graph.size)[awake],
-        deliveries=_arriving(graph, pushed)[awake],
-        outboxes=np.bincount(graph.readers[~pushed], minlength=graph.size)[awake],
-        pages=graph.pages[awake],
-        caps=caps[graph.levels[awake]],
-    )
-
-
 def compare(report: Report, graph: Graph, costs: Costs) -> None:
-    """Add the policies and the values of `inbox_from` to the report."""
+    """Add the policies to the report."""
     level = policy.configured().push_level
     best = recommend(curve(graph, costs), lag=LAG, push_level=level)
     as_set = hybrid(graph, settings.BIG_V_THRESHOLD or NEVER, level)
@@ -658,15 +656,6 @@ def compare(report: Report, graph: Graph, costs: Costs) -> None:
     ]
     heads = ["policy", "follows pushed", "deliveries", "writing, s", "reading, s", "in all, s", "Redis, MB"]
     setting = "0 (off)" if best.threshold == NEVER else f"{best.threshold:,}"
-    saved = savings(readers_of(graph, as_set), costs)
-    few = [
-        [
-            saving.inbox_from,
-            *(f"{share:.0%}" for share in (saving.readers, saving.deliveries, saving.memory, saving.pages)),
-            f"{saving.total:,.2f}",
-        ]
-        for saving in saved
-    ]
     followed = f"{graph.size:,} users and {len(graph.senders):,} follows"
     acts = f"{graph.items.sum():,.0f} items and {graph.pages.sum():,.0f} pages"
     named = f"a threshold of {setting} with push level {best.push_level}, which makes {best.big_vs:,} big-Vs"
@@ -674,8 +663,6 @@ def compare(report: Report, graph: Graph, costs: Costs) -> None:
         f"A day of {followed}, {acts}:",
         table([*heads, "page p50, p99, ms", "lag, s"], rows),
         f"Recommended: {named}.",
-        table(["inbox_from", "readers without an inbox", "deliveries saved", "memory", "pages by a pull", "s"], few),
-        f"Recommended: inbox_from {inboxes.recommended(saved).inbox_from}.",
     ]
     totals = {day.policy: day.total for day in days}
     report.ratio("hybrid, recommended / per pair", totals["hybrid, recommended"] / totals["per pair"])

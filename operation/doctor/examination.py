@@ -53,7 +53,6 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("relations", lambda: work.upkeep_of_relations(now)),
         ("moving", lambda: work.imports_of_archives(now)),
         ("policy", feeds.pushes),
-        ("inboxes", lambda: feeds.need_of_inboxes(now)),
         ("web", lambda: processes.web(web)),
         *([("stream", lambda: processes.process("stream", stream))] if settings.STREAM else []),
         *([("grpc", lambda: processes.grpc_process(grpc_place))] if grpc_place else []),

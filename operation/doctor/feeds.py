@@ -1,10 +1,7 @@
-"""Checks the push policy, inboxes, and filters of impressions."""
-
-from datetime import datetime
+"""Checks the push policy, and filters of impressions."""
 
 from accounts.levels import policy
 from discover import impressions
-from operation import inboxes
 from operation.doctor.findings import Findings, judge
 from storage.connections import database_now
 
@@ -37,11 +34,3 @@ def pushes() -> Findings:
         todo="Check that beat and a worker run: accounts.follow_timeline repairs this. Pages come from PostgreSQL "
         "until then.",
     )
-
-
-def need_of_inboxes(now: datetime) -> Findings:
-    """Report what another `inbox_from` would save."""
-    try:
-        yield judge("inboxes", inboxes.advice(now=now))
-    except inboxes.NothingWrittenError as error:
-        yield judge("inboxes", str(error))

@@ -184,7 +184,6 @@ UNSPOKEN = {
     "discover/indexing.py": "OpenSearch's own queue; parts of fixed length",
     "seen/migration/migrate.py": "the lock of a command",
     "operation/doctor/postgresql.py": "PostgreSQL's own tables",
-    "operation/inboxes.py": "a sample of fixed size, in steps of fixed length; `doctor`",
     "operation/kept_backups.py": "a lock",
     "operation/backup.py": "`restore`: PostgreSQL's own tables, and deleted accounts in parts",
     "web/health.py": "asks a server how it is, of no table",

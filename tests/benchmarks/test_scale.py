@@ -30,11 +30,9 @@ from benchmarks.scale import (
     pull_all,
     push_all,
     quantiles,
-    readers_of,
     recommend,
     thresholds,
 )
-from operation.inboxes import savings
 from tests.support.datasets import as_json, packed
 
 COSTS = Costs(item=1.0, push=0.5, page=2.0, pull=0.25, packed_entry=10, entry=100)
@@ -160,18 +158,6 @@ def test_a_data_set(folder: Path) -> None:
     assert found.levels.tolist() == [0, 1]
 
 
-def test_a_graph_is_split_at_every_inbox_from(graph: Graph) -> None:
-    """Readers below and above make all deliveries, bytes and pages of the day."""
-    awake = Graph(np.maximum(graph.levels, 1), graph.items, graph.pages, graph.readers, graph.senders)
-    whole = outcome("", awake, push_all(awake), Costs())
-    (every,) = savings(readers_of(awake, push_all(awake)), Costs(), (10**6,))
-    assert every.delivered == pytest.approx(whole.deliveries)
-    assert every.bytes == pytest.approx(whole.inbox_bytes)
-    shares = [each.deliveries for each in savings(readers_of(graph, hybrid(graph, 50, 3)), Costs())]
-    assert shares == sorted(shares)
-    assert shares[0] == 0 < shares[1] < shares[-1] <= 1
-
-
 def test_the_report_tells_of_all_policies(graph: Graph) -> None:
     report = Report("scale", "", [], "")
     compare(report, graph, Costs())
@@ -182,7 +168,6 @@ def test_the_report_tells_of_all_policies(graph: Graph) -> None:
         "| hybrid, as set ",
         "| per pair ",
         "Recommended: a threshold of ",
-        "inbox_from",
     ):
         assert words in said
     assert [ratio.value >= 1 for ratio in report.ratios] == [True, True]
