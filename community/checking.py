@@ -1,16 +1,23 @@
 """Checks a whole data set before anything is written."""
 
-from community.dataset import Dataset
+from collections.abc import Iterator
+
+from django.core.exceptions import ValidationError
+
+from accounts.joining.actions import unavailable
+from accounts.models import not_reserved, username_pattern
+from community.dataset import Dataset, UserRow
 from community.importing_media import Pictures
-from community.naming import Named, Naming
 from community.problems import RefusedError, Report
 
+CHUNK = 5_000
+"""Names per query."""
 
-def check(dataset: Dataset, naming: Naming, report: Report) -> list[Named]:
+
+def check(dataset: Dataset, report: Report) -> list[UserRow]:
     """Check every line, name and file. Pictures are decoded later. Raises RefusedError with all wrong lines."""
     dataset.tell = report.add
-    users = list(dataset.users())
-    named = naming.name(dataset, users)
+    users = list(_named(dataset))
     pictures = Pictures(dataset)
     for user in users:
         if user.avatar:
@@ -22,5 +29,34 @@ def check(dataset: Dataset, naming: Naming, report: Report) -> list[Named]:
             pictures.look_at_media(post)
     if report:
         raise RefusedError(report)
-    naming.remember(named)
-    return named
+    return users
+
+
+def _named(dataset: Dataset) -> Iterator[UserRow]:
+    """The users whose names the site can take. Reports the others."""
+    users = list(dataset.users())
+    used: set[str] = set()
+    for start in range(0, len(users), CHUNK):
+        chunk = users[start : start + CHUNK]
+        taken = unavailable([row.name for row in chunk if _is_permitted(row.name)])
+        for row in chunk:
+            if not _is_permitted(row.name):
+                what, kind = f"the name {row.name[:50]!r} is not permitted", "not permitted"
+            elif row.name.lower() in used:
+                what, kind = f"the name {row.name} is also in an earlier line", "repeated"
+            elif taken.get(row.name) == "unique":
+                what, kind = f"another user has the name {row.name}", "taken"
+            else:
+                used.add(row.name.lower())
+                yield row
+                continue
+            dataset.tell(dataset.wrong_user(row.line, what, kind, "name"))
+
+
+def _is_permitted(name: str) -> bool:
+    try:
+        username_pattern(name)
+        not_reserved(name)
+    except ValidationError:
+        return False
+    return True

@@ -25,9 +25,8 @@ from accounts.levels.big_v import upgrade_big_vs
 from accounts.models import Level, User
 from accounts.names import folded_name
 from community.checking import check
-from community.dataset import Dataset, PostRow
+from community.dataset import Dataset, PostRow, UserRow
 from community.importing_media import Pictures
-from community.naming import Named, Naming
 from community.problems import RefusedError, Report
 from discover import filling
 from items.indexing import copy_index
@@ -65,8 +64,6 @@ def load(
     *,
     password: str | None = None,
     say: Callable[[str], None] = print,
-    naming: Naming | None = None,
-    report: Report | None = None,
 ) -> Loaded:
     """Check the whole data set, then copy it, unless it was loaded before. One transaction, so nobody sees half a
     community.
@@ -76,7 +73,7 @@ def load(
     """
     pictures = Pictures(dataset)
     try:
-        loaded = _load(dataset, pictures, password, say, naming or Naming(), Report() if report is None else report)
+        loaded = _load(dataset, pictures, password, say)
     except BaseException:
         pictures.take_back()
         raise
@@ -105,8 +102,6 @@ def _load(
     pictures: Pictures,
     password: str | None,
     say: Callable[[str], None],
-    naming: Naming,
-    report: Report,
 ) -> Loaded:
     _lock(say)
     done = Import.objects.filter(fingerprint=dataset.fingerprint).first()
@@ -118,20 +113,21 @@ def _load(
         return Loaded(done, is_new=False)
 
     say("checking the data set ...")
-    users = check(dataset, naming, report)
+    report = Report()
+    users = check(dataset, report)
     user_ids = _new_ids(users)
     say("copying users, follows and posts ...")
     follows = _Follows(dataset)
     _copy_users(users, follows, user_ids, password)
     _copy(Follow, ("follower_id", "followee_id", "created_at"), follows.rows(user_ids))
     for user in users:
-        if user.row.avatar:
-            pictures.give_face(user.row, user_ids[user.row.id])
+        if user.avatar:
+            pictures.give_face(user, user_ids[user.id])
     posts = _copy_posts(dataset, pictures, user_ids)
     if report:
         raise RefusedError(report)
     record = Import.objects.create(fingerprint=dataset.fingerprint, users=len(users), follows=len(follows), posts=posts)
-    imported = ((user_ids[user.row.id], record.pk, user.row.id) for user in users)
+    imported = ((user_ids[user.id], record.pk, user.id) for user in users)
     _copy(ImportedUser, ("user_id", "source_id", "original_id"), imported)
     policy.renew()
     upgrade_big_vs(list(user_ids.values()))
@@ -150,13 +146,13 @@ def _lock(say: Callable[[str], None]) -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [LOCK])
 
 
-def _new_ids(users: list[Named]) -> dict[int, int]:
+def _new_ids(users: list[UserRow]) -> dict[int, int]:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT nextval(pg_get_serial_sequence('accounts_user', 'id')) FROM generate_series(1, %s)",
             [len(users)],
         )
-        return {user.row.id: row[0] for user, row in zip(users, cursor.fetchall(), strict=True)}
+        return {user.id: row[0] for user, row in zip(users, cursor.fetchall(), strict=True)}
 
 
 class _Follows:
@@ -181,7 +177,7 @@ class _Follows:
             yield user_ids[self.followers[place]], user_ids[self.followees[place]], moment
 
 
-def _copy_users(users: list[Named], follows: _Follows, user_ids: dict[int, int], password: str | None) -> None:
+def _copy_users(users: list[UserRow], follows: _Follows, user_ids: dict[int, int], password: str | None) -> None:
     following, followers = Counter(follows.followers), Counter(follows.followees)
     hashed = make_password(password)
     now = datetime.now(UTC)
@@ -200,14 +196,14 @@ def _copy_users(users: list[Named], follows: _Follows, user_ids: dict[int, int],
     rows = (
         (
             user_ids[row.id],
-            username,
-            shown,
-            folded_name(username, shown),
+            row.name,
+            "",
+            folded_name(row.name, ""),
             following[row.id],
             followers[row.id],
             *constants,
         )
-        for row, username, shown in users
+        for row in users
     )
     names = ("username", "display_name", "folded_name")
     _copy(User, ("id", *names, "following_count", "follower_count", *fields), rows)

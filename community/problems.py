@@ -1,19 +1,14 @@
-"""Reports all wrong lines of a data set, in words and as CSV.
+"""Reports all wrong lines of a data set.
 
 A report keeps the first lines and counts the rest, so its memory is bounded.
 """
 
-import csv
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 SHOWN = 20
 """Lines reported in words. The rest are counted."""
 REASON_LENGTH = 300
-COLUMNS = ("table", "line", "column", "kind", "reason")
 
 
 class Problem(NamedTuple):
@@ -42,14 +37,11 @@ class LineError(DatasetError):
 
 
 class Report:
-    """The problems of a data set. With a file, each is written when found."""
+    """The problems of a data set."""
 
-    def __init__(self, file: IO[str] | None = None) -> None:
+    def __init__(self) -> None:
         self.first: list[Problem] = []
         self.kinds: Counter[tuple[str, str, str]] = Counter()
-        self._rows = csv.writer(file) if file else None
-        if self._rows:
-            self._rows.writerow(COLUMNS)
 
     def __len__(self) -> int:
         return self.kinds.total()
@@ -60,8 +52,6 @@ class Report:
         if len(self.first) < SHOWN:
             self.first.append(problem)
         self.kinds[problem.table, problem.column, problem.kind] += 1
-        if self._rows:
-            self._rows.writerow(problem)
 
     def __str__(self) -> str:
         said = [str(problem) for problem in self.first]
@@ -78,13 +68,3 @@ class RefusedError(DatasetError):
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))
         self.report = report
-
-
-@contextmanager
-def reporting(path: Path | None) -> Iterator[Report]:
-    """A report that is also written to this file. Raises OSError."""
-    if path is None:
-        yield Report()
-        return
-    with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-        yield Report(file)

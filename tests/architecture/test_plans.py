@@ -172,7 +172,6 @@ UNSPOKEN = {
     "storage/quiet.py": "the frame of the questions, which are explained",
     "community/demo.py": "makes the demo community, once",
     "community/importing.py": "loads a data set, once",
-    "community/naming.py": "the same",
     "accounts/joining/actions.py:SELECT'name'": "`load` asks by the indexes of names for those of a data set",
     "items/indexing.py:COPY": "`reindex` reads all items in parts",
     "items/indexing.py:TRUNCATE": "`reindex`",

@@ -1,6 +1,5 @@
 """`manage.py load`: everything or nothing, and never twice."""
 
-import csv
 import gzip
 import io
 import json
@@ -292,6 +291,9 @@ WRONG_POSTS: dict[str, tuple[str, str]] = {
 }
 
 
+WRONG_LINES = {"users.csv.gz": [3, 5, 6], "follows.csv.gz": [3, 6, 7, 5], "posts.jsonl.gz": [5, 6, 8, 7]}
+
+
 @pytest.mark.parametrize("wrong", WRONG_USERS)
 def test_a_wrong_user(load: Load, folder: Path, wrong: str) -> None:
     lines, message = WRONG_USERS[wrong]
@@ -321,41 +323,26 @@ def refused(load: Load, message: str) -> None:
     assert counts() == (0, 0, 0, 0, 0)
 
 
-def test_all_wrong_lines_are_told_at_once(load: Load, folder: Path, tmp_path: Path) -> None:
-    """Of all three files, in words and in a file; lines behind a wrong one are read on."""
+def test_all_wrong_lines_are_told_at_once(load: Load, folder: Path) -> None:
+    """Of all three files; lines behind a wrong one are read on."""
     User.objects.create(username="author-9")
     packed(folder / "users.csv.gz", ["id,name", "7,author-7", "x,nobody", "3,author-3", '4,"a"b', "9,author-9"])
     packed(folder / "follows.csv.gz", ["follower_id,followee_id", "3,7", "3,5", "7,3", "3,7", "9,9", "1"])
     late = json.dumps({**POSTS[0], "id": 99, "created_at": "2999-01-01T00:00:00Z"})
     packed(folder / "posts.jsonl.gz", [*GOOD, "x" * 1_100_000, late, GOOD[0], "{}"])
-    report = tmp_path / "report.csv"
     with pytest.raises(CommandError, match=r"11 lines cannot be loaded\. Nothing was loaded") as refusal:
-        load(report=report)
-    with report.open(newline="") as file:
-        header, *rows = list(csv.reader(file))
-    assert header == ["table", "line", "column", "kind", "reason"]
-    assert [row[:4] for row in rows] == [
-        ["users.csv.gz", "3", "id", "id"],
-        ["users.csv.gz", "5", "", "csv"],
-        ["users.csv.gz", "6", "name", "taken"],
-        ["follows.csv.gz", "3", "followee_id", "unknown user"],
-        ["follows.csv.gz", "6", "followee_id", "self"],
-        ["follows.csv.gz", "7", "", "columns"],
-        ["follows.csv.gz", "5", "", "repeated"],
-        ["posts.jsonl.gz", "5", "", "too long"],
-        ["posts.jsonl.gz", "6", "created_at", "time"],
-        ["posts.jsonl.gz", "8", "", "json"],
-        ["posts.jsonl.gz", "7", "id", "repeated"],
-    ]
-    assert all(row[4] in str(refusal.value) for row in rows)
+        load()
+    told = [line.partition(":")[0] for line in str(refusal.value).splitlines()[:-1]]
+    users, follows, posts = ([f"{name} line {line}" for line in lines] for name, lines in WRONG_LINES.items())
+    assert told == users + follows + posts
     assert counts() == (1, 0, 0, 0, 0)
 
 
 @pytest.mark.slow
-def test_thousands_of_wrong_lines_are_counted_by_their_kind(load: Load, folder: Path, tmp_path: Path) -> None:
+def test_thousands_of_wrong_lines_are_counted_by_their_kind(load: Load, folder: Path) -> None:
     packed(folder / "follows.csv.gz", ["follower_id,followee_id", *["3,5"] * 3_000, *["7,7"] * 2_000])
     with pytest.raises(CommandError) as refusal:
-        load(report=tmp_path / "report.csv")
+        load()
     said = str(refusal.value).splitlines()
     assert len(said) == 20 + 1 + 2 + 1
     assert said[20] == "... and 4,980 more. Of each kind:"
@@ -363,13 +350,6 @@ def test_thousands_of_wrong_lines_are_counted_by_their_kind(load: Load, folder: 
         "2,000 follows.csv.gz, followee_id: self",
         "3,000 follows.csv.gz, followee_id: unknown user",
     ]
-    assert len((tmp_path / "report.csv").read_text().splitlines()) == 5_001
-
-
-def test_a_report_that_cannot_be_written(load: Load, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"No such file or directory\. Nothing was loaded"):
-        load(report=tmp_path / "none" / "report.csv")
-    assert counts() == (0, 0, 0, 0, 0)
 
 
 @committed

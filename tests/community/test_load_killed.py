@@ -56,7 +56,7 @@ for name in ("execute", "executemany", "copy"):
     counted(psycopg.Cursor, name)
 counted(psycopg.Connection, "commit")
 counted(redis.connection.AbstractConnection, "send_packed_command")
-call_command("load", sys.argv[1], names="map", names_file=None, verbosity=0)
+call_command("load", sys.argv[1], verbosity=0)
 print(done)
 """
 """Loads a folder, and kills itself before a statement, a commit or a command of Redis, by its number; 0: never."""
@@ -67,7 +67,7 @@ USERS = 40
 def folder(tmp_path: Path) -> Path:
     """A community with a big-V, hashtags, and posts in several chunks of COPY."""
     chance = random.Random(22)  # noqa: S311 (no secret)
-    packed(tmp_path / "users.csv.gz", ["id,name", *(f"{number},nick|{number}" for number in range(1, USERS + 1))])
+    packed(tmp_path / "users.csv.gz", ["id,name", *(f"{number},nick_{number}" for number in range(1, USERS + 1))])
     pairs = {(chance.randint(1, USERS), 1 + chance.randint(0, 5) ** 2) for _ in range(400)}
     pairs |= {(number, 2) for number in range(1, USERS + 1)}
     follows = [f"{follower},{followee}" for follower, followee in sorted(pairs) if follower != followee]

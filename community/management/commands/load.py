@@ -10,8 +10,7 @@ from django.db import DatabaseError
 
 from community.dataset import FILES, Dataset
 from community.importing import Loaded, load, one_line
-from community.naming import Naming
-from community.problems import DatasetError, RefusedError, reporting
+from community.problems import DatasetError, RefusedError
 from timeline.models import ImportedUser
 
 
@@ -28,26 +27,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--password", help="Set this password for every imported user. Without it they cannot sign in."
         )
-        parser.add_argument(
-            "--names",
-            choices=["keep", "map"],
-            default="keep",
-            help="keep: refuse names that this site does not permit. map: change them into permitted names.",
-        )
-        parser.add_argument(
-            "--names-file", type=Path, help="With --names map: write the new names to this CSV file, and reuse them."
-        )
-        parser.add_argument("--report", type=Path, help="Write every line that cannot be loaded to this CSV file.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Load the folder. Raises CommandError if a line is wrong, and loads nothing."""
         begin = time.monotonic()
         if options["password"] == "":
             raise CommandError("The password is empty.")
-        if options["names_file"] and options["names"] != "map":
-            raise CommandError("--names-file needs --names map.")
-        if options["names_file"] and not options["names_file"].absolute().parent.is_dir():
-            raise CommandError(f"{options['names_file']}: the folder does not exist.")
         loaded = self.load(options)
         record = loaded.record
         counts = f"{record.users:,} users, {record.follows:,} follows, {record.posts:,} posts"
@@ -61,11 +46,9 @@ class Command(BaseCommand):
 
     def load(self, options: dict[str, Any]) -> Loaded:
         """Load the data set. Raises CommandError for every failure."""
-        naming = Naming(options["names"] == "map", options["names_file"])
         try:
-            with reporting(options["report"]) as report:
-                dataset = Dataset(options["dir"], quiet=options["verbosity"] == 0)
-                return load(dataset, password=options["password"], say=self.say, naming=naming, report=report)
+            dataset = Dataset(options["dir"], quiet=options["verbosity"] == 0)
+            return load(dataset, password=options["password"], say=self.say)
         except RefusedError as error:
             count = len(error.report)
             total = "1 line" if count == 1 else f"{count:,} lines"
