@@ -24,7 +24,6 @@ BY_PURPOSE = {
     },
     "Members": {
         "account": "create, promote, demote, ban or delete one, or restore access",
-        "big_v": "make a member big-V, or demote them",
         "policy": "who has an inbox, and to whom big-Vs' posts are pushed",
     },
     "Import and index posts": {

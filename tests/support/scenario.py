@@ -586,8 +586,8 @@ def play(scenario: Scenario) -> None:
     told(scenario)
     workers(scenario)
     staff(scenario)
+    big_v.make_big_v(user=User.objects.get(username="user700"))
     for command in (
-        ["big_v", "user700", "on"],
         ["timeline_check", "star"],
         ["played_status"],
         ["account", "first-admin", "--if-wanted"],

@@ -137,21 +137,3 @@ def test_unknown_user() -> None:
 def test_a_dead_server_is_one_clear_line(reader: User, feeds_server: Valkey) -> None:
     with dead(feeds_server), pytest.raises(CommandError, match="feeds server"):
         check()
-
-
-@pytest.mark.slow
-def test_big_v_command(reader: User, community: list[Item], workers: Workers) -> None:
-    sender = community[0].sender
-    out = io.StringIO()
-    call_command("big_v", sender.username, "on", stdout=out)
-    assert User.objects.get(pk=sender.pk).is_big_v
-    call_command("big_v", sender.username, "off", stdout=out)  # no worker runs: it does the work itself
-    assert not User.objects.get(pk=sender.pk).is_big_v
-    call_command("big_v", sender.username, "off", stdout=out)
-    assert out.getvalue().splitlines() == [
-        f"{sender.username} is big-V.",
-        f"{sender.username} is no longer big-V. Filled the inboxes of 1 followers.",
-        f"{sender.username} is not big-V.",
-    ]
-    with pytest.raises(CommandError, match="no user nobody"):
-        call_command("big_v", "nobody", "on")
