@@ -175,7 +175,6 @@ class Dataset:
 
     def __init__(self, folder: Path, *, quiet: bool = False) -> None:
         self.folder = folder
-        self.is_quiet = quiet
         self._users, self._follows, self._posts = (_File(folder / name, quiet=quiet) for name in FILES)
         self._user_ids: set[int] = set()
         self._latest = datetime.now(UTC) + CLOCK_SKEW

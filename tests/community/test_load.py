@@ -3,12 +3,7 @@
 import gzip
 import io
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,14 +14,13 @@ import redis
 from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.db.models import Count, F
 
 from accounts.models import Level, User
 from items.models import Item
 from relations.models import Follow
 from storage import ids, keys
 from tests.support.at_once import at_once
-from tests.support.datasets import as_json, database_url, packed
+from tests.support.datasets import as_json, packed
 from tests.support.workers import Workers
 from timeline.check import differences
 from timeline.models import Delivery, Import, ImportedUser
@@ -391,66 +385,3 @@ def test_after_a_refusal_the_mended_data_set_loads(load: Load, folder: Path) -> 
     packed(folder / "posts.jsonl.gz", GOOD)
     load()
     assert counts() == (3, 3, 4, 1, 3)
-
-
-@pytest.mark.long
-@committed
-@pytest.mark.slow
-def test_a_killed_load_leaves_nothing_and_the_next_one_starts_cleanly(load: Load, folder: Path) -> None:
-    posts = ({**POSTS[0], "id": number, "created_at": stamp(number)} for number in range(1, 150_001))
-    packed(folder / "posts.jsonl.gz", as_json(posts))
-    command = [sys.executable, "-m", "django", "load", str(folder)]
-    environ = os.environ | {"FEEDSITE_DATABASE_URL": database_url(), "DJANGO_SETTINGS_MODULE": "feedsite.settings"}
-    victim = subprocess.Popen(command, env=environ, stderr=subprocess.PIPE)
-    try:
-        wait_until_copying(victim)
-        victim.send_signal(signal.SIGKILL)
-    finally:
-        victim.kill()
-        victim.communicate()
-    assert "Loaded 3 users, 3 follows, 150,000 posts" in load()
-    assert counts() == (3, 3, 150_000, 1, 3)
-
-
-def stamp(number: int) -> str:
-    return datetime.fromtimestamp(1_000_000_000 + number // 3, UTC).isoformat()
-
-
-def wait_until_copying(victim: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 120
-    with connection.cursor() as cursor:
-        while time.monotonic() < deadline:
-            assert victim.poll() is None, victim.communicate()
-            cursor.execute(
-                "SELECT count(*) FROM pg_stat_progress_copy WHERE relid = 'items_item'::regclass"
-                " AND datname = current_database() AND tuples_processed > 0"
-            )
-            if cursor.fetchone() == (1,):
-                return
-            time.sleep(0.01)
-    raise AssertionError("the load never came to copying posts")
-
-
-@committed
-@pytest.mark.slow
-def test_the_sample_of_the_real_data(load: Load) -> None:
-    sample = Path(__file__).resolve().parents[3] / "shared" / "data" / "sample"
-    if not sample.is_dir():
-        pytest.skip("the data set is not here")
-    call_command("load", str(sample), verbosity=0, stdout=io.StringIO(), stderr=io.StringIO())
-    record = Import.objects.get()
-    assert counts() == (record.users, record.follows, record.posts, 1, record.users)
-    assert record.users == 2_000
-    assert record.posts == 20_000
-    wrong = (
-        User.objects.alias(real=Count("follows", distinct=True))
-        .exclude(following_count=F("real"))
-        .values_list("username")
-    )
-    assert not list(wrong)
-    wrong = (
-        User.objects.alias(real=Count("followed_by", distinct=True))
-        .exclude(follower_count=F("real"))
-        .values_list("username")
-    )
-    assert not list(wrong)
