@@ -8,9 +8,8 @@ from rest_framework.test import APIClient
 
 from accounts.about import looking, site
 from accounts.about.models import Looking
-from accounts.actions import issue_token
 from tests.support.addresses import api_patterns, page_names
-from tests.support.api import API
+from tests.support.api import API, client_of
 from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -70,8 +69,7 @@ def test_no_address_of_the_api_answers_a_stranger() -> None:
 
 def test_members_read_over_the_api() -> None:
     ann = UserFactory(username="ann")
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
+    client = client_of(ann)
     assert client.get(f"{API}/users/ann").status_code == 200
     session = APIClient()
     session.force_login(ann)

@@ -4,26 +4,19 @@ import msgspec
 import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
-from rest_framework.test import APIClient
 
-from accounts.actions import delete_account, edit_profile, issue_token
+from accounts.actions import delete_account, edit_profile
 from accounts.export import _account
 from accounts.models import User
 from community.archives.extras import _Actor, _pairs
 from moderation.models import WordRule
-from tests.support.api import API
+from tests.support.api import API, client_of
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 
 SITE = {"name": "Site", "value": "https://example.org/?a=1&b=2"}
-
-
-def api_of(user: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
-    return client
 
 
 def test_they_are_shown_with_their_links(reader: User, client: Client) -> None:
@@ -76,7 +69,7 @@ def test_the_page_of_the_settings(reader: User, client: Client) -> None:
 
 
 def test_by_the_api(reader: User) -> None:
-    api = api_of(reader)
+    api = client_of(reader)
     answer = api.patch(f"{API}/users/me", {"fields": [SITE]}, format="json")
     assert (answer.status_code, answer.json()["fields"]) == (200, [SITE])
     for bad in ([SITE] * 5, [{"name": "a"}], [SITE | {"more": "b"}], "x", [{"name": "", "value": "b"}], [None]):

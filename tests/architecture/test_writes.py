@@ -8,12 +8,11 @@ import pytest
 from django.apps import apps
 from django.conf import settings as site
 from django.db import connection
-from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items.models import Item
 from tests.support.addresses import api_patterns
+from tests.support.api import client_of
 from tests.support.effort import some
 from tests.support.factories import ItemFactory, UserFactory
 from web.openapi import document
@@ -76,8 +75,7 @@ def test_fields_that_are_nobodys_to_set(path: str, method: str, settings: Any) -
     settings.LAST_SEEN_INTERVAL *= 1000
     user: User = UserFactory.create(username="ann")
     item: Item = ItemFactory.create(sender=user if method == "patch" else UserFactory.create())
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
+    client = client_of(user)
     address = path
     for name, value in [("item_id", item.pk), ("session_id", 1), ("username", "ann"), ("tag", "a")]:
         address = address.replace(f"<str:{name}>", str(value)).replace(f"<int:{name}>", str(value))

@@ -13,12 +13,12 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items.models import Item
 from moderation import actions as moderation
 from moderation import senders
 from moderation.models import Case
+from tests.support.api import client_of
 from tests.support.browsers import Visit
 from tests.support.effort import tries
 from tests.support.factories import PASSWORD, UserFactory
@@ -79,14 +79,12 @@ def said() -> dict[str, Any]:
     people: list[User] = []
     for number, payload in enumerate(SHORT):
         person = UserFactory.create(username=f"writer{number}")
-        client = APIClient()
-        client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=person)}")
+        client = client_of(person)
         edit = {"display_name": payload[:50], "bio": WORDS[:500] if number % 2 else WORDS[-500:]}
         assert client.patch("/api/v1/users/me", edit).status_code == 200
         people.append(person)
         clients.append(client)
-    own = APIClient()
-    own.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}")
+    own = client_of(reader)
     refused = own.post("/api/v1/users", {"username": SHORT[0], "password": PASSWORD})
     assert refused.status_code == 400
     mine = own.post("/api/v1/items", {"content": {"text": "mine"}}).json()["id"]

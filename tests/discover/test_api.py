@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from discover.models import IssuedPage
 from tests.support import servers
+from tests.support.api import client_of
 from tests.support.factories import UserFactory
 from tests.support.recommending import Publish
 
@@ -19,12 +19,6 @@ FEED = "/api/v1/discover/feed"
 
 
 @pytest.fixture
-def api(reader: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}")
-    return client
-
-
 def pull(api: APIClient, action: str = "refresh", **fields: Any) -> Any:
     response = api.post(FEED, {"action": action, **fields})
     assert response.status_code == 200, response.content
@@ -156,6 +150,5 @@ def test_over_the_rate(api: APIClient, settings: Any) -> None:
 
 def test_readers_have_their_own(api: APIClient, publish: Publish) -> None:
     publish(3)
-    other = APIClient()
-    other.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=UserFactory.create())}")
+    other = client_of(UserFactory.create())
     assert pull(api) == pull(other)

@@ -18,7 +18,7 @@ from items import actions as items
 from relations import actions as relations
 from storage import connections, keys
 from storage.connections import feeds_for_tasks
-from tests.support.api import API
+from tests.support.api import API, client_of
 from tests.support.clusters import ValkeyCluster
 from tests.support.crowds import Crowd
 from tests.support.factories import UserFactory
@@ -108,8 +108,7 @@ def test_pages_come_from_postgresql_in_time_while_a_node_is_frozen(
         fan_out(items.publish(sender=sender, content={"text": "words"}).pk)
     assert rise(reader.pk)
     until(lambda: from_inbox(reader), 60)
-    api = APIClient()
-    api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}")
+    api = client_of(reader)
     seconds = []
     with frozen(cluster.primary_of(keys.inbox(reader.pk))):
         for _ in range(5):  # a busy machine may take its time now and then

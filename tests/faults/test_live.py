@@ -12,9 +12,7 @@ import pytest
 import redis
 from django.db import OperationalError
 from django.utils import timezone
-from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from live import actions
 from live.feed import live_page
@@ -23,6 +21,7 @@ from live.oracle import feed
 from live.snapshot import SnapshotExpiredError
 from relations import actions as relations
 from storage import connections
+from tests.support.api import client_of
 from tests.support.crowds import Crowd
 from tests.support.servers import Valkey, restart
 from tests.support.sessions import seen, session
@@ -148,8 +147,7 @@ def test_an_end_is_seen_at_once_and_delivered_by_whichever_worker_lives(readers:
 
 @pytest.mark.slow
 def test_without_postgresql_there_is_an_honest_503(readers: list[User], monkeypatch: pytest.MonkeyPatch) -> None:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=readers[0])}")
+    client = client_of(readers[0])
 
     def down(*args: object) -> None:
         raise OperationalError("the server closed the connection")

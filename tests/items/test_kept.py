@@ -6,14 +6,13 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items import actions, kept
 from items.kept import Kept, kept_page
 from items.models import Bookmark, Item
 from relations import actions as relations
 from tests.support.answers import whole
-from tests.support.api import API
+from tests.support.api import API, client_of
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.statements import statements
 
@@ -23,12 +22,6 @@ LISTS = [("bookmark", "bookmarks"), ("like", "likes")]
 
 
 @pytest.fixture
-def api(reader: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}")
-    return client
-
-
 def walked(reader: User, name: Kept, limit: int) -> list[int]:
     found: list[int] = []
     last_id: int | None = None
@@ -50,8 +43,7 @@ def test_a_bookmark_is_private_and_idempotent(api: APIClient, reader: User) -> N
         response = method(f"{path}/bookmark")
         assert (response.status_code, response.content, Bookmark.objects.count()) == (204, b"", count)
         assert api.get(path).json()["bookmarked"] is bool(count)
-    other = APIClient()
-    other.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=item.sender)}")
+    other = client_of(item.sender)
     assert other.get(path).json()["bookmarked"] is False
     assert APIClient().get(path).json()["bookmarked"] is False
     assert APIClient().put(f"{path}/bookmark").status_code == 401

@@ -8,7 +8,6 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items import actions
 from items.models import Item
@@ -30,12 +29,6 @@ OF_APPS = {"likes": "favourited_by", "reposts": "reblogged_by"}
 
 
 @pytest.fixture
-def api(reader: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}")
-    return client
-
-
 def walked(api: APIClient, item: Item, kind: str, limit: int) -> list[str]:
     found: list[str] = []
     last_id = ""

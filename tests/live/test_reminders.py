@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.test import Client
-from rest_framework.test import APIClient
 
 from accounts import deactivation
-from accounts.actions import issue_token
 from accounts.models import User
 from live import actions, reminders
 from live.models import LiveSession, Reminder
@@ -21,6 +19,7 @@ from relations import actions as relations
 from storage import events
 from storage.events import ManyNotified
 from stream.news import news_for
+from tests.support.api import client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.statements import statements
@@ -57,8 +56,7 @@ def test_users_who_asked_read_it(session: LiveSession, client: Client) -> None:
     assert reminders.send(session.pk) == 1
     assert reminders.send(session.pk) == 0
     assert unread_count(fan).unread == 1
-    api = APIClient()
-    api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=fan)}")
+    api = client_of(fan)
     (entry,) = api.get("/api/v1/me/notifications").json()["items"]
     assert entry["kind"] == "live"
     assert entry["session"] == {"id": str(session.pk), "title": "Evening show", "state": "live"}

@@ -7,11 +7,11 @@ import pytest
 from PIL import Image
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from media import actions
 from media.models import MediaFile
 from media.store import store
+from tests.support.api import client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.pictures import animation, encoded, files_of, jpeg, mp4, opened, picture, upload, webm
@@ -19,12 +19,6 @@ from tests.support.pictures import animation, encoded, files_of, jpeg, mp4, open
 pytestmark = pytest.mark.django_db
 
 MEDIA = "/api/v1/me/media"
-
-
-def client_of(user: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
-    return client
 
 
 def send(client: APIClient, data: bytes, *, name: str = "a.jpg", headers: Any = None, **fields: str) -> Any:

@@ -1,3 +1,3 @@
 """The fixtures of these tests, from tests/support."""
 
-from tests.support.cases import held, moderator, reader, rules, say, sender, spam, workers  # noqa: F401
+from tests.support.cases import desk, held, moderator, reader, rules, say, sender, spam, workers  # noqa: F401

@@ -29,13 +29,6 @@ LOG = "/admin/moderation/decision/"
 REPORTS = "/admin/moderation/report/"
 
 
-@pytest.fixture
-def desk(client: Client, moderator: User) -> Client:
-    client.force_login(moderator)
-    client.get("/settings")  # copies the session
-    return client
-
-
 def page_of(case: Case) -> str:
     return f"{CASES}{case.pk}/change/"
 

@@ -29,14 +29,6 @@ SENDERS = "/admin/moderation/senderrule/"
 
 
 @pytest.fixture
-def desk(client: Client, moderator: User) -> Client:
-    """A moderator who is no superuser, as the group of the migrations makes them."""
-    client.force_login(moderator)
-    client.get("/settings")  # copies the session
-    return client
-
-
-@pytest.fixture
 def session(sender: User) -> LiveSession:
     now = timezone.now()
     return live.create(host=sender, title="A show", starts_at=now + timedelta(hours=2), now=now)

@@ -240,13 +240,6 @@ def test_attempts_are_bounded_and_forgotten(sender: User, moderator: User, monke
 
 
 # --- The admin -------------------------------------------------------------------------------------------
-@pytest.fixture
-def desk(client: Client, moderator: User) -> Client:
-    client.force_login(moderator)
-    client.get("/settings")  # copies the session
-    return client
-
-
 FIELDS = {"action": "reject", "distance": "6", "note": "a known one", "is_enabled": "on"}
 
 

@@ -34,13 +34,6 @@ ACT = "/admin/moderation/case/act/"
 
 
 @pytest.fixture
-def desk(client: Client, moderator: User) -> Client:
-    client.force_login(moderator)
-    client.get("/settings")  # copies the session
-    return client
-
-
-@pytest.fixture
 def item(sender: User) -> Item:
     return posted(sender, sent(sender, description="a red square"), sent(sender), text="look at this")
 

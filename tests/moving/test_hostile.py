@@ -33,10 +33,8 @@ GOOD = collection("outbox.json", [note(1)])
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, settings: Any, media_folder: Path) -> Path:
-    settings.IMPORTS_DIR = tmp_path / "imports"
+def _bounded(settings: Any) -> None:
     settings.ARCHIVE_BYTES = 4 << 20
-    return tmp_path / "imports"
 
 
 @pytest.fixture

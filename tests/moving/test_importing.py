@@ -25,6 +25,7 @@ from storage import claims, ids
 from storage.queue import QUESTIONS
 from storage.quiet import is_wanted
 from tests.support.archives import HOST, actor, address, attachment, boost, files_of, note, tarred, zipped
+from tests.support.bringing import brought, posts_of
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, mp4
 from tests.support.timelines import read, seen, workers  # noqa: F401
@@ -36,30 +37,9 @@ pytestmark = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, settings: Any, media_folder: Path) -> Path:
-    settings.IMPORTS_DIR = tmp_path / "imports"
-    return tmp_path / "imports"
-
-
 @pytest.fixture
 def user() -> User:
     return UserFactory(username="ann", display_name="")
-
-
-def brought(user: User, files: dict[str, bytes], pack: Callable[..., io.BytesIO] = zipped, **how: Any) -> ArchiveImport:
-    """The import of an archive, run to its end."""
-    made = actions.begin(user=user, file=pack(files), **how)
-    for _ in range(1_000):
-        if importing.run(made.pk):
-            break
-        ArchiveImport.objects.update(tried_at=None)
-    made.refresh_from_db()
-    return made
-
-
-def posts_of(user: User) -> list[Item]:
-    return list(Item.objects.filter(sender=user).order_by("pk"))
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred])

@@ -25,6 +25,7 @@ from relations import csv_files
 from relations import importing as csv_importing
 from relations.models import Block, Follow, ListMember, Mute
 from tests.support.archives import address, collection, files_of, note, tarred, zipped
+from tests.support.bringing import brought, posts_of
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
 
@@ -34,30 +35,13 @@ SITE = "https://here.example"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, settings: Any, media_folder: Path) -> Path:
-    settings.IMPORTS_DIR = tmp_path / "imports"
+def _at(settings: Any) -> None:
     settings.SITE_URL = SITE
-    return tmp_path / "imports"
 
 
 @pytest.fixture
 def user() -> User:
     return UserFactory(username="ann", display_name="")
-
-
-def brought(user: User, files: dict[str, bytes], pack: Callable[..., io.BytesIO] = zipped, **how: Any) -> ArchiveImport:
-    """The import of an archive, run to its end."""
-    made = actions.begin(user=user, file=pack(files), **how)
-    for _ in range(1_000):
-        if importing.run(made.pk):
-            break
-        ArchiveImport.objects.update(tried_at=None)
-    made.refresh_from_db()
-    return made
-
-
-def posts_of(user: User) -> list[Item]:
-    return list(Item.objects.filter(sender=user).order_by("pk"))
 
 
 def named(kind: str, *entries: Any) -> bytes:

@@ -20,12 +20,6 @@ pytestmark = pytest.mark.django_db
 PAGE = "/settings/import-archive"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, settings: Any, media_folder: Path) -> Path:
-    settings.IMPORTS_DIR = tmp_path / "imports"
-    return tmp_path / "imports"
-
-
 @pytest.fixture
 def user() -> User:
     return UserFactory(username="ann")

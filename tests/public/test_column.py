@@ -14,6 +14,7 @@ from items.actions import publish
 from live import actions as live
 from relations.actions import block, follow, mute
 from relations.suggestions import followed_by
+from tests.support.api import client_of
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -94,8 +95,7 @@ def test_lists_of_one_page_take_what_other_lists_take(reader: User, path: str) -
     for tag in ("bread", "nails", "soup"):
         for _ in range(2):
             publish(sender=UserFactory.create(), content={"text": f"about #{tag}"})
-    api = APIClient()
-    api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}")
+    api = client_of(reader)
     whole = api.get(f"/api/v1/{path}").json()
     assert len(whole["items"]) >= 3
     assert api.get(f"/api/v1/{path}?limit=2").json() == whole | {"items": whole["items"][:2]}

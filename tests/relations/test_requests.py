@@ -7,7 +7,7 @@ from django.conf import LazySettings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.actions import edit_profile, issue_token
+from accounts.actions import edit_profile
 from accounts.models import User
 from items import actions as items
 from notifications.feed import notifications_page
@@ -15,7 +15,7 @@ from relations import actions
 from relations.models import Block, Follow, FollowerCountChange, FollowRequest
 from relations.people import waiting_requests
 from tests.support.answers import whole
-from tests.support.api import API
+from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.statements import statements
@@ -30,14 +30,8 @@ def lea() -> User:
     return UserFactory(username="lea", is_locked=True)
 
 
-def client(user: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
-    return client
-
-
 def waiting(user: User) -> list[str]:
-    return [one["username"] for one in client(user).get(f"{API}/me/follow-requests").json()["items"]]
+    return [one["username"] for one in client_of(user).get(f"{API}/me/follow-requests").json()["items"]]
 
 
 def told(user: User) -> list[tuple[str, list[str]]]:
@@ -152,7 +146,7 @@ def test_two_at_once_leave_one_state(ann: User, lea: User, other: str) -> None:
 # --- Over HTTP -------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_over_the_api(ann: User, lea: User) -> None:
-    asking, asked = client(ann), client(lea)
+    asking, asked = client_of(ann), client_of(lea)
     for body in (None, {"reposts": False}):
         answer = asking.put(f"{API}/users/lea/follow", body, format="json")
         assert (answer.status_code, answer.json()) == (202, {"state": "requested"})
@@ -177,17 +171,17 @@ def test_over_the_api(ann: User, lea: User) -> None:
 def test_requests_that_are_not_there(ann: User, lea: User, verb: str) -> None:
     UserFactory(username="gone", is_active=False)
     actions.block(blocker=UserFactory(username="hater"), blocked=lea)
-    asked = client(lea)
+    asked = client_of(lea)
     answers = [asked.post(f"{API}/me/follow-requests/{who}/{verb}") for who in ("ann", "gone", "hater", "none", "a b")]
     assert [one.status_code for one in answers] == [404] * 5
     assert len(set(map(whole, answers))) == 1
     assert asked.post(f"{API}/me/follow-requests/ann/{verb}", {"all": True}, format="json").status_code == 400
     assert APIClient().post(f"{API}/me/follow-requests/ann/{verb}").status_code == 401
-    assert client(ann).post(f"{API}/me/follow-requests/lea/{verb}").status_code == 404
+    assert client_of(ann).post(f"{API}/me/follow-requests/lea/{verb}").status_code == 404
 
 
 def test_the_lock_is_set_over_the_api(ann: User) -> None:
-    own = client(ann)
+    own = client_of(ann)
     assert own.get(f"{API}/users/me").json()["is_locked"] is False
     assert own.patch(f"{API}/users/me", {"is_locked": True}, format="json").json()["is_locked"] is True
     assert own.patch(f"{API}/users/me", {"bio": "b"}, format="json").json()["is_locked"] is True
@@ -203,7 +197,7 @@ def test_the_list_is_paged_and_names_nobody_who_hides(lea: User) -> None:
     # As if it had been asked at the moment of the block.
     FollowRequest.objects.create(follower=UserFactory(username="hater"), followee=lea)
     Block.objects.create(blocker=User.objects.get(username="hater"), blocked=lea)
-    asked, found, last_id = client(lea), [], ""
+    asked, found, last_id = client_of(lea), [], ""
     with statements() as sent:
         asked.get(f"{API}/me/follow-requests")
     assert sum("relations_followrequest" in one for one in sent) == 1

@@ -6,7 +6,6 @@ from urllib.parse import quote
 import pytest
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from relations import tags
 from relations.tags import follow_tag, followed_tags_page
@@ -22,12 +21,6 @@ def user() -> User:
 
 
 @pytest.fixture
-def client(user: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
-    return client
-
-
 def followed(user: User) -> list[str]:
     return [tag.name for tag in followed_tags_page(user).tags]
 

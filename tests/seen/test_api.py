@@ -12,13 +12,14 @@ from django.conf import settings
 from django.contrib.auth.models import Permission
 from rest_framework.test import APIClient
 
-from accounts.actions import delete_account, issue_token
+from accounts.actions import delete_account
 from accounts.deactivation import deactivate
 from accounts.models import User
 from seen import played, store, tasks
 from seen.lmdb_store import LmdbStore
 from storage import keys
 from tests.support import servers
+from tests.support.api import client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.schemas import allowed
@@ -41,22 +42,16 @@ def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Red
     played.client().flushdb()
 
 
-def api_of(user: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
-    return client
-
-
 @pytest.fixture
 def api(ann: User) -> APIClient:
-    return api_of(ann)
+    return client_of(ann)
 
 
 @pytest.fixture
 def service() -> APIClient:
     user = UserFactory.create(username="ranking")
     user.user_permissions.add(Permission.objects.get(codename="act_for_others"))
-    return api_of(user)
+    return client_of(user)
 
 
 def unseen(api: APIClient, *ids: int, **fields: Any) -> list[str]:
@@ -119,7 +114,7 @@ def test_plays_have_a_rate_in_ids_for_whom_they_are_of(
 
 def test_readers_have_their_own(api: APIClient) -> None:
     api.post(f"{SEEN}/plays", {"ids": ["3"]})
-    assert unseen(api_of(UserFactory.create()), 3) == ["3"]
+    assert unseen(client_of(UserFactory.create()), 3) == ["3"]
 
 
 @pytest.mark.slow
@@ -136,7 +131,7 @@ def test_other_callers_do_not(api: APIClient, ann: User, path: str) -> None:
     other = UserFactory.create()
     response = api.post(f"{SEEN}/{path}", {"ids": ["3"], "user_id": str(other.pk)})
     refused(response, path, 403, "detail")
-    assert unseen(api_of(other), 3) == ["3"]
+    assert unseen(client_of(other), 3) == ["3"]
     assert api.post(f"{SEEN}/{path}", {"ids": ["3"], "user_id": str(ann.pk)}).status_code < 300
 
 
@@ -276,7 +271,7 @@ def test_deleted_users_are_as_unknown_ones(service: APIClient, ann: User, plays:
 def test_over_the_rate(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many come at once, and whichever of the three they ask."""
     monkeypatch.setitem(settings.RATES, "played", "3/hour")
-    clients = [api_of(ann) for _ in range(6)]
+    clients = [client_of(ann) for _ in range(6)]
 
     def call(client: APIClient, path: str) -> Any:
         return client.post(f"{SEEN}/{path}", {"ids": ["1"]})

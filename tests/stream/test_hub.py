@@ -32,6 +32,7 @@ from storage import events, keys
 from storage.connections import feeds_for_tasks
 from stream.api import origin_of
 from stream.hub import end_all
+from tests.support.api import client_of
 from tests.support.changed_settings import changed
 from tests.support.factories import PASSWORD, ItemFactory, UserFactory
 from tests.support.loops import on_a_loop
@@ -196,8 +197,7 @@ def test_listening_by_token_session_and_ticket(
     assert (place.scheme, place.netloc, place.path) == ("http", f"127.0.0.1:{streams.port}", PATH)
     assert re.fullmatch(r"ticket=[\w%:.-]+&item=7&last_event_id=1-2", place.query)
     assert client.cookies["sessionid"].value not in redirect["Location"]
-    api = APIClient()
-    api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=fan)}")
+    api = client_of(fan)
     by_token = urlsplit(api.get(PATH)["Location"])
     for query, headers in (
         ("", {"Cookie": cookie}),

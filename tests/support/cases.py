@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -68,6 +69,14 @@ def moderator(db: None) -> User:
     moderator = UserFactory.create(username="moderator", is_staff=True)
     moderator.groups.add(Group.objects.get(name="Moderators"))
     return moderator
+
+
+@pytest.fixture
+def desk(client: Client, moderator: User) -> Client:
+    """The browser of a moderator who is no superuser, as the group of the migrations makes them."""
+    client.force_login(moderator)
+    client.get("/settings")  # copies the session
+    return client
 
 
 @pytest.fixture

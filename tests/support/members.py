@@ -1,9 +1,7 @@
 """Members that many tests need. A test that needs one who differs has a fixture of its own by the same name."""
 
 import pytest
-from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from tests.support.factories import UserFactory
 
@@ -14,13 +12,6 @@ def ann() -> User:
 
 
 @pytest.fixture
-def api(ann: User) -> APIClient:
-    """A client with a token of `ann`."""
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
-
-
 @pytest.fixture
 def author() -> User:
     return UserFactory(username="author")
