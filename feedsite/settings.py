@@ -677,11 +677,8 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# Browsers remember this header (docs/settings.md). So only the age by default, the rest on request.
 SECURE_HSTS_SECONDS = env.hsts_seconds if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = env.hsts_subdomains
-SECURE_HSTS_PRELOAD = env.hsts_preload
-SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # these two
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # names below the site's, and the browsers' own list
 # Apps on phones and desktops have redirect addresses on their own machine, and send no challenge (OAUTH2_PROVIDER).
 SILENCED_SYSTEM_CHECKS += ["oauth2_provider.W008", "oauth2_provider.W010"]
 SECURE_PROXY_SSL_HEADER = ("feedsite.scheme", "https") if PROXY else None

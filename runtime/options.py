@@ -181,10 +181,6 @@ class Options(BaseSettings):
     hsts_seconds: int = option(YEAR_SECONDS, "With FEEDSITE_HTTPS=1: how long browsers remember to use only HTTPS "
         "(Strict-Transport-Security). You cannot undo it: during this time they need a valid certificate. 0 sends no "
         "such header.", ge=0, le=10 * YEAR_SECONDS)
-    hsts_subdomains: bool = option(False, "Set 1 to include all subdomains, also those on other servers. You cannot "
-        "undo it.")
-    hsts_preload: bool = option(False, "Set 1 to allow the site in the HTTPS list that browsers ship with. Leaving the "
-        f"list takes months. Needs FEEDSITE_HSTS_SUBDOMAINS=1 and FEEDSITE_HSTS_SECONDS={YEAR_SECONDS} or more.")
     secret_key: Secret = option("", "Signs sessions and links: 50 random characters or more.",
         otherwise="made in the data folder")
     secret_key_fallbacks: Secrets = option([], "Earlier secret keys. They still verify and decrypt old data "
@@ -344,16 +340,6 @@ class Options(BaseSettings):
                 "FEEDSITE_BACKUP_TO is the bucket of FEEDSITE_MEDIA_STORE. Backups hold secrets: use another bucket."
             )
         return place
-
-    @field_validator("hsts_preload")
-    @classmethod
-    def _preload_is_allowed(cls, preload: bool, info: ValidationInfo) -> bool:
-        if preload and not (info.data.get("hsts_subdomains") and info.data.get("hsts_seconds", 0) >= YEAR_SECONDS):
-            raise broken(
-                "FEEDSITE_HSTS_PRELOAD is 1. It needs FEEDSITE_HSTS_SUBDOMAINS=1 and FEEDSITE_HSTS_SECONDS of "
-                f"{YEAR_SECONDS} or more."
-            )
-        return preload
 
     # --- Spaces, and a small machine -------------------------------------------------------------------------
     @model_validator(mode="before")

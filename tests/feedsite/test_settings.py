@@ -121,11 +121,6 @@ def test_facts_believed_of_a_proxy(tmp_path: Path, environ: dict[str, str], beli
         ({"FEEDSITE_HTTPS": "1"}, "max-age=31536000"),
         ({"FEEDSITE_HTTPS": "1", "FEEDSITE_HSTS_SECONDS": "3600"}, "max-age=3600"),
         ({"FEEDSITE_HTTPS": "1", "FEEDSITE_HSTS_SECONDS": "0"}, None),
-        ({"FEEDSITE_HTTPS": "1", "FEEDSITE_HSTS_SUBDOMAINS": "1"}, "max-age=31536000; includeSubDomains"),
-        (
-            {"FEEDSITE_HTTPS": "1", "FEEDSITE_HSTS_SUBDOMAINS": "1", "FEEDSITE_HSTS_PRELOAD": "1"},
-            "max-age=31536000; includeSubDomains; preload",
-        ),
     ],
 )
 def test_browsers_are_told_what_was_asked_for(

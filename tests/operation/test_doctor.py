@@ -220,7 +220,7 @@ def test_wrong_configuration(settings: Any, values: dict[str, Any], name: str, s
 
 @pytest.mark.slow
 def test_a_public_site_as_the_documents_have_it(settings: Any) -> None:
-    """HSTS for names below and for the list of browsers is asked for apart: a site without it is sound."""
+    """Also without HSTS for names below and for the list of browsers."""
     settings.ALLOWED_HOSTS, settings.HTTPS, settings.PROXY = ["feeds.example.org"], True, True
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_HSTS_SECONDS = 31_536_000
