@@ -1,15 +1,14 @@
 """Collects the state of the played history: users waiting on the ring, merges, filters, and problems.
 
-Makes 7 round trips to Redis (30,000 counts for 5,000 shards take 0.15 s), 4 reads of the store and 4 queries. A server
+Makes 7 round trips to Redis (30,000 counts for 5,000 shards take 0.15 s), 4 reads of the store and 3 queries. A server
 that does not answer is a problem. A user waits on the node of every hour in which they played, so may be counted twice.
-
-Computed when the page is opened, because it is needed when beat and workers are down.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import TypeVar
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -23,20 +22,6 @@ from seen.migration.old import Phase
 from seen.models import MergeRun
 from seen.played import PlayedUnavailableError, client, errors
 from seen.ring import NODES, node_of, shards_of_task
-from seen.state import (
-    Failure,
-    Hour,
-    Month,
-    Moving,
-    Node,
-    NodeState,
-    Problem,
-    Room,
-    Run,
-    Server,
-    Status,
-    TaskShard,
-)
 from seen.store import store
 from storage import keys
 from storage.connections import fetch, pipelined
@@ -55,27 +40,113 @@ FULL = 0.9
 """The share of its room at which the store counts as full."""
 
 
+class NodeState(StrEnum):
+    """The states of a node of the ring."""
+
+    CURRENT = "current"
+    """This hour's plays are marked here."""
+    MERGING = "merging"
+    """The last hour's node, which this hour's tasks merge."""
+    LEFT = "left"
+    """No task works here. Remaining users were missed twice, and wait one lap."""
+
+
+class Ring(NamedTuple):
+    """The users who wait, and the Redis that holds them. `memory` in bytes."""
+
+    states: list[NodeState]
+    """By node."""
+    by_node: list[int]
+    by_task_shard: list[int]
+    memory: int
+    is_logged: bool
+    """Whether it has an AOF."""
+    evicts: bool
+
+    def waiting(self, state: NodeState) -> int:
+        """Users on nodes in this state."""
+        return sum(users for one, users in zip(self.states, self.by_node, strict=True) if one == state)
+
+
+class Failure(NamedTuple):
+    """A failed merge."""
+
+    at: datetime
+    node: int
+    task_shard: int
+    error: str
+
+
+class Month(NamedTuple):
+    """A month's filters. `size` in bytes."""
+
+    month: str
+    age: int
+    """Months ago."""
+    filters: int
+    size: int
+
+
+class Room(NamedTuple):
+    """The LMDB file, its limit, and its disk's free space, in bytes."""
+
+    used: int
+    most: int
+    free: int
+
+
+class Moving(NamedTuple):
+    """How far the migration is (seen.migration.migrate)."""
+
+    phase: Phase
+    users: int
+    """In the parts of files that were read."""
+    merged: int
+    left: int
+    files: int
+    unread: int
+    """Files not read to their end."""
+
+
+class Problem(NamedTuple):
+    """A name for machines, and a sentence for people."""
+
+    name: str
+    text: str
+
+
+class Merged(NamedTuple):
+    """The merges of a day."""
+
+    users: int
+    plays: int
+    failed_lately: int
+    """Failures of this hour and the last one."""
+
+
+class Status(NamedTuple):
+    """The state of the played history."""
+
+    at: datetime
+    problems: list[Problem]
+    ring: Ring | None
+    merged: Merged
+    last_merge: datetime | None
+    failures: list[Failure]
+    months: list[Month]
+    room: Room | None
+    migration: Moving | None
+    """None if there was never one."""
+
+
 def collect(*, now: datetime) -> Status:
     """Ask all servers. Raises only Django's database errors."""
     problems: list[Problem] = []
     ring = _tried(lambda: _ring(now), problems, "plays")
-    nodes, task_shards, server = ring or ([], [], None)
     months, migration = _tried(lambda: (_months(now), _moving()), problems, "store") or ([], None)
-    _add_runs(task_shards, now)
+    merged = Merged(*fetch(MERGED, {"since": now - SPAN, "now": now, "lately": _hour(now) - HOUR})[0])
     last = MergeRun.objects.order_by("-started_at").values_list("started_at", flat=True).first()
-    status = Status(
-        now,
-        problems,
-        nodes,
-        task_shards,
-        _hours(now),
-        _failures(now),
-        months,
-        server,
-        _room(),
-        last,
-        migration,
-    )
+    status = Status(now, problems, ring, merged, last, _failures(now), months, _room(), migration)
     problems += _problems(status)
     return status
 
@@ -86,12 +157,13 @@ def measure(*, now: datetime) -> Status:
     down = {problem.name for problem in status.problems}
     for name in ("plays", "store"):
         metrics.played_up.labels(name).set(name not in down)
-    for node in status.nodes:
-        metrics.played_node.labels(node.number).set(node.users)
-    for state in NodeState if status.nodes else ():
-        metrics.played_backlog.labels(state).set(sum(node.users for node in status.nodes if node.state == state))
-    for task_shard in status.task_shards:
-        metrics.played_task_shard.labels(task_shard.number).set(task_shard.users)
+    if ring := status.ring:
+        for node, users in enumerate(ring.by_node):
+            metrics.played_node.labels(node).set(users)
+        for state in NodeState:
+            metrics.played_backlog.labels(state).set(ring.waiting(state))
+        for task_shard, users in enumerate(ring.by_task_shard):
+            metrics.played_task_shard.labels(task_shard).set(users)
     if "store" not in down:
         found = {month.age: month for month in status.months}
         for age in range(KEPT_MONTHS + 1):
@@ -117,43 +189,28 @@ def _tried(look: Callable[[], T], problems: list[Problem], name: str) -> T | Non
 
 
 # --- The ring ----------------------------------------------------------------------------------------------
-def _ring(now: datetime) -> tuple[list[Node], list[TaskShard], Server]:
+def _ring(now: datetime) -> Ring:
     shards = range(settings.PLAYED_SHARDS)
-    sets = [[keys.played_users(node, shard) for shard in shards] for node in range(NODES)]
-    counts: list[int] = []
+    counts: list[list[int]] = []
     with errors():
+        sets = [[keys.played_users(node, shard) for shard in shards] for node in range(NODES)]
         # If nobody played, EXISTS costs a sixth of counting.
         used = pipelined(client(), [("EXISTS", *each) for each in sets])
         for each, is_used in zip(sets, used, strict=True):
-            asked = [("SCARD", key) for key in each] if is_used else []
-            for first in range(0, len(asked), AT_ONCE):
-                counts += pipelined(client(), asked[first : first + AT_ONCE])
-            counts += [0] * (len(each) - len(asked))
+            counts.append([] if is_used else [0] * len(each))
+            for first in range(0, len(each) if is_used else 0, AT_ONCE):
+                counts[-1] += pipelined(client(), [("SCARD", key) for key in each[first : first + AT_ONCE]])
         memory, persistence = map(_info, pipelined(client(), [("INFO", "memory"), ("INFO", "persistence")]))
-    server = Server(
+    ago = [(node_of(now) - node) % NODES for node in range(NODES)]
+    parts = map(shards_of_task, range(settings.PLAYED_TASK_SHARDS))
+    return Ring(
+        [(NodeState.CURRENT, NodeState.MERGING)[hours] if hours < 2 else NodeState.LEFT for hours in ago],
+        [sum(each) for each in counts],
+        [sum(sum(each[part.start : part.stop]) for each in counts) for part in parts],
         int(memory.get("used_memory", 0)),
         persistence.get("aof_enabled") == "1",
         memory.get("maxmemory", "0") != "0" and memory.get("maxmemory_policy") != "noeviction",
     )
-    by_node = [counts[len(shards) * node : len(shards) * (node + 1)] for node in range(NODES)]
-    this_node, this_hour = node_of(now), now.replace(minute=0, second=0, microsecond=0)
-    nodes = []
-    for number in range(NODES):
-        ago = (this_node - number) % NODES
-        state = (NodeState.CURRENT, NodeState.MERGING)[ago] if ago < 2 else NodeState.LEFT
-        nodes.append(Node(number, state, this_hour - ago * HOUR, sum(by_node[number])))
-    return nodes, [_task_shard(number, nodes, by_node) for number in range(settings.PLAYED_TASK_SHARDS)], server
-
-
-def _task_shard(number: int, nodes: Sequence[Node], by_node: Sequence[Sequence[int]]) -> TaskShard:
-    shards = shards_of_task(number)
-    parts = [counts[shards.start : shards.stop] for counts in by_node]
-
-    def waiting(state: NodeState) -> int:
-        return sum(sum(part) for node, part in zip(nodes, parts, strict=True) if node.state == state)
-
-    fullest = max(max(part, default=0) for part in parts)
-    return TaskShard(number, waiting(NodeState.CURRENT), waiting(NodeState.MERGING), waiting(NodeState.LEFT), fullest)
 
 
 def _info(reply: bytes) -> dict[str, str]:
@@ -162,32 +219,15 @@ def _info(reply: bytes) -> dict[str, str]:
 
 
 # --- Merges ------------------------------------------------------------------------------------------------
-LAST_RUNS = """
-    SELECT DISTINCT ON (task_shard, is_second) task_shard, extract(minute FROM started_at) >= 30 AS is_second,
-        started_at, seconds, users, plays, error
-    FROM seen_mergerun WHERE started_at > %s AND started_at <= %s
-    ORDER BY task_shard, is_second, started_at DESC
-"""
-BY_HOUR = """
-    SELECT date_trunc('hour', started_at, 'UTC'), sum(users), sum(plays), sum(seconds),
-        count(*) FILTER (WHERE error <> '')
-    FROM seen_mergerun WHERE started_at > %s AND started_at <= %s GROUP BY 1
+MERGED = """
+    SELECT coalesce(sum(users), 0), coalesce(sum(plays), 0),
+        count(*) FILTER (WHERE error <> '' AND started_at >= %(lately)s)
+    FROM seen_mergerun WHERE started_at > %(since)s AND started_at <= %(now)s
 """
 
 
-def _add_runs(task_shards: Sequence[TaskShard], now: datetime) -> None:
-    for number, is_second, *found in fetch(LAST_RUNS, [now - SPAN, now]):
-        if number < len(task_shards):
-            setattr(task_shards[number], "second" if is_second else "first", Run(*found))
-
-
-def _hours(now: datetime) -> list[Hour]:
-    """The hours of the last day, the current one last."""
-    this_hour = now.replace(minute=0, second=0, microsecond=0)
-    first = this_hour - SPAN + HOUR
-    found = {hour: Hour(hour, *rest) for hour, *rest in fetch(BY_HOUR, [first - timedelta.resolution, now])}
-    hours = (first + ago * HOUR for ago in range(SPAN // HOUR))
-    return [found.get(hour) or Hour(hour) for hour in hours]
+def _hour(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)
 
 
 def _failures(now: datetime) -> list[Failure]:
@@ -229,30 +269,28 @@ def _room() -> Room | None:
 
 # --- Problems that an administrator looks after ------------------------------------------------------------
 def _problems(status: Status) -> Iterator[Problem]:
-    yield from _problems_of_merging(status)
-    if (server := status.server) is not None:
-        if server.evicts:
-            yield Problem("evicts", _("The plays server may evict data. Set maxmemory-policy noeviction."))
-        if not server.is_logged:
-            yield Problem("volatile", _("The plays server has no AOF and loses plays in a crash. Set appendonly yes."))
+    if ring := status.ring:
+        yield from _problems_of_merging(status, ring)
+        if ring.evicts:
+            yield Problem("evicts", _("The Redis of the plays may evict: set maxmemory-policy to noeviction."))
+        if not ring.is_logged:
+            yield Problem("volatile", _("The Redis of the plays keeps no AOF: it loses plays when it dies."))
     if (room := status.room) is not None and room.used > FULL * min(room.most, room.used + room.free):
-        yield Problem("full", _("The store of filters, or its disk, is almost full."))
+        yield Problem("full", _("The store of the filters is almost full, or its disk is."))
+    if failed := status.merged.failed_lately:
+        text = ngettext("%(count)d merge failed within two hours.", "%(count)d merges failed within two hours.", failed)
+        yield Problem("failed", text % {"count": failed})
 
 
-def _problems_of_merging(status: Status) -> Iterator[Problem]:
-    waiting = {state: sum(node.users for node in status.nodes if node.state == state) for state in NodeState}
-    this_hour = status.at.replace(minute=0, second=0, microsecond=0)
-    if left := waiting[NodeState.LEFT]:
+def _problems_of_merging(status: Status, ring: Ring) -> Iterator[Problem]:
+    if left := ring.waiting(NodeState.LEFT):
         text = ngettext(
             "The plays of %(users)d user were not merged in time. They are merged within six hours.",
             "The plays of %(users)d users were not merged in time. They are merged within six hours.",
             left,
         )
         yield Problem("left", text % {"users": left})
+    this_hour = _hour(status.at)
     is_idle = status.last_merge is None or status.last_merge < this_hour
-    if waiting[NodeState.MERGING] and is_idle and status.at - this_hour > LATE:
+    if ring.waiting(NodeState.MERGING) and is_idle and status.at - this_hour > LATE:
         yield Problem("idle", _("Nothing was merged this hour, but plays wait. Check that beat and workers run."))
-    failed = sum(hour.failures for hour in status.hours[-2:])
-    if failed:
-        text = ngettext("%(count)d merge failed within two hours.", "%(count)d merges failed within two hours.", failed)
-        yield Problem("failed", text % {"count": failed})

@@ -78,9 +78,9 @@ def task_of(user_id: int) -> int:
 def test_an_empty_history_is_well() -> None:
     found = status.collect(now=NOW)
     assert not found.problems
-    assert found.users == 0
-    assert [hour.users for hour in found.hours] == [0] * 24
-    assert (found.months, found.last_merge) == ([], None)
+    assert found.ring
+    assert sum(found.ring.by_node) == 0
+    assert (found.merged, found.months, found.last_merge) == ((0, 0, 0), [], None)
 
 
 def test_the_ring_and_its_shards_say_who_waits() -> None:
@@ -88,21 +88,17 @@ def test_the_ring_and_its_shards_say_who_waits() -> None:
     play(*range(1, 6), at=NOW - HOUR)
     play(1, 2)
     found = status.collect(now=NOW)
-    nodes = {node.number: node for node in found.nodes}
-    assert [(nodes[(node_of(NOW) - ago) % NODES].users) for ago in range(NODES)] == [2, 5, 20, 0, 0, 0]
-    assert [nodes[(node_of(NOW) - ago) % NODES].state for ago in range(3)] == ["current", "merging", "left"]
-    assert nodes[(node_of(NOW) - 5) % NODES].hour == NOW.replace(minute=0) - 5 * HOUR
-    for number, one in enumerate(found.task_shards):
-        assert (one.current, one.merging, one.left) == tuple(
-            sum(task_of(user_id) == number for user_id in users) for users in (range(1, 3), range(1, 6), range(1, 21))
-        )
-    assert max(one.fullest for one in found.task_shards) == max(
-        sum(shard_of(user_id) == shard for user_id in range(1, 21)) for shard in range(8)
-    )
+    assert found.ring
+    nodes = [(node_of(NOW) - ago) % NODES for ago in range(NODES)]
+    assert [found.ring.by_node[node] for node in nodes] == [2, 5, 20, 0, 0, 0]
+    assert [found.ring.states[node] for node in nodes[:3]] == ["current", "merging", "left"]
+    assert [found.ring.waiting(state) for state in status.NodeState] == [2, 5, 20]
+    played_by = [task_of(user_id) for users in (range(1, 3), range(1, 6), range(1, 21)) for user_id in users]
+    assert found.ring.by_task_shard == [played_by.count(number) for number in range(settings.PLAYED_TASK_SHARDS)]
     assert names(found) == {"left", "idle"}
 
 
-def test_merges_are_told_by_hour_task_shard_and_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_merges_of_a_day_are_told_with_their_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = NOW.replace(minute=5), NOW.replace(minute=35)
     play(*range(1, 21), at=NOW - HOUR, count=3)
     fail(first, monkeypatch, task_of(1))
@@ -113,27 +109,12 @@ def test_merges_are_told_by_hour_task_shard_and_pass(monkeypatch: pytest.MonkeyP
     merge(NOW + HOUR)
     play(2, at=NOW + HOUR)
     found = status.collect(now=NOW + HOUR)
-    assert [(hour.users, hour.plays, hour.failures) for hour in found.hours[-3:]] == [(0, 0, 0), (21, 61, 1), (1, 1, 0)]
+    assert found.merged == (22, 62, 1)
     assert found.last_merge == NOW + HOUR
-    assert [(failure.at, failure.task_shard, failure.error) for failure in found.failures] == [
-        (first, task_of(1), "the disk is gone")
-    ]
-    mine = found.task_shards[task_of(1)]
-    assert mine.second
-    assert (mine.second.started_at, mine.second.users, mine.second.error) == (NOW + HOUR, 1, "")
-    others = [one for one in found.task_shards if one is not mine]
-    assert all(one.first and one.first.started_at == first and one.second is None for one in others)
+    assert found.failures == [(first, node_of(first - HOUR), task_of(1), "the disk is gone")]
     assert names(found) == {"failed"}
     assert names(status.collect(now=NOW + 3 * HOUR)) == {"left"}, "the play of user 2, and no failure of late"
-    assert not any(hour.users for hour in status.collect(now=NOW + 26 * HOUR).hours)
-
-
-def test_a_merge_that_failed_last_is_the_last_of_its_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    play(1, at=NOW - HOUR)
-    fail(NOW, monkeypatch, task_of(1))
-    last = status.collect(now=NOW).task_shards[task_of(1)].second
-    assert last
-    assert (last.error, last.users) == ("the disk is gone", 0)
+    assert status.collect(now=NOW + 26 * HOUR).merged == (0, 0, 0)
 
 
 def test_filters_are_counted_by_month() -> None:
@@ -150,7 +131,6 @@ def test_filters_are_counted_by_month() -> None:
     (data,) = store.store().read([FilterKey(1, month_of(NOW))])
     assert data
     assert found.months[0].size == 3 * len(data)
-    assert found.months[0].each == len(data)
     assert found.room
     assert 0 < found.room.used < found.room.most
 
@@ -168,7 +148,7 @@ def test_what_it_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     play(*range(1, 200), at=NOW - HOUR)
     merge(NOW)
     play(*range(1, 200))
-    assert (before, asked()) == ((2, 4), (3, 4)), "an empty ring is seen in one round trip less"
+    assert (before, asked()) == ((2, 3), (3, 3)), "an empty ring is seen in one round trip less"
 
 
 @pytest.mark.slow
@@ -180,8 +160,8 @@ def test_servers_that_do_not_answer_are_told_of_and_the_rest_is_shown(tmp_path: 
         store._store = LmdbStore(tmp_path / "file")
         found = status.measure(now=NOW)
     assert names(found) == {"plays", "store"}
-    assert (found.nodes, found.months, found.server) == ([], [], None)
-    assert found.hours[-1].users == 1
+    assert (found.ring, found.months) == (None, [])
+    assert found.merged.users == 1
     assert counted("feedsite_played_up", server="plays") == counted("feedsite_played_up", server="store") == 0
 
 
@@ -281,7 +261,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     assert ended.value.code == 1
     shown = capsys.readouterr().out
     assert "PROBLEM failed: 1 merge failed within two hours." in shown
-    assert "10:00  current          3\n" in shown
+    assert "Users waiting: 3 current, 0 merging, 0 left\n" in shown
     assert f"Merged within a day: 20 users, 40 plays; last merge: {NOW:%Y-%m}-21 10:40" in shown
     assert "the disk is gone" in shown
     assert f"{NOW:%Y-%m}           20" in shown

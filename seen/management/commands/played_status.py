@@ -7,8 +7,7 @@ from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from seen import status
-from seen.ring import NODES
-from seen.state import NodeState, Run, Status
+from seen.status import NodeState, Status
 
 TIME = "%Y-%m-%d %H:%M"
 
@@ -31,62 +30,33 @@ def _lines(found: Status) -> Iterator[str]:
     for problem in found.problems:
         yield f"PROBLEM {problem.name}: {problem.text}"
     yield from _ring(found)
-    yield from _task_shards(found)
     yield from _merged(found)
     yield from _filters(found)
     if moving := found.migration:
         unread = f"; {moving.unread} of {moving.files} files not complete" if moving.unread else ""
-        yield f"\nMigration: {moving.phase}; {moving.merged:,} users merged, {moving.left:,} left{unread}"
+        yield f"Migration: {moving.phase}; {moving.merged:,} users merged, {moving.left:,} left{unread}"
 
 
 def _ring(found: Status) -> Iterator[str]:
-    if not found.nodes:
-        return
-    yield f"\nRing ({NODES} nodes of an hour)\n  node  hour   state    users waiting"
-    for node in found.nodes:
-        state = node.state if node.users or node.state != NodeState.LEFT else ""
-        yield f"  {node.number:4}  {node.hour:%H:%M}  {state:7}  {node.users:9,}"
-    if found.server:
-        log = "AOF" if found.server.is_logged else "no AOF"
-        yield f"  Redis: {_size(found.server.memory)}, {log}, {'evicts' if found.server.evicts else 'evicts nothing'}"
-
-
-def _task_shards(found: Status) -> Iterator[str]:
-    shown = [one for one in found.task_shards if one.users or one.first or one.second]
-    if not found.task_shards:
-        return
-    yield f"\nTask shards ({len(found.task_shards)}; shown if users wait or were merged within a day)"
-    if not shown:
-        yield "  none"
-        return
-    yield "  shard  current  merging     left  first pass                    second pass"
-    for one in shown:
-        runs = f"{_run(one.first):28}  {_run(one.second)}".rstrip()
-        yield f"  {one.number:5}  {one.current:7,}  {one.merging:7,}  {one.left:7,}  {runs}"
-
-
-def _run(run: Run | None) -> str:
-    if run is None:
-        return "-"
-    return f"{run.started_at:%H:%M} {'FAILED' if run.error else f'{run.users:,} users, {run.seconds:.1f} s'}"
+    if ring := found.ring:
+        waiting = ", ".join(f"{ring.waiting(state):,} {state}" for state in NodeState)
+        log = "AOF" if ring.is_logged else "no AOF"
+        yield f"Users waiting: {waiting}"
+        yield f"Redis: {_size(ring.memory)}, {log}, {'evicts' if ring.evicts else 'evicts nothing'}"
 
 
 def _merged(found: Status) -> Iterator[str]:
     last = f"{found.last_merge:{TIME}}" if found.last_merge else "never"
-    users, plays = (sum(getattr(hour, name) for hour in found.hours) for name in ("users", "plays"))
-    yield f"\nMerged within a day: {users:,} users, {plays:,} plays; last merge: {last}"
-    for hour in found.hours:
-        if hour.users or hour.failures:
-            failed = f"  {hour.failures} failed" if hour.failures else ""
-            yield f"  {hour.hour:%H:%M}  {hour.users:9,} users  {hour.plays:11,} plays{failed}"
+    yield f"Merged within a day: {found.merged.users:,} users, {found.merged.plays:,} plays; last merge: {last}"
     for failure in found.failures:
         yield f"  {failure.at:%H:%M} node {failure.node}, task shard {failure.task_shard}: {failure.error}"
 
 
 def _filters(found: Status) -> Iterator[str]:
-    yield "\nFilters"
+    yield "Filters"
     for month in found.months:
-        yield f"  {month.month}  {month.filters:11,}  {_size(month.size):>9}  {month.each:,} bytes each"
+        each = month.size // month.filters
+        yield f"  {month.month}  {month.filters:11,}  {_size(month.size):>9}  {each:,} bytes each"
     if not found.months:
         yield "  none"
     if found.room:
