@@ -1,10 +1,10 @@
 """Collects the state of the played history: users waiting on the ring, merges, filters, and problems.
 
-Makes 7 round trips to Redis (30,000 counts for 5,000 shards take 0.15 s), 4 reads of the store and 3 queries. A server
-that does not answer is a problem. A user waits on the node of every hour in which they played, so may be counted twice.
+Makes up to 7 round trips to Redis (30,000 counts for 5,000 shards take 0.15 s), 4 reads of the store and 3 queries. A
+server that does not answer is a problem. A user waits on the node of every hour in which they played, so may be counted
+twice. `doctor` checks the servers.
 """
 
-import shutil
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,7 +16,6 @@ from django.utils.translation import ngettext
 
 from runtime import metrics
 from seen.filter_store import KEPT_MONTHS, StoreUnavailableError, month_of
-from seen.lmdb_store import LmdbStore
 from seen.migration import migrate
 from seen.migration.old import Phase
 from seen.models import MergeRun
@@ -36,8 +35,6 @@ AT_ONCE = 5_000
 FAILURES_SHOWN = 10
 LATE = timedelta(minutes=15)
 """How long after the full hour merges must have begun."""
-FULL = 0.9
-"""The share of its room at which the store counts as full."""
 
 
 class NodeState(StrEnum):
@@ -52,16 +49,12 @@ class NodeState(StrEnum):
 
 
 class Ring(NamedTuple):
-    """The users who wait, and the Redis that holds them. `memory` in bytes."""
+    """The users who wait."""
 
     states: list[NodeState]
     """By node."""
     by_node: list[int]
     by_task_shard: list[int]
-    memory: int
-    is_logged: bool
-    """Whether it has an AOF."""
-    evicts: bool
 
     def waiting(self, state: NodeState) -> int:
         """Users on nodes in this state."""
@@ -85,14 +78,6 @@ class Month(NamedTuple):
     """Months ago."""
     filters: int
     size: int
-
-
-class Room(NamedTuple):
-    """The LMDB file, its limit, and its disk's free space, in bytes."""
-
-    used: int
-    most: int
-    free: int
 
 
 class Moving(NamedTuple):
@@ -134,7 +119,6 @@ class Status(NamedTuple):
     last_merge: datetime | None
     failures: list[Failure]
     months: list[Month]
-    room: Room | None
     migration: Moving | None
     """None if there was never one."""
 
@@ -146,7 +130,7 @@ def collect(*, now: datetime) -> Status:
     months, migration = _tried(lambda: (_months(now), _moving()), problems, "store") or ([], None)
     merged = Merged(*fetch(MERGED, {"since": now - SPAN, "now": now, "lately": _hour(now) - HOUR})[0])
     last = MergeRun.objects.order_by("-started_at").values_list("started_at", flat=True).first()
-    status = Status(now, problems, ring, merged, last, _failures(now), months, _room(), migration)
+    status = Status(now, problems, ring, merged, last, _failures(now), months, migration)
     problems += _problems(status)
     return status
 
@@ -200,22 +184,13 @@ def _ring(now: datetime) -> Ring:
             counts.append([] if is_used else [0] * len(each))
             for first in range(0, len(each) if is_used else 0, AT_ONCE):
                 counts[-1] += pipelined(client(), [("SCARD", key) for key in each[first : first + AT_ONCE]])
-        memory, persistence = map(_info, pipelined(client(), [("INFO", "memory"), ("INFO", "persistence")]))
     ago = [(node_of(now) - node) % NODES for node in range(NODES)]
     parts = map(shards_of_task, range(settings.PLAYED_TASK_SHARDS))
     return Ring(
         [(NodeState.CURRENT, NodeState.MERGING)[hours] if hours < 2 else NodeState.LEFT for hours in ago],
         [sum(each) for each in counts],
         [sum(sum(each[part.start : part.stop]) for each in counts) for part in parts],
-        int(memory.get("used_memory", 0)),
-        persistence.get("aof_enabled") == "1",
-        memory.get("maxmemory", "0") != "0" and memory.get("maxmemory_policy") != "noeviction",
     )
-
-
-def _info(reply: bytes) -> dict[str, str]:
-    lines = (line.partition(":") for line in reply.decode().splitlines())
-    return {name: value for name, colon, value in lines if colon}
 
 
 # --- Merges ------------------------------------------------------------------------------------------------
@@ -255,28 +230,10 @@ def _moving() -> Moving | None:
     return Moving(migration.phase, found.users, found.merged, found.left, len(migration.files), unread)
 
 
-def _room() -> Room | None:
-    """For LMDB only. A server reports its own space."""
-    found = store()
-    if not isinstance(found, LmdbStore):
-        return None
-    try:
-        used = (found.folder / "data.mdb").stat().st_size
-        return Room(used, settings.PLAYED_STORE_BYTES, shutil.disk_usage(found.folder).free)
-    except OSError:
-        return None  # not created yet
-
-
 # --- Problems that an administrator looks after ------------------------------------------------------------
 def _problems(status: Status) -> Iterator[Problem]:
-    if ring := status.ring:
-        yield from _problems_of_merging(status, ring)
-        if ring.evicts:
-            yield Problem("evicts", _("The Redis of the plays may evict: set maxmemory-policy to noeviction."))
-        if not ring.is_logged:
-            yield Problem("volatile", _("The Redis of the plays keeps no AOF: it loses plays when it dies."))
-    if (room := status.room) is not None and room.used > FULL * min(room.most, room.used + room.free):
-        yield Problem("full", _("The store of the filters is almost full, or its disk is."))
+    if status.ring:
+        yield from _problems_of_merging(status, status.ring)
     if failed := status.merged.failed_lately:
         text = ngettext("%(count)d merge failed within two hours.", "%(count)d merges failed within two hours.", failed)
         yield Problem("failed", text % {"count": failed})

@@ -14,7 +14,6 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from runtime import metrics
-from runtime.embedded import wait_for
 from seen import merging, played, status, store, tasks
 from seen.filter_store import FilterKey, StoreUnavailableError, month_of
 from seen.lmdb_store import LmdbStore
@@ -131,8 +130,6 @@ def test_filters_are_counted_by_month() -> None:
     (data,) = store.store().read([FilterKey(1, month_of(NOW))])
     assert data
     assert found.months[0].size == 3 * len(data)
-    assert found.room
-    assert 0 < found.room.used < found.room.most
 
 
 def test_what_it_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +145,7 @@ def test_what_it_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     play(*range(1, 200), at=NOW - HOUR)
     merge(NOW)
     play(*range(1, 200))
-    assert (before, asked()) == ((2, 3), (3, 3)), "an empty ring is seen in one round trip less"
+    assert (before, asked()) == ((1, 3), (2, 3)), "an empty ring is seen in one round trip less"
 
 
 @pytest.mark.slow
@@ -163,28 +160,6 @@ def test_servers_that_do_not_answer_are_told_of_and_the_rest_is_shown(tmp_path: 
     assert (found.ring, found.months) == (None, [])
     assert found.merged.users == 1
     assert counted("feedsite_played_up", server="plays") == counted("feedsite_played_up", server="store") == 0
-
-
-@pytest.mark.slow
-def test_a_server_that_may_lose_plays_is_told_of(plays: redis.Redis) -> None:
-    plays.config_set("appendonly", "no")
-    plays.config_set("maxmemory", "1gb")
-    plays.config_set("maxmemory-policy", "allkeys-lru")
-    try:
-        assert names(status.collect(now=NOW)) == {"volatile", "evicts"}
-    finally:
-        plays.config_set("maxmemory-policy", "noeviction")
-        plays.config_set("maxmemory", "0")
-        plays.config_set("appendonly", "yes")
-        # Until its log is written anew, a death would lose what others play.
-        assert wait_for(lambda: not plays.info("persistence")["aof_rewrite_in_progress"], 60)
-
-
-def test_a_store_that_is_almost_full_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    play(1, at=NOW - HOUR)
-    merge(NOW)
-    monkeypatch.setattr(settings, "PLAYED_STORE_BYTES", 1000)
-    assert names(status.collect(now=NOW)) == {"full"}
 
 
 @pytest.mark.slow

@@ -29,20 +29,13 @@ def _lines(found: Status) -> Iterator[str]:
     yield f"Played history, {found.at:{TIME}} UTC"
     for problem in found.problems:
         yield f"PROBLEM {problem.name}: {problem.text}"
-    yield from _ring(found)
+    if ring := found.ring:
+        yield "Users waiting: " + ", ".join(f"{ring.waiting(state):,} {state}" for state in NodeState)
     yield from _merged(found)
     yield from _filters(found)
     if moving := found.migration:
         unread = f"; {moving.unread} of {moving.files} files not complete" if moving.unread else ""
         yield f"Migration: {moving.phase}; {moving.merged:,} users merged, {moving.left:,} left{unread}"
-
-
-def _ring(found: Status) -> Iterator[str]:
-    if ring := found.ring:
-        waiting = ", ".join(f"{ring.waiting(state):,} {state}" for state in NodeState)
-        log = "AOF" if ring.is_logged else "no AOF"
-        yield f"Users waiting: {waiting}"
-        yield f"Redis: {_size(ring.memory)}, {log}, {'evicts' if ring.evicts else 'evicts nothing'}"
 
 
 def _merged(found: Status) -> Iterator[str]:
@@ -59,9 +52,6 @@ def _filters(found: Status) -> Iterator[str]:
         yield f"  {month.month}  {month.filters:11,}  {_size(month.size):>9}  {each:,} bytes each"
     if not found.months:
         yield "  none"
-    if found.room:
-        room = found.room
-        yield f"  LMDB: {_size(room.used)} of {_size(room.most)}; {_size(room.free)} free on its disk"
 
 
 def _size(size: int) -> str:
