@@ -19,6 +19,10 @@ FEED = "/api/v1/discover/feed"
 
 
 @pytest.fixture
+def api(reader: User) -> APIClient:
+    return client_of(reader)
+
+
 def pull(api: APIClient, action: str = "refresh", **fields: Any) -> Any:
     response = api.post(FEED, {"action": action, **fields})
     assert response.status_code == 200, response.content

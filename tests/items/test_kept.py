@@ -22,6 +22,10 @@ LISTS = [("bookmark", "bookmarks"), ("like", "likes")]
 
 
 @pytest.fixture
+def api(reader: User) -> APIClient:
+    return client_of(reader)
+
+
 def walked(reader: User, name: Kept, limit: int) -> list[int]:
     found: list[int] = []
     last_id: int | None = None

@@ -14,7 +14,7 @@ from items.models import Item
 from relations import actions as relations
 from relations import people
 from tests.support.answers import lasting
-from tests.support.api import API
+from tests.support.api import API, client_of
 from tests.support.clients import Caller
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.pages import PART
@@ -29,6 +29,10 @@ OF_APPS = {"likes": "favourited_by", "reposts": "reblogged_by"}
 
 
 @pytest.fixture
+def api(reader: User) -> APIClient:
+    return client_of(reader)
+
+
 def walked(api: APIClient, item: Item, kind: str, limit: int) -> list[str]:
     found: list[str] = []
     last_id = ""

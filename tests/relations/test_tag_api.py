@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 from accounts.models import User
 from relations import tags
 from relations.tags import follow_tag, followed_tags_page
+from tests.support.api import client_of
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory, say
 
@@ -21,6 +22,10 @@ def user() -> User:
 
 
 @pytest.fixture
+def client(user: User) -> APIClient:
+    return client_of(user)
+
+
 def followed(user: User) -> list[str]:
     return [tag.name for tag in followed_tags_page(user).tags]
 

@@ -1,8 +1,10 @@
 """Members that many tests need. A test that needs one who differs has a fixture of its own by the same name."""
 
 import pytest
+from rest_framework.test import APIClient
 
 from accounts.models import User
+from tests.support.api import client_of
 from tests.support.factories import UserFactory
 
 
@@ -12,6 +14,11 @@ def ann() -> User:
 
 
 @pytest.fixture
+def api(ann: User) -> APIClient:
+    """A client with a token of `ann`."""
+    return client_of(ann)
+
+
 @pytest.fixture
 def author() -> User:
     return UserFactory(username="author")
