@@ -368,7 +368,7 @@ def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
     home.page.keyboard.type("Spiders")
     press("Tab")
     press("Space")
-    for _ in range(2):
+    for _ in range(3):  # the time, the audience, the button
         press("Tab")
     expect(home.page.get_by_role("button", name="Publish")).to_be_focused()
     press("Enter")
