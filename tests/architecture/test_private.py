@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,9 +29,11 @@ from items.models import Bookmark, Item, Like, Pin, Visibility
 from media import actions as media
 from moderation import hashes, reports
 from moderation.models import Case, PictureRule
+from notifications.feed import notifications_page
 from relations import actions as relations
 from relations import lists
 from relations.models import Follow
+from relations.tags import follow_tag
 from storage.events import Edited, Listener, Position, Published, Withdrawn
 from stream import news
 from tests.support.api import client_of
@@ -110,7 +113,9 @@ def world(settings: Any, media_folder: Any) -> World:
     below = items.publish(
         sender=ann, type="article", title="numbat", content={"text": "@bob quokka"}, reply_to=public, **private
     )
-    said = [first, reply, below]
+    quoting = items.publish(sender=ann, content={"text": "@bob numbat"}, quote_of=public, **private)
+    say(ann, "look at that", quote_of=first)
+    said = [first, reply, below, quoting]
     items.edit(item=reply, content={"text": "wombat, too @third #marsupials"})
     for item, user in itertools.product(said, people.values()):  # also by those who never could
         Like.objects.create(user=user, item=item)
@@ -118,6 +123,8 @@ def world(settings: Any, media_folder: Any) -> World:
         feedback.not_interested(user=user, item=item)
         recent.record(user.pk, items=[item.pk], now=timezone.now())
     Pin.objects.create(item=first, sender=ann)
+    for one in people.values():
+        follow_tag(user=one, tag="marsupials")
     made = lists.create(owner=people["third"], title="all")
     for one in (ann, bob):
         lists.add(owner=people["third"], list_id=made.pk, member=one)
@@ -162,9 +169,11 @@ def holds_nothing(answer: Any, world: World, where: object, *, but: str = "") ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("who", ["third", "fourth", "stranger"])
+@pytest.mark.parametrize("who", ["third", "fourth", "boss", "stranger"])
 def test_no_address_shows_one_to_others(world: World, who: str) -> None:
-    """Third is named in the reply, and its sender's post is answered; fourth follows both as they do."""
+    """Third is named in the reply, its post is answered and quoted; fourth follows both as they do; boss is staff."""
+    if who == "boss":
+        world.people["boss"] = User.objects.create_superuser("boss", "correct horse battery staple")
     client, app = Client(), Caller(world.people.get(who))
     if who in world.people:
         client.force_login(world.people[who])
@@ -178,6 +187,43 @@ def test_no_address_shows_one_to_others(world: World, who: str) -> None:
             assert links or f"/items/{world.items[0].pk}".encode() not in answer.content, (who, address)
             asked += 1
     assert asked > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", ["third", "stranger"])
+def test_nobody_else_acts_on_one(world: World, who: str) -> None:
+    """By whatever method and address that names it."""
+    client, app = Client(), Caller(world.people.get(who))
+    if who in world.people:
+        client.force_login(world.people[who])
+    named = [str(one) for one in (*(item.pk for item in world.items), world.medium)]
+    asked = 0
+    for address in addresses(world):
+        if not set(address.partition("?")[0].split("/")) & set(named):
+            continue
+        for method, (caller, headers) in itertools.product(
+            ("post", "put", "patch", "delete"), ((client, {}), (app.client, app.headers))
+        ):
+            answer = getattr(caller, method)(address, "{}", content_type="application/json", **headers)
+            assert answer.status_code < 500, (method, address)
+            holds_nothing(answer, world, (who, method, address))
+            asked += 1
+    assert asked > 200
+    ids = [item.pk for item in world.items]
+    assert Item.objects.filter(pk__in=ids, status="published").count() == len(ids)
+    assert not Item.objects.filter(repost_of__in=ids).exists()
+    assert not Case.objects.exists()
+
+
+def test_nobody_but_its_sender_quotes_one(world: World) -> None:
+    for name, status in (("ann", 201), ("bob", 403), ("third", 404)):
+        fields = {"content": {"text": "look"}, "quote_of": str(world.items[0].pk)}
+        assert client_of(world.people[name]).post("/api/v1/items", fields).status_code == status
+
+
+def test_only_its_people_are_notified(world: World) -> None:
+    told = {name: {entry.kind for entry in notifications_page(user).items} for name, user in world.people.items()}
+    assert told == {"ann": {"reply"}, "bob": {"mention"}, "third": set(), "fourth": set()}
 
 
 @pytest.mark.slow
@@ -200,16 +246,19 @@ def test_its_people_meet_it_in_no_list_but_their_own(world: World) -> None:
         for path in theirs:
             assert not {status["id"] for status in app.get(f"v1/{path}")} & set(ids), (name, path)
         profile = api.get("/api/v1/users/ann").json()
-        assert (profile["counts"]["items"], profile["pinned"]) == (0, [])
+        assert (profile["counts"]["items"], profile["pinned"]) == (1, [])
 
 
-def test_the_public_post_counts_no_private_reply(world: World) -> None:
+def test_no_count_holds_one(world: World) -> None:
     for user in (None, *world.people.values()):
-        assert Caller(user).get(f"v1/statuses/{world.public.pk}")["replies_count"] == 0
+        status = Caller(user).get(f"v1/statuses/{world.public.pk}")
+        assert (status["replies_count"], status["quotes_count"]) == (0, 0)
+        assert Caller(user).get(f"v1/statuses/{world.public.pk}/quotes") == []
+        assert Caller(user).get(f"v1/accounts/{world.people['bob'].pk}")["statuses_count"] == 0
 
 
 def test_streams_tell_its_people_alone(world: World) -> None:
-    first, reply, below = (item.pk for item in world.items)
+    first, reply, below, _ = (item.pk for item in world.items)
     events = [
         Published(first),
         Published(reply),
@@ -261,16 +310,17 @@ def test_an_export_holds_what_one_wrote_and_to_whom(world: World) -> None:
 
 def test_an_export_holds_the_messages_that_one_can_read(world: World) -> None:
     ann, bob = world.people["ann"], world.people["bob"]
-    first, reply, below = world.items
+    first, reply, below, quoting = world.items
     rows = messages_of(bob)
     assert [(row["conversation"], row["item_id"], row["by"], row["users"]) for row in rows] == [
         (str(first.pk), str(first.pk), "ann", ["ann"]),
         (str(first.pk), str(reply.pk), "bob", ["ann"]),
-        (str(below.pk), str(below.pk), "ann", ["ann"]),
+        *((str(item.pk), str(item.pk), "ann", ["ann"]) for item in (below, quoting)),
     ]
     assert rows[0]["content"]["text"] == "@bob quokka #marsupials"
     put_away(reader=bob, conversation_id=first.pk)
-    items.delete(item=below)
+    for item in (below, quoting):
+        items.delete(item=item)
     assert [row["item_id"] for row in messages_of(bob)] == [str(first.pk), str(reply.pk)]
     relations.block(blocker=ann, blocked=bob)
     assert [row["by"] for row in messages_of(bob)] == ["bob"]
@@ -285,10 +335,14 @@ def admin_pages(world: World) -> Iterator[str]:
         yield base
         for search in ("quokka", "@ann", "#marsupials", str(ids[0]), str(world.medium)):
             yield f"{base}?q={search.replace('#', '%23')}"
-        yield from (f"{base}{pk}/change/" for pk in [*ids, world.medium, world.people["ann"].pk])
-        yield from (f"{base}{pk}/history/" for pk in [*ids, world.medium])
+    ann = world.people["ann"].pk
+    for route, pattern in routes(get_resolver()):
+        if route.startswith("admin/") and "(" not in route:
+            filled = {re.sub("<[^>]+>", str(pk), route) for pk in (*ids, world.medium, ann)}
+            yield from (f"/{one}" for one in (filled if pattern.pattern.converters else [route]))
     for pk in ids:
         yield f"/admin/moderation/case/act/?items={pk}"
+        yield f"/admin/accounts/user/{ann}/home/?item={pk}"
     yield f"/admin/moderation/picturerule/add/?medium={world.medium}"
 
 
