@@ -38,9 +38,9 @@ from clientapi.entities import (
 )
 from clientapi.people import People, accounts_by_id, people
 from items.bodies import ItemBody
+from items.content import link_in, text_in
 from items.conversations import Conversation, people_of
 from items.filters import Listed, Rule, filters_of
-from items.links import is_link
 from items.models import Visibility
 from items.muting import muted_among
 from items.profile import answered_senders
@@ -77,13 +77,13 @@ class Words(NamedTuple):
 
 def _words(title: str, content: bytes) -> Words:
     fields = msgspec.json.decode(content)
-    text, url, warning = (fields.get(name, "") for name in ("text", "url", "warning"))
-    rendered = html.rendered(text if isinstance(text, str) else "")
+    warning = text_in(fields, "warning")
+    rendered = html.rendered(text_in(fields))
     words = Words(
         title=title,
-        url=url if isinstance(url, str) and is_link(url) else "",
-        warning=warning if isinstance(warning, str) else "",
-        is_veiled=bool(isinstance(warning, str) and warning) or fields.get("sensitive") is True,
+        url=link_in(fields),
+        warning=warning,
+        is_veiled=bool(warning) or fields.get("sensitive") is True,
         rendered=rendered,
         tags=[_tag(tag) for tag in rendered.tags],
         plain="",

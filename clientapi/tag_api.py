@@ -15,7 +15,7 @@ from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from clientapi.presenting import Reader
 from relations.tag_api import FollowedTagView
-from relations.tags import TAGS, TagCapError, follow_tag, followed_among, followed_tags_page, unfollow_tag
+from relations.tags import TAGS, TagCapError, follow_tag, followed_tags_among, followed_tags_page, unfollow_tag
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
@@ -32,7 +32,7 @@ class TagEntity(msgspec.Struct):
 
 def tags_of(tags: Sequence[str], reader: Reader) -> list[TagEntity]:
     """The entities of canonical tags for this reader."""
-    followed = followed_among(reader, tags)
+    followed = followed_tags_among(reader, tags)
     return [TagEntity(tag, tag, html.tag_address(tag), [], tag in followed) for tag in tags]
 
 

@@ -7,7 +7,7 @@ from django.utils.translation import gettext
 from msgspec import UNSET, UnsetType
 
 from accounts.cards import UserCard
-from items.links import is_link
+from items.content import link_in, text_in
 from items.models import was_edited
 from items.text import poll_options
 from media.objects import Entry, MediaObject, medium_object
@@ -138,20 +138,17 @@ class ItemBody(msgspec.Struct):
     @property
     def text(self) -> str:
         """The text of the content."""
-        text = self.content_fields.get("text", "")
-        return text if isinstance(text, str) else ""
+        return text_in(self.content_fields)
 
     @property
     def url(self) -> str:
         """The https link of the content, or ""."""
-        url = self.content_fields.get("url", "")
-        return url if isinstance(url, str) and is_link(url) else ""
+        return link_in(self.content_fields)
 
     @property
     def warning(self) -> str:
         """A warning under which the content is folded."""
-        warning = self.content_fields.get("warning", "")
-        return warning if isinstance(warning, str) else ""
+        return text_in(self.content_fields, "warning")
 
     @property
     def is_sensitive(self) -> bool:

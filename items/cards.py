@@ -21,7 +21,7 @@ from accounts.models import QuotableBy, User
 from accounts.people import Face, face, name_of, profile_address
 from items.addresses import item_address, tag_address
 from items.bodies import Counts, ItemBody, LinkCardBody, Poll, Quote, Sender
-from items.links import is_link
+from items.content import link_in, text_in
 from items.pictures import figures, ground
 from items.query import Query
 from items.quotes import quoters
@@ -382,10 +382,9 @@ class Cards:
         *,
         is_whole: bool,
     ) -> Content:
-        text, url, warning = (_text(fields, name) for name in ("text", "url", "warning"))
+        text, warning, link = text_in(fields), text_in(fields, "warning"), link_in(fields)
         is_folded = not is_whole and is_long(text)
         pictures = list(media)
-        link = url if url and is_link(url) else ""
         return Content(
             title=linked(title, self._leads, self._sought) if title else None,
             is_headline=kind == "article",
@@ -479,11 +478,6 @@ def _texts(items: Iterable[ItemBody]) -> list[str]:
     shown = [item.shown for item in items]
     shown += [item.quote.item for item in shown if item.quote and item.quote.item]
     return [text for item in shown for text in (item.title, item.text)]
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name, "")
-    return value if isinstance(value, str) else ""
 
 
 def _via(sender: Sender, others: int, *, is_own: bool) -> SafeString:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from accounts.models import QuotableBy, User
+from items.content import text_in
 from items.visibility import public_post, visible
 from media.models import MediaFile
 from storage.ids import MILLISECOND
@@ -280,8 +281,7 @@ class Item(models.Model):
     @property
     def text(self) -> str:
         """The text of the content."""
-        text = self.content.get("text", "")
-        return text if isinstance(text, str) else ""
+        return text_in(self.content)
 
     @property
     def is_sensitive(self) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.links import is_link
+from items.content import link_in, text_in
 from items.models import ItemVersion
 from storage.connections import fetch, stream
 
@@ -62,20 +62,17 @@ class Version(NamedTuple):
     @property
     def text(self) -> str:
         """The text of the content."""
-        text = self.content.get("text", "")
-        return text if isinstance(text, str) else ""
+        return text_in(self.content)
 
     @property
     def warning(self) -> str:
         """The warning, or ""."""
-        warning = self.content.get("warning", "")
-        return warning if isinstance(warning, str) else ""
+        return text_in(self.content, "warning")
 
     @property
     def url(self) -> str:
         """The https link of the content, or ""."""
-        url = self.content.get("url", "")
-        return url if isinstance(url, str) and is_link(url) else ""
+        return link_in(self.content)
 
 
 def keep(item_id: int, version: Version) -> None:

@@ -11,6 +11,7 @@ from accounts.models import User
 from accounts.people import profile_address
 from accounts.review import Subject
 from items import actions as items
+from items.content import text_in
 from items.models import Item
 from moderation.models import Case
 
@@ -62,7 +63,7 @@ def of_account(user: User) -> Subject:
 
 def of_item(item: Item) -> Subject:
     """An item as a subject."""
-    url, warning = item.content.get("url", ""), item.content.get("warning")
+    warning = text_in(item.content, "warning")
     words = [gettext("Warning: %(words)s") % {"words": warning}] if warning else []
     return Subject(
         id=item.pk,
@@ -70,7 +71,7 @@ def of_item(item: Item) -> Subject:
         kind=f"{item.get_type_display()}, {item.get_visibility_display()}",
         title=item.title,
         text="\n".join([*words, item.text]),
-        url=url if isinstance(url, str) else "",
+        url=text_in(item.content, "url"),
         status=item.status,
         created_at=item.created_at,
         modified_at=item.modified_at,

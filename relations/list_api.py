@@ -15,10 +15,10 @@ from accounts.cards import UserCard
 from accounts.models import User
 from accounts.owned import missing_as_404, own_or_404
 from relations import actions, lists
-from relations.api import UserPage, user_or_404
+from relations.api import UserPage, is_visible, user_or_404
 from relations.lists import Listed
 from relations.models import TITLE_LENGTH
-from relations.visibility import is_username, users_visible_to
+from relations.visibility import is_username
 from storage.paging import as_text, part_of
 from web.openapi import PAGED
 from web.rest import (
@@ -188,6 +188,6 @@ class MemberView(ApiView):
             raise exceptions.NotFound
         with _answers():
             is_gone = lists.remove(owner=owner, list_id=listed.id, member=member)
-        if not is_gone and not users_visible_to(owner).filter(pk=member.pk).exists():
+        if not is_gone and not is_visible(member, owner):
             raise exceptions.NotFound
         return HttpResponse(status=204)

@@ -15,9 +15,9 @@ from relations import actions, lists
 from relations.api import user_or_404
 from relations.forms import ListForm, MembershipForm
 from relations.list_api import list_or_404
-from relations.models import Follow, List
+from relations.models import List
 from relations.tags import followed_tags_page
-from relations.visibility import is_username, visible_user
+from relations.visibility import is_following, is_username, visible_user
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
 from web.rest import PAGE, position
 
@@ -132,7 +132,7 @@ def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpRe
         else:
             messages.success(request, _("Saved."))
             return redirect("profile", person.username)
-    context = {"person": person, "form": form, "lists": there, "is_followed": _is_followed(reader, person)}
+    context = {"person": person, "form": form, "lists": there, "is_followed": is_following(reader.pk, person.pk)}
     return show(request, "relations/person_lists.html", context, status=INVALID if form.errors else 200)
 
 
@@ -148,7 +148,3 @@ def _refusal(act: Callable[[], object]) -> str:
     except List.DoesNotExist:
         return _("A list is gone. Reload the page.")
     return ""
-
-
-def _is_followed(reader: User, person: User) -> bool:
-    return Follow.objects.filter(follower=reader, followee=person).exists()

@@ -100,7 +100,7 @@ def followed_tags_page(
 AMONG = f"{followed_tags('%(user)s')} AND g.name = ANY(%(tags)s::text[])"
 
 
-def followed_among(user: User | AnonymousUser, tags: Sequence[str]) -> set[str]:
+def followed_tags_among(user: User | AnonymousUser, tags: Sequence[str]) -> set[str]:
     """Those of the hashtags that a user follows. No query for strangers and users who follow none."""
     if not (tags and isinstance(user, User) and user.followed_tag_count):
         return set()
@@ -109,4 +109,4 @@ def followed_among(user: User | AnonymousUser, tags: Sequence[str]) -> set[str]:
 
 def follows_tag(user: User | AnonymousUser, tag: str) -> bool:
     """Whether a user follows a hashtag."""
-    return bool(followed_among(user, [tag]))
+    return bool(followed_tags_among(user, [tag]))

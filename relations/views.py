@@ -17,9 +17,9 @@ from accounts.models import User
 from relations import actions
 from relations.api import user_or_404
 from relations.forms import MuteForm
-from relations.models import Follow, FollowRequest
+from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
-from relations.visibility import is_username, standing, visible_user
+from relations.visibility import followed_among, is_username, standing, visible_user
 from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, wants_part
 from web.rest import PAGE, position
 
@@ -232,15 +232,10 @@ def _people(
 
 def person_cards(reader: User | AnonymousUser, people: list[User]) -> list[dict[str, Any]]:
     """People for relations/_person.html, with whether the reader follows each or asks to."""
-    followed, requested = _followed_among(reader, people), _requested_among(reader, people)
+    ids = [one.pk for one in people]
+    followed = followed_among(reader, ids) if ids and isinstance(reader, User) else set()
+    requested = _requested_among(reader, people)
     return [{"person": one, "following": one.pk in followed, "requested": one.pk in requested} for one in people]
-
-
-def _followed_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
-    if not isinstance(reader, User):
-        return set()
-    follows = Follow.objects.filter(follower=reader, followee__in=people)
-    return set(follows.values_list("followee_id", flat=True))
 
 
 def _requested_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:

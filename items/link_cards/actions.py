@@ -22,8 +22,9 @@ from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
 from items.bodies import LinkFacts
+from items.content import link_in, text_in
 from items.link_cards import pages
-from items.links import HOST_LENGTH, is_link
+from items.links import HOST_LENGTH
 from items.models import URL_LENGTH, CardState, Item, LinkCard, RefusedHost, Status, Visibility
 from items.text import Kind, spans
 from media import linked
@@ -65,10 +66,8 @@ CLAIM = """
 # --- Links -----------------------------------------------------------------------------------------------
 def first_link(content: dict[str, Any]) -> str:
     """The address that gets the card of an item with this content, in one spelling; empty if there is none."""
-    url, text = content.get("url"), content.get("text")
-    found = url if isinstance(url, str) and is_link(url) else ""
-    if not found and isinstance(text, str):
-        found = next((span.value for span in spans(text) if span.kind == Kind.LINK), "")
+    in_text = (span.value for span in spans(text_in(content)) if span.kind == Kind.LINK)
+    found = link_in(content) or next(in_text, "")
     try:
         parsed = parse_url(found) if 0 < len(found) <= URL_LENGTH else None
     except LocationParseError:

@@ -6,7 +6,7 @@ from django.db.models import Count
 from accounts.models import User
 from relations import purge, tags
 from relations.models import Tag, TagFollow
-from relations.tags import TagCapError, follow_tag, followed_among, followed_tags_page, unfollow_tag
+from relations.tags import TagCapError, follow_tag, followed_tags_among, followed_tags_page, unfollow_tag
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 
@@ -33,7 +33,7 @@ def test_follow_and_unfollow() -> None:
     assert follow_tag(user=ben, tag="tea")
     assert (names(ann), names(ben)) == (["茶", "tea"], ["tea"])
     assert (count(ann), count(ben)) == (2, 1)
-    assert followed_among(fresh(ann), ["tea", "coffee"]) == {"tea"}
+    assert followed_tags_among(fresh(ann), ["tea", "coffee"]) == {"tea"}
     assert unfollow_tag(user=ann, tag="tea")
     assert not unfollow_tag(user=ann, tag="tea")
     assert not unfollow_tag(user=ann, tag="never followed")
