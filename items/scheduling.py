@@ -211,7 +211,7 @@ def _publish(row: ScheduledPost) -> Item | Failure:
     except OperationalError:
         raise
     except Exception:  # a fault of ours must not keep others waiting, nor be tried for ever
-        logger.exception("the scheduled post %s was not published", row.pk)
+        logger.exception("the scheduled post %s could not be published", row.pk)
         return Failure.ERROR
 
 

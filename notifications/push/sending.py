@@ -190,18 +190,18 @@ def _send(subscription: PushSubscription, message: bytes, kind: str, topic: str)
     try:
         status = outbound.post(subscription.endpoint, headers=headers, body=letter.body).status
     except outbound.RefusedError:
-        logger.info("push subscription %s leads to no public address", subscription.pk)
+        logger.info("push subscription %s has no public address. It is deleted", subscription.pk)
         PushSubscription.objects.filter(pk=subscription.pk).delete()
         return True
     except outbound.OutboundError as error:
-        logger.info("push subscription %s: %s", subscription.pk, error)
+        logger.info("push subscription %s failed: %s", subscription.pk, error)
         _note_failure(subscription)
         return False
     if 200 <= status < 300:
         if subscription.failing_since:
             PushSubscription.objects.filter(pk=subscription.pk).update(failing_since=None, retry_at=None)
         return True
-    logger.info("push subscription %s: status %s", subscription.pk, status)
+    logger.info("push subscription %s was refused: status %s", subscription.pk, status)
     if status in GONE:
         PushSubscription.objects.filter(pk=subscription.pk).delete()
         return True

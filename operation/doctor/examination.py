@@ -18,11 +18,11 @@ STATEMENT_SECONDS = 10.0
 """Maximum seconds per statement. A frozen server delays each check by this."""
 NO_ANSWER = "docs/runbook.md, No answer"
 SECTIONS = {
-    "postgresql": "docs/runbook.md, PostgreSQL is away",
-    "feeds": "docs/runbook.md, The feeds server is away",
-    "broker": "docs/runbook.md, The broker is away",
-    "cache": "docs/runbook.md, The broker is away",
-    "plays": "docs/runbook.md, The plays server is away",
+    "postgresql": "docs/runbook.md, PostgreSQL is down",
+    "feeds": "docs/runbook.md, The feeds server is down",
+    "broker": "docs/runbook.md, The broker is down",
+    "cache": "docs/runbook.md, The broker is down",
+    "plays": "docs/runbook.md, The plays server is down",
 }
 """What to do if the server of a check does not answer."""
 
