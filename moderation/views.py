@@ -76,7 +76,7 @@ def report_account(request: PageRequest, reader: User, username: str) -> HttpRes
     account = user_or_404(username, reader)
     form = ReportForm(request.POST if request.method == "POST" else None)
     otherwise = reverse("profile", args=[account.username])
-    context = {"account": account, "session": None, "item": None, "form": form}
+    context: dict[str, Any] = {"account": account, "session": None, "item": None, "form": form}
     context["next"] = next_page(request) or otherwise
     if form.is_valid():
         try:
