@@ -395,7 +395,6 @@ class PreviewCard(msgspec.Struct):
     url: str
     title: str
     description: str
-    language: str | None
     type: str
     author_name: str
     author_url: str
@@ -405,10 +404,8 @@ class PreviewCard(msgspec.Struct):
     width: int
     height: int
     image: str | None
-    image_description: str
     embed_url: str
     blurhash: str | None
-    published_at: str | None
     authors: list[Any]
 
     @classmethod
@@ -419,7 +416,6 @@ class PreviewCard(msgspec.Struct):
             url=card.url,
             title=card.title,
             description=card.description,
-            language=None,
             type="link",
             author_name="",
             author_url="",
@@ -429,10 +425,8 @@ class PreviewCard(msgspec.Struct):
             width=picture.meta.original.width if picture else 0,
             height=picture.meta.original.height if picture else 0,
             image=absolute(picture.url) if picture else None,
-            image_description="",
             embed_url="",
             blurhash=picture.blurhash if picture else None,
-            published_at=None,
             authors=[],
         )
 
