@@ -1,5 +1,7 @@
 """Pages to report an item, live session or account."""
 
+from typing import Any
+
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods

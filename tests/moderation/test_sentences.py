@@ -36,6 +36,10 @@ SENTENCES: list[tuple[Verb, dict[str, Any], str]] = [
     (Verb.SHOW, ITEM, f"showed pictures of item 5 {OF} again"),
     (Verb.BLOCK, {"note": "a flag"}, "set the block of the picture “a flag”"),
     (Verb.UNBLOCK, {"note": "a flag"}, "no longer blocks the picture “a flag”"),
+    (Verb.UNCARD, ITEM | {"note": "spam"}, "removed the link card of item 5"),
+    (Verb.UNCARD, {"after": {"link": "https://far.example/"}}, "removed the link card of https://far.example/"),
+    (Verb.REFUSE, {"note": "far.example"}, "refused the host “far.example”"),
+    (Verb.ACCEPT, {"note": "far.example"}, "no longer refuses the host “far.example”"),
 ]
 
 

@@ -992,6 +992,7 @@ def workers(scenario: Scenario) -> None:
     big_v.demote(user=User.objects.get(username="user399"))
     scenario.work()
     scenario.task("live.materialise_replays", site.reader.pk, "token")
+    link_cards(scenario)
     scenario.recorder.is_silent = True
     told = Act.objects.filter(recipient__in=PushSubscription.objects.values("user")).latest("pk")
     device = PushSubscription.objects.filter(user=told.recipient_id).latest("pk")
@@ -999,7 +1000,6 @@ def workers(scenario: Scenario) -> None:
     scenario.task("notifications.push", [told.pk])
     scenario.task("notifications.push_again", told.pk, device.pk, 1)
     scenario.task("notifications.push_trial", device.pk)
-    link_cards(scenario)
 
 
 def link_cards(scenario: Scenario) -> None:
