@@ -1,7 +1,6 @@
 """Filters over HTTP, in versions 1 and 2 of Mastodon's API.
 
-The site's filter is one phrase and applies everywhere. So in version 2 it has one keyword with the filter's id, the
-phrase as title, and all contexts.
+A version 1 filter is the first keyword of a filter. A filter always has a keyword: without any, its title is one.
 """
 
 from collections.abc import Iterator
@@ -15,21 +14,20 @@ from django.utils import timezone
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from accounts.models import User
 from clientapi.entities import Filter, FilterKeyword, moment
 from clientapi.errors import ClientView, InvalidError, caller_of, nothing
 from clientapi.params import Params
 from clientapi.presenting import CONTEXTS, filter_of
 from items import filters
 from items.filter_api import filter_or_404
-from items.filters import Listed
+from items.filters import TITLE_LENGTH, Keyword, Listed
 from items.models import PHRASE_LENGTH, FilterAction
 from items.models import Filter as FilterRow
 from web.rest import FeedResponse, parse_id
 
 LONGEST_SECONDS = 10 * 366 * 86_400
 """Maximum duration of a filter with an end."""
-TITLE_LENGTH = 1_000
-"""Maximum characters of a title beside a keyword. The title is ignored."""
 CHOICES = frozenset(FilterAction.values)
 
 
@@ -47,12 +45,12 @@ class FirstFilter(msgspec.Struct):
 def _first(listed: Listed) -> FirstFilter:
     expires_at = moment(listed.expires_at) if listed.expires_at else None
     is_hiding = listed.action == FilterAction.HIDE
-    return FirstFilter(str(listed.id), listed.phrase, list(CONTEXTS), listed.whole_word, expires_at, is_hiding)
+    return FirstFilter(str(listed.id), listed.phrase, listed.contexts, listed.whole_word, expires_at, is_hiding)
 
 
 def _second(listed: Listed) -> Filter:
     found = filter_of(listed)
-    found.keywords, found.statuses = [_keyword(listed)], []
+    found.keywords, found.statuses = list(map(_keyword, listed.keywords)), []
     return found
 
 
@@ -60,8 +58,8 @@ def _shown(listed: Listed, *, is_first: bool) -> FirstFilter | Filter:
     return _first(listed) if is_first else _second(listed)
 
 
-def _keyword(listed: Listed) -> FilterKeyword:
-    return FilterKeyword(str(listed.id), listed.phrase, listed.whole_word)
+def _keyword(keyword: Keyword) -> FilterKeyword:
+    return FilterKeyword(str(keyword.id), keyword.phrase, keyword.whole_word)
 
 
 @contextmanager
@@ -73,7 +71,7 @@ def _answers() -> Iterator[None]:
     except filters.NothingToFindError as error:
         raise InvalidError("Validation failed: The phrase holds nothing to find") from error
     except filters.FilterCapError as error:
-        raise InvalidError(f"Validation failed: You have {filters.FILTERS} filters, which is the limit") from error
+        raise InvalidError(f"Validation failed: You have {filters.FILTERS} keywords, which is the limit") from error
 
 
 def _phrase(params: Params, name: str) -> str:
@@ -91,10 +89,12 @@ def _end(params: Params) -> dict[str, datetime | None]:
     return {"expires_at": timezone.now() + timedelta(seconds=seconds) if seconds else None}
 
 
-def _check_contexts(params: Params) -> None:
-    unknown = set(params.words("context")) - set(CONTEXTS)
-    if unknown:
+def _contexts(params: Params) -> dict[str, list[str]]:
+    """The contexts, if sent."""
+    words = params.words("context")
+    if set(words) - set(CONTEXTS):
         raise InvalidError("Validation failed: Context is not a known one")
+    return {"contexts": words} if words else {}
 
 
 class FilterView(ClientView):
@@ -126,8 +126,7 @@ class FilterView(ClientView):
 
 def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = None) -> dict[str, Any]:
     """The sent fields of a filter. A new one needs a phrase. Raises InvalidError."""
-    _check_contexts(params)
-    fields: dict[str, Any] = dict(_end(params))
+    fields: dict[str, Any] = _end(params) | _contexts(params)
     if is_first:
         if listed is None or "phrase" in params:
             fields["phrase"] = _phrase(params, "phrase")
@@ -138,26 +137,33 @@ def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = No
         return fields
     if "filter_action" in params:
         fields["action"] = params.choice("filter_action", CHOICES, default=FilterAction.WARN.value)
-    return fields | _of_keyword(params, listed)
+    if "title" in params:
+        fields["title"] = params.text("title", most=TITLE_LENGTH)
+    keywords = _keywords(params, listed)
+    if listed is None and not keywords:
+        keywords = [Keyword(_phrase(params, "title"), whole_word=False)]
+    return fields | ({"keywords": keywords} if keywords is not None else {})
 
 
-def _of_keyword(params: Params, listed: Listed | None) -> dict[str, Any]:
-    """The only keyword, or else the title."""
-    params.text("title", most=TITLE_LENGTH)
-    keywords = params.parts("keywords_attributes")
-    if len(keywords) > 1:
-        raise InvalidError("Validation failed: A filter of this site has one keyword")
-    if keywords:
-        keyword = keywords[0]
-        if keyword.flag("_destroy"):
-            raise InvalidError("Validation failed: A filter has a keyword; delete the filter")
-        fields: dict[str, Any] = {}
-        if listed is None or "keyword" in keyword:
-            fields["phrase"] = _phrase(keyword, "keyword")
-        if "whole_word" in keyword:
-            fields["whole_word"] = keyword.flag("whole_word")
-        return fields
-    return {"phrase": _phrase(params, "title")} if listed is None else {}
+def _keywords(params: Params, listed: Listed | None) -> list[Keyword] | None:
+    """All keywords after the request, or None if it names none. Raises InvalidError."""
+    parts = params.parts("keywords_attributes")
+    if not parts:
+        return None
+    kept = {one.id: one for one in listed.keywords} if listed else {}
+    new = []
+    for part in parts:
+        known = kept.get(part.id("id") or 0)
+        if known and part.flag("_destroy"):
+            del kept[known.id]
+        elif known:
+            phrase = _phrase(part, "keyword") if "keyword" in part else known.phrase
+            kept[known.id] = Keyword(phrase, part.flag("whole_word", default=known.whole_word), known.id)
+        elif not part.flag("_destroy"):
+            new.append(Keyword(_phrase(part, "keyword"), part.flag("whole_word")))
+    if not kept and not new and listed:
+        raise InvalidError("Validation failed: A filter has a keyword; delete the filter")
+    return [*kept.values(), *new]
 
 
 class FiltersView(ClientView):
@@ -174,7 +180,7 @@ class FiltersView(ClientView):
         owner = caller_of(request)
         fields = changed_fields(Params(request), is_first=self.is_first)
         with _answers():
-            made = filters.create(owner=owner, **{"whole_word": False} | fields)
+            made = filters.create(owner=owner, **({"whole_word": False} | fields))
         return FeedResponse(_shown(filter_or_404(made.pk, owner), is_first=self.is_first))
 
 
@@ -194,39 +200,59 @@ class KeywordsView(ClientView):
     """The keywords of a filter."""
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
-        """Return the only keyword."""
-        return FeedResponse([_keyword(filter_or_404(filter_id, caller_of(request)))])
+        """List them, oldest first."""
+        return FeedResponse(list(map(_keyword, filter_or_404(filter_id, caller_of(request)).keywords)))
 
     def post(self, request: Request, filter_id: str) -> HttpResponse:
-        """Answer 422: a filter has only one keyword."""
-        filter_or_404(filter_id, caller_of(request))
-        raise InvalidError("Validation failed: A filter of this site has one keyword")
+        """Add a keyword."""
+        owner, params = caller_of(request), Params(request)
+        listed = filter_or_404(filter_id, owner)
+        new = Keyword(_phrase(params, "keyword"), params.flag("whole_word"))
+        with _answers():
+            filters.change(owner=owner, filter_id=listed.id, keywords=[*listed.keywords, new])
+        return FeedResponse(_keyword(filter_or_404(filter_id, owner).keywords[-1]))
 
 
 class KeywordView(ClientView):
-    """A keyword by its id, which is the filter's."""
+    """A keyword of one of the caller's filters."""
 
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
         """Return the keyword."""
-        return FeedResponse(_keyword(filter_or_404(filter_id, caller_of(request))))
+        return FeedResponse(_keyword(_found(caller_of(request), filter_id)[1]))
 
     def put(self, request: Request, filter_id: str) -> HttpResponse:
         """Change the phrase."""
         owner, params = caller_of(request), Params(request)
-        listed = filter_or_404(filter_id, owner)
-        fields: dict[str, Any] = {"phrase": _phrase(params, "keyword")}
-        if not params.is_blank("whole_word"):
-            fields["whole_word"] = params.flag("whole_word")
+        listed, known = _found(owner, filter_id)
+        phrase, whole_word = _phrase(params, "keyword"), params.flag("whole_word", default=known.whole_word)
+        changed = Keyword(phrase, whole_word, known.id)
         with _answers():
-            filters.change(owner=owner, filter_id=listed.id, **fields)
-        return FeedResponse(_keyword(filter_or_404(filter_id, owner)))
+            keywords = [changed if one.id == known.id else one for one in listed.keywords]
+            filters.change(owner=owner, filter_id=listed.id, keywords=keywords)
+        return FeedResponse(_keyword(changed))
 
     def delete(self, request: Request, filter_id: str) -> HttpResponse:
-        """Answer 422: a filter always has a keyword."""
-        filter_or_404(filter_id, caller_of(request))
-        raise InvalidError("Validation failed: A filter has a keyword; delete the filter")
+        """Delete the keyword. The last one stays: 422."""
+        owner = caller_of(request)
+        listed, known = _found(owner, filter_id)
+        if len(listed.keywords) == 1:
+            raise InvalidError("Validation failed: A filter has a keyword; delete the filter")
+        with _answers():
+            keywords = [one for one in listed.keywords if one.id != known.id]
+            filters.change(owner=owner, filter_id=listed.id, keywords=keywords)
+        return nothing()
+
+
+def _found(owner: User, keyword_id: str) -> tuple[Listed, Keyword]:
+    """A keyword with its filter. Raises NotFound."""
+    number = parse_id(keyword_id)
+    for listed in filters.filters_of(owner):
+        for keyword in listed.keywords:
+            if keyword.id == number:
+                return listed, keyword
+    raise exceptions.NotFound
 
 
 class FilteredStatusesView(ClientView):

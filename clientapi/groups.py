@@ -20,6 +20,7 @@ from clientapi.paging import Wanted
 from clientapi.people import accounts_by_id
 from clientapi.presenting import statuses
 from items.hydrate import hydrate
+from items.models import Context
 from notifications.models import Kind
 from notifications.ungrouped import ToldAct, WantedActs, acts_page
 from storage import ids
@@ -158,7 +159,7 @@ def one(reader: User, key: str) -> Group | None:
 def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:
     """The groups as sent. With `is_partial`, only the account of each group's newest act is complete."""
     item_ids = list(dict.fromkeys(group.every[0].item_id for group in groups if group.every[0].item_id))
-    shown = {status.id: status for status in statuses(hydrate(item_ids, reader), reader)}
+    shown = {status.id: status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}
     names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}
     accounts = accounts_by_id({name for found in names.values() for name in found[:SAMPLES]})
     told = [

@@ -16,6 +16,7 @@ from clientapi.paging import Wanted
 from clientapi.people import accounts_by_id
 from clientapi.presenting import statuses
 from items.hydrate import hydrate
+from items.models import Context
 from notifications.models import Kind
 from notifications.push import messages
 from notifications.ungrouped import ToldAct, WantedActs, acts_page, unread_acts
@@ -93,7 +94,7 @@ def unread_among(reader: User, chosen: Chosen) -> list[ToldAct]:
 def presented(acts: Collection[ToldAct], reader: User) -> list[Notification]:
     """The notifications of acts, with accounts and statuses."""
     item_ids = list(dict.fromkeys(act.item_id for act in acts if act.item_id))
-    shown = {int(status.id): status for status in statuses(hydrate(item_ids, reader), reader)}
+    shown = {int(status.id): status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}
     accounts = accounts_by_id({str(act.actor_id) for act in acts})
     return [
         Notification(

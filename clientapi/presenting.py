@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
+from django.utils import timezone
 from msgspec import UNSET
 
 from accounts.cards import UserCard
@@ -40,8 +41,8 @@ from clientapi.people import People, accounts_by_id, people
 from items.bodies import ItemBody
 from items.content import link_in, text_in
 from items.conversations import Conversation, people_of
-from items.filters import Listed, Rule, filters_of
-from items.models import Visibility
+from items.filters import Listed, Rule, compiled_rules
+from items.models import Context, Visibility
 from items.muting import muted_among
 from items.profile import answered_senders
 from items.quotes import quoters
@@ -49,7 +50,7 @@ from items.text import poll_options
 from items.versions import Version
 from relations.visibility import followed_among
 
-CONTEXTS = ("home", "notifications", "public", "thread", "account")
+CONTEXTS = tuple(context.value for context in Context)
 """Where the site's filters apply: everywhere."""
 NONE: list[Any] = []
 """An empty list, shared by all statuses and never changed."""
@@ -204,7 +205,7 @@ class Presenter:
         return [_mention(known[name]) for name in names if name in known]
 
     def _filtered(self, item: ItemBody) -> list[FilterResult]:
-        return filter_results(self.filters[phrase] for phrase in item.filtered if phrase in self.filters)
+        return filter_results(rule for rule in self.filters if rule.phrase in item.filtered)
 
 
 def _quotable(items: Iterable[ItemBody], reader: Reader) -> frozenset[str]:
@@ -261,25 +262,30 @@ def _mention(account: Account) -> Mention:
 
 
 def filter_of(listed: Listed | Rule) -> Filter:
-    """A filter as Mastodon's, with one word."""
+    """A filter as Mastodon's, without its words."""
     return Filter(
-        id=str(listed.id),
-        title=listed.phrase,
-        context=list(CONTEXTS),
+        id=str(listed.group if isinstance(listed, Rule) else listed.id),
+        title=listed.title or listed.phrase,
+        context=list(listed.contexts or CONTEXTS),
         expires_at=moment(listed.expires_at) if listed.expires_at else None,
         filter_action=listed.action,
     )
 
 
-def filter_results(met: Iterable[Listed | Rule]) -> list[FilterResult]:
-    """The filters that match a status."""
-    return [FilterResult(filter_of(one), [one.phrase], None) for one in met]
+def filter_results(met: Iterable[Rule]) -> list[FilterResult]:
+    """The filters with these phrases, which match a status, oldest first."""
+    now, results = timezone.now(), dict[int, FilterResult]()
+    for rule in met:
+        if rule.is_in_force(now):
+            result = results.setdefault(rule.group, FilterResult(filter_of(rule), [], None))
+            result.keyword_matches = [*(result.keyword_matches or ()), rule.phrase]
+    return list(results.values())
 
 
-def _filters(items: Iterable[ItemBody], reader: Reader) -> dict[str, Listed]:
+def _filters(items: Iterable[ItemBody], reader: Reader) -> list[Rule]:
     if not isinstance(reader, User) or not any(item.filtered for item in items):
-        return {}
-    return {one.phrase: one for one in filters_of(reader)}
+        return []
+    return list(compiled_rules(reader))
 
 
 def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[str] | None = None) -> list[Status]:

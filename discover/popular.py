@@ -8,6 +8,7 @@ from accounts.models import User
 from discover.decay import log_decay, params
 from items.bodies import ItemBody
 from items.hydrate import verified
+from items.models import Context
 from storage.connections import fetch
 
 SPARE = 4
@@ -24,6 +25,6 @@ def popular_items(reader: User | AnonymousUser, *, count: int) -> list[ItemBody]
     """At most `count` popular posts that `reader` may see, most popular first, one per sender."""
     asked: dict[str, Any] = params() | {"count": SPARE * count}
     found: dict[str, ItemBody] = {}
-    for item in verified([row[0] for row in fetch(POPULAR, asked)], reader):
+    for item in verified([row[0] for row in fetch(POPULAR, asked)], reader, Context.PUBLIC):
         found.setdefault(item.sender.id, item)
     return list(found.values())[:count]

@@ -59,7 +59,8 @@ MUTED_THREADS = f"""
     WHERE m.user_id = %(reader)s AND {VISIBLE} ORDER BY m.root_id
 """  # noqa: S608 (constants)
 FILTERS = """
-    SELECT phrase, whole_word, action, expires_at, created_at FROM items_filter WHERE owner_id = %(reader)s ORDER BY id
+    SELECT coalesce("group", id)::text, title, phrase, whole_word, contexts, action, expires_at, created_at
+    FROM items_filter WHERE owner_id = %(reader)s ORDER BY id
 """
 
 
@@ -72,10 +73,13 @@ VOTES = f"""
 
 
 class FilterRow(msgspec.Struct):
-    """A filter."""
+    """A phrase of a filter. `contexts` empty: everywhere."""
 
+    filter_id: str
+    title: str
     phrase: str
     whole_word: bool
+    contexts: list[str]
     action: str
     expires_at: datetime | None
     since: datetime

@@ -16,9 +16,9 @@ from accounts.api import signed_in
 from accounts.models import User
 from accounts.owned import missing_as_404, own_or_404
 from items import filters
-from items.filters import Listed
-from items.models import PHRASE_LENGTH, FilterAction
-from storage.paging import as_text, part_of
+from items.filters import TITLE_LENGTH, Keyword, Listed
+from items.models import PHRASE_LENGTH, Context, FilterAction
+from storage.paging import as_text, below, part_of
 from web.openapi import PAGED
 from web.rest import (
     ApiView,
@@ -37,12 +37,22 @@ from web.rest import (
 from web.times import Time
 
 
-class FilterBody(msgspec.Struct):
-    """A filter, as its owner gets it."""
+class KeywordBody(msgspec.Struct):
+    """A phrase of a filter."""
 
-    id: str
     phrase: str
     whole_word: bool
+
+
+class FilterBody(msgspec.Struct):
+    """A filter, as its owner gets it. `phrase` and `whole_word` are those of the first keyword."""
+
+    id: str
+    title: str
+    phrase: str
+    whole_word: bool
+    keywords: list[KeywordBody]
+    contexts: list[str]
     action: str
     expires_at: Time | None
     created_at: Time
@@ -50,7 +60,17 @@ class FilterBody(msgspec.Struct):
     @classmethod
     def of(cls, listed: Listed) -> "FilterBody":
         """Convert a filter."""
-        return cls(str(listed.id), *listed[1:])
+        return cls(
+            id=str(listed.id),
+            title=listed.title,
+            phrase=listed.phrase,
+            whole_word=listed.whole_word,
+            keywords=[KeywordBody(one.phrase, one.whole_word) for one in listed.keywords],
+            contexts=listed.contexts,
+            action=listed.action,
+            expires_at=listed.expires_at,
+            created_at=listed.created_at,
+        )
 
 
 class FilterPage(msgspec.Struct):
@@ -61,13 +81,35 @@ class FilterPage(msgspec.Struct):
     has_more: bool
 
 
-class FilterEdit(StrictSerializer):
-    """Omitted fields stay as they are."""
+class KeywordField(StrictSerializer):
+    """A phrase of a filter."""
 
+    phrase = TextField(max_length=PHRASE_LENGTH)
+    whole_word = FlagField(default=True)
+
+
+class FilterEdit(StrictSerializer):
+    """Omitted fields stay as they are. `keywords` replaces all phrases; `phrase` changes the first."""
+
+    keywords = serializers.ListField(child=KeywordField(), min_length=1, max_length=filters.FILTERS, required=False)
+    contexts = serializers.ListField(
+        child=serializers.ChoiceField(Context.choices), required=False, help_text="Empty: everywhere."
+    )
+    title = TextField(max_length=TITLE_LENGTH, allow_blank=True, required=False)
     phrase = TextField(max_length=PHRASE_LENGTH, required=False)
     whole_word = FlagField(required=False)
     action = serializers.ChoiceField(FilterAction.choices, required=False)
     expires_at = MomentField(allow_null=True, required=False)
+
+    def validate_keywords(self, keywords: list[dict[str, Any]]) -> list[Keyword]:
+        """Convert them."""
+        return [Keyword(one["phrase"], one["whole_word"]) for one in keywords]
+
+    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Raise ValidationError for a phrase beside keywords."""
+        if "keywords" in fields and "phrase" in self.initial_data:
+            raise serializers.ValidationError({"phrase": ["Give phrase or keywords."]})
+        return fields
 
     def validate_expires_at(self, moment: Any) -> Any:
         """Raise ValidationError for a past time."""
@@ -77,15 +119,20 @@ class FilterEdit(StrictSerializer):
 
 
 class NewFilter(FilterEdit):
-    """A phrase to filter. `expires_at` null: never.
+    """A phrase to filter, or several `keywords`. `expires_at` null: never.
 
     `whole_word` has no effect next to scripts without spaces, such as Chinese.
     """
 
-    phrase = TextField(max_length=PHRASE_LENGTH)
     whole_word = FlagField(default=True)
     action = serializers.ChoiceField(FilterAction.choices, default=FilterAction.WARN)
     expires_at = MomentField(allow_null=True, default=None)
+
+    def validate(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Raise ValidationError without a phrase."""
+        if "phrase" not in fields and "keywords" not in fields:
+            raise serializers.ValidationError({"phrase": ["This field is required."]})
+        return super().validate(fields)
 
 
 @contextmanager
@@ -111,7 +158,8 @@ class FiltersView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """The caller's filters, newest first. Expired ones stay until they are deleted."""
         owner, last_id, count = signed_in(request), position(request), limit(request)
-        page = part_of(filters.filters_of(owner, last_id=last_id, limit=count + 1), count, attrgetter("id"))
+        found = [one for one in filters.filters_of(owner) if one.id < below(last_id)]
+        page = part_of(found, count, attrgetter("id"))
         return FeedResponse(
             FilterPage([FilterBody.of(one) for one in page.shown], as_text(page.last_id), page.has_more)
         )

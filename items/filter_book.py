@@ -58,7 +58,7 @@ class Book:
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
     def found(self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()) -> dict[int, list[Rule]]:
-        """The matching filters by reader, the oldest of each phrase. Call `learn` first.
+        """All phrases equal to one that matches the item, by reader, of all contexts. Call `learn` first.
 
         `seeing`: the readers who may see what the item quotes. One's own items are never filtered.
         """
@@ -71,11 +71,12 @@ class Book:
 
     def _found(self, text: str, asked: set[int]) -> dict[int, list[Rule]]:
         now = timezone.now()
-        hits: dict[int, dict[str, Rule]] = {}
+        hits: dict[int, set[str]] = {}
+        own: dict[int, list[Rule]] = {}
         for shelf in self._shelves:
             for rule in shelf.filters.found(text, now):
                 version, rules = shelf.owners[rule.owner]
                 if rule.owner in asked and version == self._versions.get(rule.owner):
-                    first = next(one for one in rules if one.phrase == rule.phrase)
-                    hits.setdefault(rule.owner, {}).setdefault(rule.phrase, first)
-        return {owner: list(by_phrase.values()) for owner, by_phrase in hits.items()}
+                    hits.setdefault(rule.owner, set()).add(rule.phrase)
+                    own[rule.owner] = rules
+        return {owner: [rule for rule in own[owner] if rule.phrase in phrases] for owner, phrases in hits.items()}

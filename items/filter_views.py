@@ -12,6 +12,7 @@ from accounts.owned import missing_as_404
 from items import filters
 from items.filter_api import filter_or_404
 from items.forms import FilterForm
+from items.models import Context
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
 
 
@@ -29,7 +30,7 @@ def own_filters(request: PageRequest, reader: User) -> HttpResponse:
         else:
             messages.success(request, _("Saved."))
             return redirect("settings-filters")
-    context = {"filters": filters.filters_of(reader), "form": form}
+    context = {"filters": filters.filters_of(reader), "form": form, "contexts": dict(Context.choices)}
     return show(request, "items/filters.html", context, status=INVALID if form.errors else 200)
 
 
@@ -41,10 +42,14 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
     listed = filter_or_404(filter_id, reader)
     form = FilterForm(request.POST if request.method == "POST" else None, known=listed)
     if form.is_valid():
-        with missing_as_404():
-            filters.change(owner=reader, filter_id=listed.id, **form.chosen)
-        messages.success(request, _("Saved."))
-        return redirect("settings-filters")
+        try:
+            with missing_as_404():
+                filters.change(owner=reader, filter_id=listed.id, **form.chosen)
+        except filters.FilterCapError:
+            form.add_error(None, _("You have reached the limit of muted words."))
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("settings-filters")
     context = {"filter": listed, "form": form}
     return show(request, "items/filter_edit.html", context, status=INVALID if form.errors else 200)
 

@@ -13,7 +13,7 @@ See docs/decisions.md: Phrases are found by one automaton.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
@@ -21,20 +21,21 @@ from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts.models import User
 from items.bodies import ItemBody
 from items.matching import Matcher, Word, fold
-from items.models import Filter, FilterAction
+from items.models import Context, Filter, FilterAction
 from items.text import poll_options
 from storage.connections import fetch, id_array
 from storage.events import FiltersChanged, announce
-from storage.paging import below
 from web.letters import is_blank
 
+TITLE_LENGTH = 100
 FILTERS = 100
-"""Most filters of a user."""
+"""Most phrases of a user's filters."""
 COMPILED = 128
 """Readers with compiled filters kept in a process. The largest take about 1 MB."""
 FORGOTTEN = 500
@@ -46,7 +47,7 @@ APART = "\x00"
 
 
 class FilterCapError(Exception):
-    """The user would have more than `FILTERS` filters."""
+    """The user would have more than `FILTERS` phrases."""
 
 
 class NothingToFindError(ValueError):
@@ -62,41 +63,115 @@ RENEW = """
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------
+class Keyword(NamedTuple):
+    """A phrase of a filter."""
+
+    phrase: str
+    whole_word: bool
+    id: int = 0
+    """0: new."""
+
+
 @transaction.atomic
 def create(
-    *, owner: User, phrase: str, whole_word: bool, action: str = FilterAction.WARN, expires_at: datetime | None = None
+    *,
+    owner: User,
+    phrase: str = "",
+    whole_word: bool = True,
+    keywords: Sequence[Keyword] = (),
+    action: str = FilterAction.WARN,
+    expires_at: datetime | None = None,
+    contexts: Collection[str] = (),
+    title: str = "",
 ) -> Filter:
-    """Add a filter. Raises FilterCapError and NothingToFindError."""
-    _check(phrase)
+    """Add a filter of one phrase, or of several keywords. Raises FilterCapError and NothingToFindError.
+
+    `contexts` empty: it applies everywhere.
+    """
+    first, *others = keywords or [Keyword(phrase, whole_word)]
     _lock([owner.pk])
-    if Filter.objects.filter(owner=owner).count() >= FILTERS:
-        raise FilterCapError
-    made = Filter.objects.create(
-        owner=owner, phrase=phrase, whole_word=whole_word, action=action, expires_at=expires_at
-    )
+    shared = {"action": action, "expires_at": expires_at, "contexts": _contexts(contexts), "title": title}
+    made = _add(owner, first, shared)
+    for one in others:
+        _add(owner, one, shared | {"group": made.pk})
     _renew([owner.pk])
     return made
 
 
 @transaction.atomic
-def change(*, owner: User, filter_id: int, **fields: Any) -> None:
-    """Change some of phrase, whole_word, action, expires_at. Raises Filter.DoesNotExist and NothingToFindError."""
-    if "phrase" in fields:
-        _check(fields["phrase"])
+def change(
+    *,
+    owner: User,
+    filter_id: int,
+    phrase: str | None = None,
+    whole_word: bool | None = None,
+    keywords: Sequence[Keyword] | None = None,
+    **fields: Any,
+) -> None:
+    """Change some of action, expires_at, contexts and title, the first phrase, or all keywords.
+
+    `keywords`: those with an id change, those without are new, and those not named go. Raises Filter.DoesNotExist,
+    FilterCapError and NothingToFindError.
+    """
     _lock([owner.pk])
-    changed = Filter.objects.get(owner=owner, pk=filter_id)
-    for name, value in fields.items():
-        setattr(changed, name, value)
-    changed.save(update_fields=list(fields))
+    rows = _rows(owner, filter_id)
+    if "contexts" in fields:
+        fields["contexts"] = _contexts(fields["contexts"])
+    if fields:
+        Filter.objects.filter(pk__in=rows).update(**fields)
+    if keywords is None and (phrase, whole_word) != (None, None):
+        first, *others = rows.values()
+        said = Keyword(first.phrase if phrase is None else phrase, first.whole_word, first.pk)
+        said = said if whole_word is None else said._replace(whole_word=whole_word)
+        keywords = [said, *(Keyword(row.phrase, row.whole_word, row.pk) for row in others)]
+    if keywords is not None:
+        _replace(owner, filter_id, keywords)
     _renew([owner.pk])
 
 
 @transaction.atomic
 def delete(*, owner: User, filter_id: int) -> None:
-    """Delete a filter. Raises Filter.DoesNotExist."""
+    """Delete a filter with all its phrases. Raises Filter.DoesNotExist."""
     _lock([owner.pk])
-    Filter.objects.get(owner=owner, pk=filter_id).delete()
+    Filter.objects.filter(pk__in=_rows(owner, filter_id)).delete()
     _renew([owner.pk])
+
+
+def _rows(owner: User, filter_id: int) -> dict[int, Filter]:
+    """The rows of a filter, oldest first. Raises Filter.DoesNotExist."""
+    own = Filter.objects.filter(Q(group=filter_id) | Q(pk=filter_id, group=None), owner=owner).order_by("pk")
+    rows = {row.pk: row for row in own}
+    if not rows:
+        raise Filter.DoesNotExist
+    return rows
+
+
+def _add(owner: User, keyword: Keyword, fields: dict[str, Any]) -> Filter:
+    _check(keyword.phrase)
+    if Filter.objects.filter(owner=owner).count() >= FILTERS:
+        raise FilterCapError
+    return Filter.objects.create(owner=owner, phrase=keyword.phrase, whole_word=keyword.whole_word, **fields)
+
+
+def _replace(owner: User, filter_id: int, keywords: Sequence[Keyword]) -> None:
+    rows = _rows(owner, filter_id)
+    kept = {one.id: one for one in keywords if one.id in rows}
+    new = [one for one in keywords if one.id not in rows]
+    if not keywords:
+        raise NothingToFindError
+    for number, one in kept.items():
+        _check(one.phrase)
+        Filter.objects.filter(pk=number).update(phrase=one.phrase, whole_word=one.whole_word)
+    shared = {name: getattr(next(iter(rows.values())), name) for name in ("action", "expires_at", "contexts", "title")}
+    Filter.objects.filter(pk__in=rows.keys() - kept.keys()).delete()
+    for one in new:
+        _add(owner, one, shared | {"group": filter_id})
+
+
+def _contexts(given: Collection[str]) -> list[str]:
+    """In their order. All of them are the same as none: new ones of a later version are included."""
+    chosen = [context.value for context in Context if context in given]
+    return [] if len(chosen) == len(Context) else chosen
 
 
 @transaction.atomic
@@ -131,20 +206,32 @@ def _renew(owner_ids: Iterable[int]) -> None:
     transaction.on_commit(lambda: announce(*map(FiltersChanged, owners)), robust=True)
 
 
-LISTED = "SELECT id, phrase, whole_word, action, expires_at, created_at FROM items_filter WHERE owner_id = %(owner)s"
-LISTING = f"{LISTED} AND id < %(below)s ORDER BY id DESC LIMIT %(count)s"
-ONE = f"{LISTED} AND id = %(filter)s"
-
-
 class Listed(NamedTuple):
     """A filter as its owner manages it."""
 
     id: int
-    phrase: str
-    whole_word: bool
+    title: str
+    keywords: list[Keyword]
+    contexts: list[str]
+    """All of them, where it applies everywhere."""
     action: str
     expires_at: datetime | None
     created_at: datetime
+
+    @property
+    def phrase(self) -> str:
+        """The first phrase."""
+        return self.keywords[0].phrase
+
+    @property
+    def whole_word(self) -> bool:
+        """Whether the first phrase is found as a whole word only."""
+        return self.keywords[0].whole_word
+
+    @property
+    def phrases(self) -> list[str]:
+        """All phrases."""
+        return [one.phrase for one in self.keywords]
 
     @property
     def has_expired(self) -> bool:
@@ -152,26 +239,41 @@ class Listed(NamedTuple):
         return self.expires_at is not None and self.expires_at <= timezone.now()
 
 
-def filters_of(owner: User, *, last_id: int | None = None, limit: int = FILTERS) -> list[Listed]:
-    """The owner's filters below `last_id`, newest first."""
-    return fetch(LISTING, {"owner": owner.pk, "below": below(last_id), "count": limit}, into=Listed._make)
+def filters_of(owner: User) -> list[Listed]:
+    """The owner's filters, newest first. One query of at most `FILTERS` rows."""
+    groups: dict[int, list[Filter]] = {}
+    for row in Filter.objects.filter(owner=owner).order_by("pk"):
+        groups.setdefault(row.group or row.pk, []).append(row)
+    listed = [
+        Listed(
+            filter_id,
+            rows[0].title or rows[0].phrase,
+            [Keyword(row.phrase, row.whole_word, row.pk) for row in rows],
+            rows[0].contexts or [context.value for context in Context],
+            rows[0].action,
+            rows[0].expires_at,
+            rows[0].created_at,
+        )
+        for filter_id, rows in groups.items()
+    ]
+    return sorted(listed, key=lambda one: -one.id)
 
 
 def filter_of(owner: User, filter_id: int) -> Listed | None:
     """One of the owner's filters, or None."""
-    found = fetch(ONE, {"owner": owner.pk, "filter": filter_id}, into=Listed._make)
-    return found[0] if found else None
+    return next((one for one in filters_of(owner) if one.id == filter_id), None)
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
 READ = """
-    SELECT owner_id, id, phrase, whole_word, action, expires_at FROM items_filter
+    SELECT owner_id, id, phrase, whole_word, action, expires_at, contexts, coalesce("group", id), title
+    FROM items_filter
     WHERE owner_id = ANY(%(owners)s::bigint[]) ORDER BY id
 """
 
 
 class Rule(NamedTuple):
-    """A filter as matching uses it."""
+    """A phrase as matching uses it."""
 
     owner: int
     id: int
@@ -179,10 +281,18 @@ class Rule(NamedTuple):
     whole_word: bool
     action: FilterAction
     expires_at: datetime | None
+    contexts: Sequence[str] = ()
+    group: int = 0
+    """The filter's id."""
+    title: str = ""
 
     def is_in_force(self, now: datetime) -> bool:
         """Whether it has not expired."""
         return self.expires_at is None or self.expires_at > now
+
+    def applies(self, context: str) -> bool:
+        """Whether it applies there. "": anywhere."""
+        return not context or not self.contexts or context in self.contexts
 
 
 def rules_of(owner_ids: Iterable[int]) -> list[Rule]:
@@ -209,8 +319,13 @@ def _compiled(owner_id: int, version: int) -> Filters:
     return Filters(rules_of([owner_id]))
 
 
-def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody]:
-    """Add the reader's filters that match, and their action, to the items."""
+def compiled_rules(reader: User) -> Iterable[Rule]:
+    """All the reader's phrases, oldest first."""
+    return _compiled(reader.pk, reader.filters_version).rules.values()
+
+
+def filtered(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
+    """Add the reader's filters that match, and their action, to the items. `context` "": of all contexts."""
     version = reader.filters_version if isinstance(reader, User) else 0
     if not version or not items:
         return items
@@ -219,7 +334,7 @@ def filtered(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBo
         shown = item.shown
         if shown.sender.id == own:
             continue
-        found = filters.found(folded_text(shown, own), now)
+        found = [rule for rule in filters.found(folded_text(shown, own), now) if rule.applies(context)]
         if found:
             action = FilterAction.HIDE if any(rule.action == FilterAction.HIDE for rule in found) else FilterAction.WARN
             for one in (item, shown):

@@ -21,9 +21,9 @@ from accounts.locale import LOCAL, moment_of, named_zone
 from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
 from items.cards import Quoted
-from items.filters import Listed
+from items.filters import FILTERS, Keyword, Listed
 from items.matching import fold
-from items.models import PHRASE_LENGTH, FilterAction, Item, ItemType, Visibility
+from items.models import PHRASE_LENGTH, Context, FilterAction, Item, ItemType, Visibility
 from items.signals import writing_began
 from items.text import (
     ARTICLE_LENGTH,
@@ -427,12 +427,12 @@ LASTS = [("0", _("For ever")), ("1", _("1 day")), ("7", _("7 days")), ("30", _("
 
 
 class FilterForm(forms.Form):
-    """A filter, new or existing."""
+    """A filter, new or existing. Each line is a phrase."""
 
     phrase = forms.CharField(
-        label=_("Word or phrase"),
-        max_length=PHRASE_LENGTH,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "dir": "auto"}),
+        label=_("Words or phrases, one on a line"),
+        max_length=FILTERS * (PHRASE_LENGTH + 2),
+        widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "autocapitalize": "none", "dir": "auto"}),
     )
     whole_word = forms.BooleanField(
         label=_("Whole words only"),
@@ -444,27 +444,45 @@ class FilterForm(forms.Form):
     action = forms.ChoiceField(
         label=_("What to do with such posts"), choices=FilterAction.choices, widget=forms.RadioSelect
     )
+    contexts = forms.MultipleChoiceField(
+        label=_("Where"), choices=Context.choices, required=False, widget=forms.CheckboxSelectMultiple
+    )
     lasts = forms.ChoiceField(label=_("For how long"), choices=LASTS)
 
     def __init__(self, data: Any = None, *, known: Listed | None = None) -> None:
         initial: dict[str, Any] = {"whole_word": True, "action": FilterAction.WARN, "lasts": "0"}
+        initial["contexts"] = list(Context)
+        self.known = known
         if known:
-            initial = {name: getattr(known, name) for name in ("phrase", "whole_word", "action")}
+            initial = {"phrase": "\n".join(known.phrases), "action": known.action, "contexts": known.contexts}
+            initial["whole_word"] = all(one.whole_word for one in known.keywords)
         super().__init__(data, initial=initial)
         if known:
             self.fields["lasts"].choices = [("keep", _("As until now")), *LASTS]  # type: ignore[attr-defined]
 
-    def clean_phrase(self) -> str:
-        """Raise ValidationError if there is nothing to find."""
-        phrase: str = self.cleaned_data["phrase"]
-        if not fold(phrase):
+    def clean_phrase(self) -> list[str]:
+        """The phrases. Raises ValidationError for one that is too long, or finds nothing."""
+        lines = (line.strip() for line in _lines(self.cleaned_data["phrase"]).split("\n"))
+        phrases = list(dict.fromkeys(line for line in lines if line))
+        if not phrases or not all(map(fold, phrases)):
             raise forms.ValidationError(_("Enter a word or phrase."))
-        return phrase
+        if any(len(phrase) > PHRASE_LENGTH for phrase in phrases):
+            raise forms.ValidationError(_("A phrase has at most %(count)d characters.") % {"count": PHRASE_LENGTH})
+        return phrases
 
     @property
     def chosen(self) -> dict[str, Any]:
         """The arguments for the verbs of items.filters."""
-        fields = {name: self.cleaned_data[name] for name in ("phrase", "whole_word", "action")}
+        fields = {name: self.cleaned_data[name] for name in ("action", "contexts")}
+        kept = {one.phrase: one for one in self.known.keywords} if self.known else {}
+        whole_word = self.cleaned_data["whole_word"]
+        fields["keywords"] = [
+            kept[phrase]
+            if phrase in kept and "whole_word" not in self.changed_data
+            # its id stays, which apps know
+            else Keyword(phrase, whole_word, kept[phrase].id if phrase in kept else 0)
+            for phrase in self.cleaned_data["phrase"]
+        ]
         lasts = self.cleaned_data["lasts"]
         if lasts != "keep":
             fields["expires_at"] = timezone.now() + timedelta(days=int(lasts)) if lasts != "0" else None

@@ -218,8 +218,8 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
     )
 
 
-def as_met(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody]:
-    """Add the quoted items that the reader may see and the polls, then apply the reader's filters."""
+def as_met(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
+    """Add the quoted items that the reader may see and the polls, then apply the reader's filters of this context."""
     quoting = [item.shown for item in items if item.shown.quote]
     quoted = quoted_in(quoting, reader)
     for item in quoting:
@@ -227,7 +227,7 @@ def as_met(items: list[ItemBody], reader: User | AnonymousUser) -> list[ItemBody
         item.quote = Quote(body.id, body if state == "accepted" else None, state)
     quoted_items = [item.quote.item for item in quoting if item.quote and item.quote.item]
     show_polls([item.shown for item in items] + quoted_items, reader.pk)
-    return filtered(items, reader)
+    return filtered(items, reader, context)
 
 
 def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, tuple[ItemBody, Any]]:
@@ -247,9 +247,9 @@ def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict
     return found
 
 
-def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBody]:
+def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
     """The bodies of visible items. Held own items say why."""
-    found = as_met([body(row, reader.pk) for row in rows], reader)
+    found = as_met([body(row, reader.pk) for row in rows], reader, context)
     if held := [item for item in found if item.status == Status.IN_REVIEW]:
         for _, answer in held_shown.send(sender=ItemBody, item_ids=[int(item.id) for item in held]):
             told: Any = answer
@@ -258,15 +258,15 @@ def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBo
     return found
 
 
-def hydrate(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
+def hydrate(ids: Sequence[int], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
     """These items in order. The caller has checked that the reader may see them and their originals."""
     if not ids:
         return []
-    return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader)
+    return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader, context)
 
 
-def verified(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
+def verified(ids: Sequence[int], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
     """Those of these items that `reader` may see, in order."""
     if not ids:
         return []
-    return bodies(fetch(VERIFIED, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader)
+    return bodies(fetch(VERIFIED, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader, context)

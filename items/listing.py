@@ -72,10 +72,10 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
     """  # noqa: S608 (constants)
 
 
-def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int) -> ItemPage:
+def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int, context: str = "") -> ItemPage:
     """The page of a `listing` with a `count` of `limit` + 1. The extra row proves that there is more."""
     part = _part(rows, limit)
-    return ItemPage(bodies(part.shown, reader), as_text(part.last_id), part.has_more)
+    return ItemPage(bodies(part.shown, reader, context), as_text(part.last_id), part.has_more)
 
 
 def _part(rows: Sequence[ListedRow], limit: int) -> Part[ItemRow]:
@@ -90,6 +90,7 @@ def upward(
     min_id: int,
     last_id: int | None = None,
     limit: int = 20,
+    context: str = "",
     **params: object,
 ) -> ItemPage:
     """The items directly above `min_id` and below `last_id`, by an ascending `listing`, newest first.
@@ -99,7 +100,7 @@ def upward(
     asked = params | bounds(reader, above=min_id, last_id=last_id, limit=limit)
     rows = fetch(query, asked, into=ListedRow.of)
     part = _part(rows, limit)
-    return ItemPage(bodies(part.shown[::-1], reader), as_text(part.last_id), part.has_more)
+    return ItemPage(bodies(part.shown[::-1], reader, context), as_text(part.last_id), part.has_more)
 
 
 class Walk(NamedTuple):
@@ -115,13 +116,14 @@ class Walk(NamedTuple):
         last_id: int | None = None,
         min_id: int | None = None,
         limit: int = 20,
+        context: str = "",
         **params: object,
     ) -> ItemPage:
         """The page below `last_id`, newest first; with `min_id` the items directly above it (`upward`)."""
         if min_id is not None:
-            return upward(self.up, reader, min_id=min_id, last_id=last_id, limit=limit, **params)
+            return upward(self.up, reader, min_id=min_id, last_id=last_id, limit=limit, context=context, **params)
         asked = params | bounds(reader, above=0, last_id=last_id, limit=limit)
-        return page_of(fetch(self.down, asked, into=ListedRow.of), reader, limit)
+        return page_of(fetch(self.down, asked, into=ListedRow.of), reader, limit, context)
 
 
 def bounds(

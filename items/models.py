@@ -624,12 +624,31 @@ class FilterAction(models.TextChoices):
     HIDE = "hide", _("Leave it out")
 
 
+class Context(models.TextChoices):
+    """Where a filter applies. The same words as in Mastodon's API."""
+
+    HOME = "home", _("Home and lists")
+    NOTIFICATIONS = "notifications", _("Notifications")
+    PUBLIC = "public", _("Discover, search and hashtags")
+    THREAD = "thread", _("Threads")
+    ACCOUNT = "account", _("Profiles")
+
+
 class Filter(models.Model):
-    """A phrase that its owner wants to hide or be warned of (items.filters)."""
+    """A phrase that its owner wants to hide or be warned of (items.filters).
+
+    A filter with several phrases has a row for each. Their `group` is the id of the first, and the other columns but
+    the phrase are the same.
+    """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     phrase = models.CharField(max_length=PHRASE_LENGTH)
     whole_word = models.BooleanField()
+    group = models.BigIntegerField(null=True, help_text="The filter's id, where it is not the row's.")
+    title = models.CharField(max_length=100, default="", db_default="", help_text="Empty: the first phrase.")
+    contexts = ArrayField(
+        models.CharField(max_length=16, choices=Context.choices), default=list, db_default=[], help_text="Empty: all."
+    )
     action = models.CharField(max_length=4, choices=FilterAction.choices)
     expires_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())

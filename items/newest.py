@@ -4,6 +4,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from items.listing import ItemPage, Walk, listing
+from items.models import Context
 from items.visibility import public_post
 
 POSTS = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(below)s"  # noqa: S608
@@ -14,4 +15,4 @@ def newest_page(
     reader: User | AnonymousUser, *, last_id: int | None = None, min_id: int | None = None, limit: int = 20
 ) -> ItemPage:
     """Public posts that `reader` may see, as in `Walk.page`."""
-    return NEWEST.page(reader, last_id=last_id, min_id=min_id, limit=limit)
+    return NEWEST.page(reader, last_id=last_id, min_id=min_id, limit=limit, context=Context.PUBLIC)

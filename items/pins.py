@@ -9,7 +9,7 @@ from django.db import transaction
 from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
-from items.models import Item, Pin, Status, Visibility
+from items.models import Context, Item, Pin, Status, Visibility
 from items.visibility import VISIBLE, public_post
 from storage.connections import fetch
 
@@ -56,7 +56,9 @@ def unpin(*, item_id: int) -> bool:
 
 def pinned_items(owner: User, reader: User | AnonymousUser) -> list[ItemBody]:
     """The posts that `owner` pinned and `reader` may see, last pinned first."""
-    return bodies(fetch(PINNED, {"owner": owner.pk, "reader": reader.pk or 0}, into=ItemRow.of), reader)
+    return bodies(
+        fetch(PINNED, {"owner": owner.pk, "reader": reader.pk or 0}, into=ItemRow.of), reader, Context.ACCOUNT
+    )
 
 
 def pinned_ids(owner: User) -> set[str]:

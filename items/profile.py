@@ -12,7 +12,7 @@ from accounts.models import User
 from items.bodies import ItemBody, Sender
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.listing import ItemPage, ListedRow, Walk, bounds, listing, page_of, upward
-from items.models import LISTED
+from items.models import LISTED, Context
 from items.query import Query
 from items.search import search_items
 from items.tags import carries
@@ -95,28 +95,28 @@ COUNT = f"""
 
 def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
     """The item, if `reader` may see it."""
-    found = bodies(fetch(ONE, {"item": item_id, "reader": reader.pk or 0}, into=ItemRow.of), reader)
+    found = bodies(fetch(ONE, {"item": item_id, "reader": reader.pk or 0}, into=ItemRow.of), reader, Context.THREAD)
     return found[0] if found else None
 
 
 def profile_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
     """Posts and reposts of `owner`, as in `Walk.page`."""
-    return PROFILE.page(reader, owner=owner.pk, **at)
+    return PROFILE.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
 
 def answers_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
     """Replies by `owner`, as in `Walk.page`."""
-    return ANSWERS.page(reader, owner=owner.pk, **at)
+    return ANSWERS.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
 
 def all_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
     """Posts, reposts and replies of `owner`, as in `Walk.page`."""
-    return ALL.page(reader, owner=owner.pk, **at)
+    return ALL.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
 
 def pictured_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
     """Posts and replies of `owner` with media, as in `Walk.page`."""
-    return PICTURED.page(reader, owner=owner.pk, **at)
+    return PICTURED.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
 
 def tagged_page(
@@ -133,7 +133,7 @@ def tagged_page(
         query = Query(phrases=(), is_open=False, senders=(owner.username,), tags=(tag,), names=())
         return search_items(query, reader, last_id=last_id, limit=limit)
     place = {"owner": owner.pk, "tag": tag}
-    return upward(TAGGED_ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, **place)
+    return upward(TAGGED_ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, context=Context.ACCOUNT, **place)
 
 
 def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, Sender]:
@@ -150,7 +150,9 @@ def replies_page(
 ) -> ItemPage:
     """The replies after `last_id`, oldest first: the direct ones of a reply, else the whole thread."""
     params = {"item": int(item.shown.id)} | bounds(reader, above=last_id or 0, limit=limit)
-    return page_of(fetch(REPLIES if item.reply_to else THREAD, params, into=ListedRow.of), reader, limit)
+    return page_of(
+        fetch(REPLIES if item.reply_to else THREAD, params, into=ListedRow.of), reader, limit, Context.THREAD
+    )
 
 
 def item_count(owner: User, reader: User | AnonymousUser) -> int:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
 from items.listing import ItemPage, Walk, listing
-from items.models import Item, Status, Visibility
+from items.models import Context, Item, Status, Visibility
 from items.visibility import is_listed
 from relations.visibility import is_following
 
@@ -39,4 +39,4 @@ def may_quote(item: Item | ItemBody, user: User) -> bool:
 
 def quotes_page(item: ItemBody, reader: User | AnonymousUser, **at: Any) -> ItemPage:
     """The quotes of an item or a repost's original, as in `Walk.page`."""
-    return QUOTING.page(reader, item=int(item.shown.id), **at)
+    return QUOTING.page(reader, item=int(item.shown.id), context=Context.THREAD, **at)

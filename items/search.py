@@ -18,6 +18,7 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import verified
 from items.listing import ItemPage
+from items.models import Context
 from items.query import Query
 from items.text import TAGS_AN_ITEM
 from items.visibility import VISIBLE, is_listed
@@ -75,7 +76,7 @@ def search_items(
         count = limit + 1 - len(found)
         propose = partial(_proposal, query, sender.pk if sender else None, reader, top, count)
         ids, bound = lagging(reader.pk, propose) if turn < PROPOSALS else propose(PRIMARY)
-        found += verified(ids, reader)
+        found += verified(ids, reader, Context.PUBLIC)
         if len(found) > limit or bound or len(ids) < count:
             break
         top = ids[-1]  # the primary no longer has some of what the replica proposed

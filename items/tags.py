@@ -9,6 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from items.listing import ItemPage, Walk, listing, upward
+from items.models import Context
 from items.query import Query
 from items.search import search_items
 
@@ -60,7 +61,7 @@ def tag_page(
 ) -> ItemPage:
     """Visible items with the canonical `tag` below `last_id`, newest first; with `min_id` as in `listing.upward`."""
     if min_id is not None:
-        return upward(ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, tag=tag)
+        return upward(ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, context=Context.PUBLIC, tag=tag)
     query = Query(phrases=(), is_open=False, senders=(), tags=(tag,), names=())
     return search_items(query, reader, last_id=last_id, limit=limit)
 
@@ -83,4 +84,4 @@ def tags_page(
         "needed": len(set(besides.all)),
         "none": list(besides.none),
     }
-    return BESIDES.page(reader, last_id=last_id, min_id=min_id, limit=limit, **params)
+    return BESIDES.page(reader, last_id=last_id, min_id=min_id, limit=limit, context=Context.PUBLIC, **params)

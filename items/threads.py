@@ -20,6 +20,7 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS, ItemRow, bodies, id_of
 from items.listing import SCAN
+from items.models import Context
 from items.visibility import VISIBLE, said_visible
 from relations.rules import READER, follows
 from storage.connections import fetch
@@ -188,7 +189,7 @@ def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | 
     statement = ANSWERED if item.shown.reply_to else THREAD
     rows = fetch(statement, params | {"scan": SCAN, "count": BRANCHES + 1}, into=_Row.of)
     found = [(row, row.item) for row in rows if row.item is not None]
-    body_of = {int(body.id): body for body in bodies([one for _row, one in found], reader)}
+    body_of = {int(body.id): body for body in bodies([one for _row, one in found], reader, Context.THREAD)}
     answers: defaultdict[int, list[Answer]] = defaultdict(list)
     for row, one in found:
         if row.parent_id is not None:
@@ -205,4 +206,6 @@ def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
     """The visible items above a reply: the thread's root and the nearest."""
     if not reply.shown.reply_to:
         return []
-    return bodies(fetch(ABOVE, {"item": int(reply.shown.id), "reader": reader.pk or 0}, into=ItemRow.of), reader)
+    return bodies(
+        fetch(ABOVE, {"item": int(reply.shown.id), "reader": reader.pk or 0}, into=ItemRow.of), reader, Context.THREAD
+    )

@@ -1,6 +1,5 @@
 """Pages to report an item, live session or account."""
 
-from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.urls import reverse
@@ -77,9 +76,8 @@ def report_account(request: PageRequest, reader: User, username: str) -> HttpRes
     """Report an account."""
     account = user_or_404(username, reader)
     form = ReportForm(request.POST if request.method == "POST" else None)
-    otherwise = reverse("profile", args=[account.username])
-    context: dict[str, Any] = {"account": account, "session": None, "item": None, "form": form}
-    context["next"] = next_page(request) or otherwise
+    after = next_page(request) or reverse("profile", args=[account.username])
+    context = {"account": account, "session": None, "item": None, "form": form, "next": after}
     if form.is_valid():
         try:
             reports.report_account(account=account, reporter=reader, **form.cleaned_data)

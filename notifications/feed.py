@@ -29,6 +29,7 @@ from accounts.cards import UserCard
 from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import ITEMS, hydrate
+from items.models import Context
 from items.muting import in_muted_thread
 from items.visibility import visible
 from notifications.models import WITHOUT_PEOPLE
@@ -289,7 +290,7 @@ def notifications_page(
     rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
     page = part_of(rows, limit, attrgetter("position"), bound=found[0].bound)
     ids = list(dict.fromkeys(row.item_id for row in page.shown if row.item_id))
-    items = {int(item.id): item for item in hydrate(ids, reader)}
+    items = {int(item.id): item for item in hydrate(ids, reader, Context.NOTIFICATIONS)}
     started = [row.session_id for row in page.shown if row.session_id]
     cards = sessions.cards(started, reader) if started else {}
     entries = [_entry(row, items, cards) for row in page.shown]

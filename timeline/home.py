@@ -20,6 +20,7 @@ from typing import Any
 from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import ItemRow, as_met, body
+from items.models import Context
 from runtime import metrics
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
 from storage.queue import enqueue
@@ -211,7 +212,7 @@ def page_of(walk: Walk) -> Page:
     """The page from a finished walk."""
     progress = walk.progress
     has_more = bool(progress.more) or len(progress.shown) > progress.limit
-    items = as_met(progress.shown[: progress.limit], walk.reader)
+    items = as_met(progress.shown[: progress.limit], walk.reader, Context.HOME)
     return Page(items, progress.scanned, has_more, sorted(walk.findings.sources), progress.others)
 
 

@@ -15,7 +15,7 @@ from discover.models import PopularItem
 from items.actions import publish
 from moderation.models import Report
 from tests.support.clients import Caller
-from tests.support.factories import UserFactory
+from tests.support.factories import UserFactory, say
 
 pytestmark = pytest.mark.django_db
 
@@ -105,3 +105,35 @@ def test_suggestions_of_both_versions_are_the_same(user: User) -> None:
     named = caller.get("v1/suggestions?limit=2")
     assert [one["account"] for one in caller.get("v2/suggestions?limit=2")] == named
     assert len(named) == 2
+
+
+def test_a_filter_of_several_keywords() -> None:
+    ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
+    caller, other = Caller(ann), Caller(bob)
+    keywords = [{"keyword": "zebra", "whole_word": True}, {"keyword": "okapi"}]
+    sent = {"title": "Animals", "context": ["home", "public"], "filter_action": "hide", "keywords_attributes": keywords}
+    made = caller.post("v2/filters", sent)
+    assert (made["title"], made["context"], made["filter_action"]) == ("Animals", ["home", "public"], "hide")
+    assert [(one["keyword"], one["whole_word"]) for one in made["keywords"]] == [("zebra", True), ("okapi", False)]
+    first, second = made["keywords"]
+    address = f"v2/filters/{made['id']}"
+    changed = [{"id": first["id"], "_destroy": True}, {"id": second["id"], "keyword": "lemur"}, {"keyword": "quokka"}]
+    after = caller.put(address, {"keywords_attributes": changed, "context": ["thread"]})
+    assert [one["keyword"] for one in after["keywords"]] == ["lemur", "quokka"]
+    assert (after["id"], after["context"], after["title"]) == (made["id"], ["thread"], "Animals")
+    assert caller.get("v2/filters") == [after]
+    added = caller.post(f"{address}/keywords", {"keyword": "bilby", "whole_word": True})
+    assert len(caller.get(f"{address}/keywords")) == 3
+    keyword = f"v2/filters/keywords/{added['id']}"
+    assert caller.put(keyword, {"keyword": "numbat"})["keyword"] == "numbat"
+    item = say(bob, "a numbat and a quokka")
+    (result,) = caller.get(f"v1/statuses/{item.pk}")["filtered"]
+    assert (result["filter"]["id"], sorted(result["keyword_matches"])) == (made["id"], ["numbat", "quokka"])
+    for method in ("get", "put", "delete"):
+        getattr(other, method)(keyword, {"keyword": "mine"} if method == "put" else None, status=404)
+        getattr(other, method)(address, {"title": "mine"} if method == "put" else None, status=404)
+    for one in caller.get(f"{address}/keywords")[1:]:
+        caller.delete(f"v2/filters/keywords/{one['id']}")
+    caller.delete(f"v2/filters/keywords/{caller.get(f'{address}/keywords')[0]['id']}", status=422)
+    caller.delete(address)
+    assert caller.get("v2/filters") == []

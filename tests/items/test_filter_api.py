@@ -35,8 +35,11 @@ def test_a_filter_from_its_making_to_its_end(api: APIClient, owner: User) -> Non
     made = make(api, action="hide", expires_at="2099-01-01T00:00:00+08:00")
     assert made | {"id": "", "created_at": ""} == {
         "id": "",
+        "title": "zebra",
         "phrase": "zebra",
         "whole_word": True,
+        "keywords": [{"phrase": "zebra", "whole_word": True}],
+        "contexts": ["home", "notifications", "public", "thread", "account"],
         "action": "hide",
         "expires_at": "2098-12-31T16:00:00Z",
         "created_at": "",

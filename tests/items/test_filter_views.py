@@ -33,7 +33,7 @@ def test_a_filter_is_made_changed_and_deleted(client: Client, reader: User) -> N
     assert made.expires_at
     assert "zebra" in client.get("/settings/filters").content.decode()
     address = f"/settings/filters/{made.pk}"
-    assert 'value="zebra"' in client.get(address).content.decode()
+    assert "zebra</textarea>" in client.get(address).content.decode()
     client.post(address, {"phrase": "giraffe", "whole_word": "on", "action": "warn", "lasts": "keep"})
     changed = Filter.objects.get()
     assert (changed.phrase, changed.whole_word, changed.expires_at) == ("giraffe", True, made.expires_at)
@@ -104,3 +104,20 @@ def test_notifications_quote_nothing_that_is_filtered(client: Client, reader: Us
     page = client.get("/notifications").content.decode()
     assert "Filtered: zebra" in page
     assert "hello" not in page
+
+
+def test_a_filter_has_several_phrases_and_places(client: Client, reader: User) -> None:
+    form = {"phrase": "zebra\r\n okapi \r\nzebra", "action": "warn", "lasts": "0", "contexts": ["home", "thread"]}
+    assert client.post("/settings/filters", form).status_code == 302
+    (made,) = filters.filters_of(reader)
+    assert (made.phrases, made.contexts) == (["zebra", "okapi"], ["home", "thread"])
+    page = client.get("/settings/filters").content.decode()
+    assert "okapi" in page
+    kept = made.keywords[1].id
+    changed = form | {"phrase": "okapi\ngiraffe", "contexts": []}
+    assert client.post(f"/settings/filters/{made.id}", changed).status_code == 302
+    (after,) = filters.filters_of(reader)
+    assert (after.id, after.phrases, len(after.contexts)) == (made.id, ["okapi", "giraffe"], 5)
+    assert after.keywords[0].id == kept
+    client.post(f"/settings/filters/{made.id}/delete")
+    assert not Filter.objects.exists()

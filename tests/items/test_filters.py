@@ -19,6 +19,8 @@ from items.filters import Filters, Rule, filtered, folded
 from items.hydrate import hydrate
 from items.models import PHRASE_LENGTH, Filter, FilterAction, Item
 from items.profile import profile_page, replies_page, visible_item
+from items.query import parse
+from items.search import search_items
 from items.text import ARTICLE_LENGTH
 from relations import actions as relations
 from relations import lists
@@ -242,3 +244,52 @@ def test_phrases_that_stand_everywhere_take_a_moment(gap: str, whole: bool) -> N
 
 def test_nothing_is_filtered_of_no_items(reader: User) -> None:
     assert filtered([], reader) == []
+
+
+def test_a_filter_applies_where_it_is_wanted(reader: User) -> None:
+    author = UserFactory(username="elsewhere")
+    relations.follow(follower=reader, followee=author)
+    post = items.publish(sender=author, content={"text": "a zebra"})
+    reply = items.publish(sender=author, content={"text": "zebra again"}, reply_to=post)
+    for contexts, shown in (
+        (["home"], "home"),
+        (["account"], "account"),
+        (["thread"], "thread"),
+        (["public"], "public"),
+        ([], "home account thread public"),
+        (["home", "thread"], "home thread"),
+    ):
+        made = filters.create(owner=reader, phrase="zebra", whole_word=True, contexts=contexts)
+        fresh = User.objects.get(pk=reader.pk)
+        pages = {
+            "home": home_page(fresh).items[0],
+            "account": profile_page(author, fresh).items[0],
+            "thread": replies_page(visible_item(post.pk, fresh), fresh).items[0],
+            "public": search_items(parse("zebra"), fresh, last_id=None, limit=20).items[-1],
+        }
+        assert {name for name, item in pages.items() if item.filtered} == set(shown.split()), contexts
+        assert hydrate([reply.pk], fresh)[0].filtered == ["zebra"], "of all contexts"
+        filters.delete(owner=reader, filter_id=made.pk)
+
+
+def test_keywords_share_what_their_filter_says(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = filters.create(
+        owner=reader,
+        keywords=[filters.Keyword("zebra", True), filters.Keyword("okapi", False)],
+        action="hide",
+        title="X",
+    )
+    filters.change(owner=reader, filter_id=made.pk, action="warn", contexts=["home"])
+    (listed,) = filters.filters_of(reader)
+    assert (listed.id, listed.title, listed.action, listed.contexts) == (made.pk, "X", "warn", ["home"])
+    second = listed.keywords[1]
+    filters.change(owner=reader, filter_id=made.pk, keywords=[second])
+    (left,) = filters.filters_of(reader)
+    assert (left.id, left.keywords) == (made.pk, [second]), "the filter keeps its id"
+    monkeypatch.setattr(filters, "FILTERS", 1)
+    with pytest.raises(filters.FilterCapError):
+        filters.change(owner=reader, filter_id=made.pk, keywords=[second, filters.Keyword("more", True)])
+    filters.change(owner=reader, filter_id=made.pk, keywords=[filters.Keyword("more", True)])
+    assert filters.filters_of(reader)[0].phrases == ["more"]
+    with pytest.raises(Filter.DoesNotExist):
+        filters.change(owner=UserFactory(), filter_id=made.pk, action="hide")
