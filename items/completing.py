@@ -1,8 +1,9 @@
-"""Completions of a name or hashtag while it is typed."""
+"""Completions of a name, hashtag or emoji while it is typed."""
 
 from typing import NamedTuple
 
 from accounts.models import User
+from items.emoji import emoji_named
 from items.popular import popular_beginning
 from items.query import parse
 from items.user_search import search_users
@@ -48,17 +49,21 @@ BETWEEN = "\u200c\u200d\u00b7\u30fb\u05f3\u05f4"
 
 
 class Completion(NamedTuple):
-    """A suggested text, with the user it names."""
+    """A suggested text, with the user it names, or an emoji's name."""
 
     text: str
     person: User | None = None
+    name: str = ""
 
 
 def completions(typed: str, reader: User) -> list[Completion]:
     """Up to `COUNT` texts to replace `typed`, best first.
 
-    "@…" gives users that `reader` may know of, "#…" gives hashtags of public posts, letters alone give both.
+    "@…" gives users that `reader` may know of, "#…" gives hashtags of public posts, letters alone give both. ":…" gives
+    emoji.
     """
+    if typed.startswith(":"):
+        return [Completion(one.emoji, name=one.name) for one in emoji_named(typed[1:], COUNT)]
     sign, letters = SIGNS.get(typed[:1]), typed[1:] if typed[:1] in SIGNS else typed
     if not letters or len(letters) > LENGTH:
         return []

@@ -12,6 +12,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from items.cards import Cards
 from items.completing import completions
+from items.emoji import GROUPS, SHOWN, emoji_named, emoji_of_group
 from items.open_pages import OpenPage, open_page
 from items.popular import popular_tags
 from items.profile import answered_senders
@@ -64,9 +65,19 @@ def tag(request: PageRequest, name: str) -> OpenPage:
 @require_safe
 @signed_in
 def complete(request: PageRequest, reader: User) -> HttpResponse:
-    """Completions of the name or hashtag being typed, for complete.js."""
+    """Completions of the name, hashtag or emoji being typed, for complete.js."""
     found = completions(_asked(request), reader)
     return show(request, "items/_completions.html", {"completions": found})
+
+
+@require_safe
+@signed_in
+def emoji(request: PageRequest, reader: User) -> HttpResponse:
+    """Emoji with a name, or of a group, for the picker of composers (emoji.js)."""
+    asked, group = _asked(request), request.GET.get("group", "")
+    found = emoji_named(asked, SHOWN) if asked else emoji_of_group(group if group in GROUPS else GROUPS[0])
+    context = {"found": found, "groups": [] if asked else [emoji_of_group(one)[0] for one in GROUPS]}
+    return show(request, "items/_emoji.html", context)
 
 
 @require_safe

@@ -52,6 +52,7 @@ urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("search", search_views.search, name="search"),
     path("complete", search_views.complete, name="complete"),
+    path("emoji", search_views.emoji, name="emoji"),
     path("tags/<str:name>", search_views.tag, name="tag"),
     path("settings/filters", filter_views.own_filters, name="settings-filters"),
     path("settings/filters/<int:filter_id>", filter_views.edit_filter, name="settings-filter"),

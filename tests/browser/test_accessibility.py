@@ -524,6 +524,7 @@ WITHOUT = {
     "settings-import-refused": "a file",
     "bookmark": "leads back",
     "remove-bookmark": "leads back",
+    "emoji": "a part of composers",
     "mute-thread": "leads back",
     "unmute-thread": "leads back",
     "settings-archive-stop": "leads back",

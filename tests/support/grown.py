@@ -378,8 +378,16 @@ class Grown:
         post |= dict.fromkeys(("reply_to", "quote_of", "quotable_by"))
         at = timezone.now() + timedelta(days=1)
         one = ScheduledPost.objects.create(sender=self.ordinary, post=post, publish_at=at, key="first")
+        gone = "CASE WHEN g % 50 = 1 THEN jsonb_set(base.post, '{reply_to}', '1') ELSE base.post END"
         failed = "CASE WHEN g % 2 = 0 THEN 'error' ELSE '' END"
-        grow(one, MANY, sender_id=self.nth, publish_at="now() + (g - 1000) * interval '1 minute'", failure=failed)
+        grow(
+            one,
+            MANY,
+            sender_id=self.nth,
+            publish_at="now() + (g - 1000) * interval '1 minute'",
+            failure=failed,
+            post=gone,
+        )
         for owner in (self.reader, self.star):
             grow(one, 95, sender_id=f"{owner.pk}", key="'key' || g")
 

@@ -37,12 +37,12 @@ from clientapi.streams import Hearer, Stream
 from community.archives.models import ArchiveImport
 from discover import history, indexing
 from feedsite import celery
-from items import search
+from items import scheduling, search
 from items.actions import edit, like
 from items.filter_book import Book
 from items.hydrate import hydrate
 from items.link_cards import actions as cards
-from items.models import Filter, Item, LinkCard, ScheduledPost
+from items.models import Filter, Item, LinkCard
 from items.query import parse
 from live.models import LiveSession
 from media.models import MediaFile
@@ -204,6 +204,7 @@ PAGES = [
     "/worker.js",
     "/offline",
     "/avatars/v1/1-41.svg",
+    "/emoji?q=smi",
     "/scheduled",
     "/scheduled/{scheduled}",
     "/settings/filters",
@@ -657,8 +658,8 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
 
 def planned_posts(user: User) -> dict[str, int]:
     """Two scheduled posts of a user."""
-    first, second = ScheduledPost.objects.filter(sender=user).order_by("pk").values_list("pk", flat=True)[:2]
-    return {"scheduled": first, "planned": second}
+    first, second = scheduling.scheduled_of(user)[:2]
+    return {"scheduled": first.pk, "planned": second.pk}
 
 
 def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:

@@ -1,4 +1,4 @@
-// Names and hashtags complete while they are typed: a list under the text, for keys, mouse and touch. Under a search
+// Names, hashtags and emoji (`:smi`) complete while they are typed: a list under the text, for keys, mouse and touch. Under a search
 // the list is of people and hashtags to go to, and after `from:` of names.
 "use strict";
 
@@ -6,7 +6,7 @@
   const PAUSE = 150; // milliseconds without a key, after which is asked
   const KEPT = 200; // answers that are remembered
   // The sign and what was typed after it, just before the caret; no part of a longer word or address.
-  const TYPED = /(?:^|[^\p{L}\p{N}_/.@#\uff20\uff03&-]|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))((?:[@\uff20][A-Za-z0-9_-]{1,30})|(?:[#\uff03][\p{L}\p{N}\p{M}_\u200c\u200d\u00b7\u30fb\u05f3\u05f4]{1,100}))$/u;
+  const TYPED = /(?:^|[^\p{L}\p{N}_/.@#\uff20\uff03&-]|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]))((?:[@\uff20][A-Za-z0-9_-]{1,30})|(?:[#\uff03][\p{L}\p{N}\p{M}_\u200c\u200d\u00b7\u30fb\u05f3\u05f4]{1,100})|(?::(?:[\p{L}\p{N}_-]{2,30}|[\u3400-\u9fff])))$/u;
   const FIELDS = "textarea[data-limit], input[data-suggests]";
   const SENDER = /(?:^|\s)from[:：][@＠]?([\w-]+)$/i;
   const SOUGHT = /^[@#＠＃]?(?:[\p{L}\p{N}\p{M}_.-]{3,100}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2})$/u;

@@ -1,0 +1,77 @@
+"""Emoji by their names in English and Chinese, for completions and the picker.
+
+items/emoji.tsv has them in the order of the Unicode CLDR.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from django.utils.translation import get_language
+
+from web.letters import folded
+
+FILE = Path(__file__).with_name("emoji.tsv")
+GROUPS = ("0", "1", "3", "4", "5", "6", "7", "8", "9")
+"""CLDR's groups, in order. 2 are parts of other emoji."""
+SHOWN = 48
+"""Emoji of a search in the picker."""
+LENGTH = 30
+"""Most letters of a searched name."""
+
+
+class Emoji(NamedTuple):
+    """An emoji. `names`: its name and other words, folded, in both languages."""
+
+    emoji: str
+    names: tuple[str, ...]
+    english: str
+    chinese: str
+    group: str
+
+    @property
+    def name(self) -> str:
+        """Its name in the reader's language."""
+        return self.chinese if (get_language() or "").startswith("zh") else self.english
+
+
+@cache
+def every() -> tuple[Emoji, ...]:
+    """All emoji. Some 2 MB, read once by a process."""
+    rows = (line.split("\t") for line in FILE.read_text().splitlines() if not line.startswith("#"))
+    return tuple(
+        Emoji(emoji, tuple(map(folded, [*english, *chinese])), english[0], chinese[0], group)
+        for emoji, english, chinese, group in (
+            (emoji, english.split("|"), chinese.split("|"), group) for emoji, english, chinese, group in rows
+        )
+    )
+
+
+def emoji_named(typed: str, count: int) -> list[Emoji]:
+    """Emoji that have a word beginning so, best first: the name, another word, their beginnings, any part."""
+    sought = folded(typed.replace("_", " ").strip())
+    if not sought or len(sought) > LENGTH:
+        return []
+    word = re.compile(rf"\b{re.escape(sought)}")
+
+    def rank(one: Emoji) -> int:
+        if sought in (one.names[0], folded(one.chinese)):
+            return 0
+        if sought in one.names:
+            return 1
+        if any(name.startswith(sought) for name in one.names):
+            return 2
+        if any(word.search(name) for name in one.names):
+            return 3
+        return 4 if not sought.isascii() and any(sought in name for name in one.names) else 5
+
+    ranked = [(rank(one), one) for one in every()]
+    found = [(place, one) for place, one in ranked if place < 5]
+    found.sort(key=lambda pair: pair[0])  # stable
+    return [one for _place, one in found[:count]]
+
+
+def emoji_of_group(group: str) -> list[Emoji]:
+    """A group's emoji, in order."""
+    return [one for one in every() if one.group == group]

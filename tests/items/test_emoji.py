@@ -1,0 +1,62 @@
+"""Emoji by their names in both languages, for completions and the picker."""
+
+import pytest
+from django.test import Client
+from django.utils import translation
+
+from items.completing import completions
+from items.emoji import FILE, GROUPS, emoji_named, emoji_of_group, every
+from tests.support.factories import UserFactory
+from tests.support.pages import PART
+
+
+def test_the_file_is_small_and_whole() -> None:
+    assert FILE.stat().st_size < 150_000
+    assert len({one.emoji for one in every()}) == len(every()) > 1_800
+    assert all(one.english and one.chinese and one.group in GROUPS for one in every())
+    assert all(emoji_of_group(group) for group in GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "emoji"),
+    [
+        ("smi", "😄"),
+        ("grinning_face", "😀"),
+        ("HEART", "❤️"),
+        ("嘿嘿", "😀"),
+        ("笑", "😄"),
+        ("中国", "🇨🇳"),
+        ("火箭", "🚀"),
+    ],
+)
+def test_names_are_found_in_both_languages(typed: str, emoji: str) -> None:
+    found = [one.emoji for one in emoji_named(typed, 40)]
+    assert emoji in found
+    assert len(emoji_named(typed, 3)) <= 3
+
+
+def test_the_best_is_first() -> None:
+    assert emoji_named("rocket", 3)[0].emoji == "🚀"
+    assert emoji_named("cat", 6)[0].emoji.startswith("🐈")
+
+
+@pytest.mark.parametrize("typed", ["", " ", "zzzzz", "x" * 31, "\\", "smi["])
+def test_what_names_none(typed: str) -> None:
+    assert emoji_named(typed, 6) == []
+
+
+@pytest.mark.django_db
+def test_completions_and_the_picker(client: Client) -> None:
+    reader = UserFactory.create()
+    assert completions(":rocket", reader)[0].text == "🚀"
+    with translation.override("zh-hans"):
+        assert completions(":rocket", reader)[0].name == "火箭"
+    assert client.get("/emoji", **PART).status_code in (302, 401)
+    client.force_login(reader)
+    assert 'data-text="🚀"' in client.get("/complete?q=:rocket", **PART).content.decode()
+    assert 'data-emoji="🚀"' in client.get("/emoji?q=rocket", **PART).content.decode()
+    first = client.get("/emoji", **PART).content.decode()
+    assert 'data-emoji="😀"' in first
+    assert client.get("/emoji?group=nonsense", **PART).content.decode() == first
+    assert 'data-emoji="🐵"' in client.get("/emoji?group=3", **PART).content.decode()
+    assert "No emoji" in client.get("/emoji?q=zzzzz", **PART).content.decode()
