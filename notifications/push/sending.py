@@ -20,6 +20,7 @@ from django.utils import timezone
 from accounts.cards import UserCard
 from accounts.models import User
 from items.hydrate import hydrate
+from items.models import Context
 from notifications.feed import act_shown, item_shown, mark
 from notifications.models import Kind, PushSubscription
 from notifications.push import encryption, messages
@@ -165,7 +166,7 @@ def _told(due: Sequence[_Due]) -> Mapping[int, Told]:
             continue
         one = Told(row.act_id, row.kind, row.actor, session_id=row.session_id)
         if row.item_id:
-            one.item = next(iter(hydrate([row.item_id], reader)), None)
+            one.item = next(iter(hydrate([row.item_id], reader, Context.NOTIFICATIONS)), None)
             if one.item is None or one.item.is_hidden:
                 continue
         if row.session_id:

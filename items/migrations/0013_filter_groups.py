@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("items", "0009_muted_threads"),
+        ("items", "0012_muted_threads"),
     ]
 
     operations = [
