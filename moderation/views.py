@@ -1,6 +1,5 @@
 """Pages to report an item, live session or account."""
 
-
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
