@@ -74,13 +74,13 @@ class LastSuperuserError(Exception):
 
 
 def _wrong_password() -> ValidationError:
-    return ValidationError(_("That is not your password."), code="invalid")
+    return ValidationError(_("Wrong password. Try again."), code="invalid")
 
 
 def refused(author: User, text: str) -> ValidationError | None:
     """The error if moderation would hold the text."""
     if text and review.reasons(Submission(author, text, is_new=False)):
-        return ValidationError(_("This contains words or links that are not allowed here."), code="not_allowed")
+        return ValidationError(_("This has words or links that this site doesn't allow."), code="not_allowed")
     return None
 
 
@@ -159,7 +159,9 @@ def edit_preferences(
     field.
     """
     if language and language not in dict(settings.LANGUAGES):
-        raise ValidationError({"language": ValidationError(_("There is no such language here."), code="invalid")})
+        raise ValidationError(
+            {"language": ValidationError(_("This site doesn't offer this language."), code="invalid")}
+        )
     if time_zone and time_zone not in zone_names():
         raise ValidationError({"time_zone": ValidationError(_("There is no such time zone."), code="invalid")})
     fields = {

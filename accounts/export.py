@@ -200,7 +200,7 @@ def _security(user: User) -> list[ExportFile]:
     return [
         ExportFile(
             "logins.jsonl",
-            _("The browsers, programs and apps in which you are logged in."),
+            _("The browsers, apps and programs where you are logged in."),
             [
                 PlaceRow(kind, each.name, each.ip, each.since, each.seen_at)
                 for kind, found in signed_in.items()
@@ -209,7 +209,7 @@ def _security(user: User) -> list[ExportFile]:
         ),
         ExportFile(
             "second_factors.jsonl",
-            _("Your authenticator app, passkeys and recovery codes; their secrets are not in it."),
+            _("Your authenticator app, passkeys and recovery codes, without their secrets."),
             [FactorRow(row.type, str(row), row.created_at, row.last_used_at) for row in second_factors.rows_of(user)],
         ),
     ]
@@ -219,7 +219,7 @@ def _media(user: User) -> ExportFile:
     rows = MediaFile.objects.filter(owner_id=user.pk).order_by("pk").iterator(chunk_size=MEDIA_AT_ONCE)
     return ExportFile(
         "media.jsonl",
-        _("Your pictures and videos; their files are in the folder media."),
+        _("Your pictures and videos. The files are in the folder media."),
         (
             MediumRow(
                 str(row.pk),
@@ -241,7 +241,7 @@ def _invitations(user: User) -> ExportFile:
     rows = Invitation.objects.filter(made_by=user).order_by("pk").iterator(chunk_size=MEDIA_AT_ONCE)
     return ExportFile(
         "invitations.jsonl",
-        _("The invitations that you made."),
+        _("The invitations you created."),
         (
             InvitationRow(row.code, row.created_at, row.expires_at, row.uses, row.most_uses, row.revoked_at)
             for row in rows
@@ -266,7 +266,7 @@ def _write_media(archive: zipfile.ZipFile, user: User) -> None:
 
 def _read_me(user: User, files: Iterable[tuple[ExportFile, int]]) -> str:
     now = timezone.localtime()
-    about = _("The data of @%(name)s on %(site)s, as it was on %(date)s (UTC%(offset)s).") % {
+    about = _("The data of @%(name)s on %(site)s, as of %(date)s (UTC%(offset)s).") % {
         "name": user.username,
         "site": current().name,
         "date": date_format(now, "DATETIME_FORMAT"),

@@ -44,7 +44,7 @@ def password_field(label: Any, autocomplete: str, help_text: Any = "") -> forms.
     )
 
 
-PASSWORD_RULES = _("At least 8 characters. Digits alone are not enough, nor is a password that many people use.")
+PASSWORD_RULES = _("At least 8 characters, not only digits, and not a common password.")
 
 
 class SignUpForm(forms.Form):
@@ -53,7 +53,7 @@ class SignUpForm(forms.Form):
     username = forms.CharField(
         label=_("Username"),
         max_length=30,
-        help_text=_("1 to 30 letters (a to z), digits, hyphens or underscores. It cannot be changed later."),
+        help_text=_("1 to 30 letters (a to z), digits, hyphens or underscores. You can't change it later."),
         widget=forms.TextInput(
             attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false", "autofocus": True}
         ),
@@ -62,33 +62,31 @@ class SignUpForm(forms.Form):
         label=_("Display name"),
         max_length=50,
         required=False,
-        help_text=_("Optional: the name that people read, in any language. You can change it at any time."),
+        help_text=_("Optional. The name people see, in any language. You can change it anytime."),
         widget=forms.TextInput(attrs={"autocomplete": "nickname", "dir": "auto"}),
     )
     password = password_field(_("Password"), "new-password", PASSWORD_RULES)
     field_order = ("username", "display_name", "email", "password", "reason")
 
 
-EMAIL_NEEDED = _("A letter to it has to be answered. The address is shown to no other member.")
-EMAIL_OPTIONAL = _(
-    "Optional: without one you cannot set a forgotten password anew. The address is shown to no other member."
-)
+EMAIL_NEEDED = _("We'll send you an email to confirm it. Nobody else sees your address.")
+EMAIL_OPTIONAL = _("Optional. You need one to reset a forgotten password. Nobody else sees your address.")
 
 
 class JoinForm(SignUpForm):
     """Sign-up on this site. Templates show the reason only if an admin decides."""
 
     email = forms.EmailField(
-        label=_("E-mail"),
+        label=_("Email"),
         required=False,
         max_length=254,
         widget=forms.EmailInput(attrs={"autocomplete": "email", "dir": "ltr"}),
     )
     reason = forms.CharField(
-        label=_("Why would you like to join?"),
+        label=_("Why do you want to join?"),
         max_length=REASON_LENGTH,
         required=False,
-        help_text=_("The people who run this site read it."),
+        help_text=_("Only this site's admins read it."),
         widget=forms.Textarea(attrs={"rows": 3}),
     )
     invite = forms.CharField(max_length=CODE_LENGTH, required=False, widget=forms.HiddenInput)
@@ -99,7 +97,7 @@ class JoinForm(SignUpForm):
         self.fields["email"].help_text = EMAIL_NEEDED if settings.EMAIL_REQUIRED else EMAIL_OPTIONAL
 
 
-WAITING = _("Your application waits for the people who run this site. You can log in once they have approved it.")
+WAITING = _("Your application is still waiting for review. You can log in as soon as it's approved.")
 NAME_OR_ADDRESS = {"autocapitalize": "none", "spellcheck": "false", "autofocus": True}
 
 
@@ -107,14 +105,14 @@ class LoginForm(forms.Form):
     """Name or address, and password."""
 
     username = forms.CharField(
-        label=_("Username or e-mail address"),
+        label=_("Username or email"),
         max_length=254,
         widget=forms.TextInput(attrs={"autocomplete": "username webauthn", **NAME_OR_ADDRESS}),
     )
     password = password_field(_("Password"), "current-password")
 
 
-WRONG_LOGIN = _("Username or password is wrong. Capital letters make a difference in passwords, not in usernames.")
+WRONG_LOGIN = _("Wrong username or password. Passwords are case-sensitive, usernames are not.")
 ANSWER_LENGTH = 20_000
 """Most characters of a passkey's answer."""
 
@@ -131,7 +129,7 @@ class CodeForm(forms.Form):
     """A second factor's code."""
 
     code = code_field(
-        _("Code"), _("The six digits that your app shows now, or one of your recovery codes; each counts once.")
+        _("Code"), _("The six digits from your app, or one of your recovery codes. Each code works once.")
     )
     code.widget.attrs["autofocus"] = True
 
@@ -139,20 +137,20 @@ class CodeForm(forms.Form):
 class AddressCodeForm(forms.Form):
     """The code of a letter."""
 
-    code = code_field(_("Code of the letter"))
+    code = code_field(_("Code from the email"))
 
 
 class AppForm(forms.Form):
     """An authenticator app's first code."""
 
-    code = code_field(_("The six digits that the app shows now"))
+    code = code_field(_("The six digits from the app"))
 
 
 class ResetForm(forms.Form):
     """Asks for a reset letter."""
 
     username_or_email = forms.CharField(
-        label=_("Username or e-mail address"),
+        label=_("Username or email"),
         max_length=254,
         widget=forms.TextInput(attrs={"autocomplete": "username", **NAME_OR_ADDRESS}),
     )
@@ -168,7 +166,7 @@ class AddressForm(forms.Form):
     """An e-mail address."""
 
     email = forms.CharField(
-        label=_("E-mail address"),
+        label=_("Email address"),
         max_length=254,
         widget=forms.EmailInput(attrs={"autocomplete": "email", "spellcheck": "false"}),
     )
@@ -178,7 +176,7 @@ class ProofForm(forms.Form):
     """Confirms the user's identity. Asks for a code if there is a second factor."""
 
     password = password_field(_("Password"), "current-password")
-    code = code_field(_("Code of your app, or a recovery code"))
+    code = code_field(_("Code from your app, or a recovery code"))
 
     def __init__(self, *args: Any, asks_code: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -192,21 +190,21 @@ class PasskeyForm(forms.Form):
     name = forms.CharField(
         label=_("Name"),
         max_length=PASSKEY_NAME_LENGTH,
-        help_text=_("By which you know it: this phone, a key on your keyring."),
+        help_text=_("So that you recognize it: my phone, the key on my keyring."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     credential = forms.CharField(max_length=ANSWER_LENGTH, widget=forms.HiddenInput())
 
 
-SPANS = [("1", _("a day")), ("7", _("a week")), ("30", _("a month")), ("", _("as long as it is not revoked"))]
+SPANS = [("1", _("1 day")), ("7", _("1 week")), ("30", _("1 month")), ("", _("until revoked"))]
 
 
 class InvitationForm(forms.Form):
     """A new invitation. The action limits its size."""
 
-    most_uses = forms.IntegerField(label=_("For how many people"), initial=1, min_value=1)
+    most_uses = forms.IntegerField(label=_("How many people can use it"), initial=1, min_value=1)
     days = forms.TypedChoiceField(
-        label=_("Good for"),
+        label=_("Expires after"),
         coerce=int,
         empty_value=None,
         required=False,
@@ -215,10 +213,10 @@ class InvitationForm(forms.Form):
     )
 
     email = forms.EmailField(
-        label=_("Send it to"),
+        label=_("Send it to (optional)"),
         required=False,
         max_length=254,
-        help_text=_("Optional: an e-mail address, to which a letter with the link goes."),
+        help_text=_("We'll email the link to this address."),
         widget=forms.EmailInput(attrs={"autocomplete": "off", "dir": "ltr", "spellcheck": "false"}),
     )
 
@@ -256,7 +254,7 @@ class DeleteForm(forms.Form):
         """Raise ValidationError if it is not the user's."""
         username = str(self.cleaned_data["username"]).strip().removeprefix("@")
         if username.lower() != self.user.username.lower():
-            raise forms.ValidationError(_("That is not your username."))
+            raise forms.ValidationError(_("That's not your username."))
         return username
 
 
@@ -278,17 +276,17 @@ class PreferencesForm(forms.Form):
     theme = forms.ChoiceField(
         label=_("Theme"),
         required=False,
-        choices=[("", _("Same as my system")), ("light", _("Light")), ("dark", _("Dark"))],
-        help_text=_("Kept in this browser."),
+        choices=[("", _("Same as my device")), ("light", _("Light")), ("dark", _("Dark"))],
+        help_text=_("Saved in this browser only."),
     )
     language = forms.ChoiceField(label=_("Language"), required=False)
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
     keys = forms.BooleanField(
-        label=_("Keyboard shortcuts, such as j, k and l"),
+        label=_("Keyboard shortcuts, like j, k and l"),
         required=False,
-        help_text=_("Press ? on any page to see them. Kept in this browser."),
+        help_text=_("Press ? on any page to see them. Saved in this browser only."),
     )
-    is_indexable = forms.BooleanField(label=_("Search engines may list my profile and my public posts"), required=False)
+    is_indexable = forms.BooleanField(label=_("Let search engines show my profile and public posts"), required=False)
     quotable_by = forms.ChoiceField(label=_("Who can quote my new posts"), choices=QuotableBy.choices, required=False)
     takes_requests = forms.BooleanField(
         label=_("People I do not follow may write to me privately (their first message is listed under Requests)"),
@@ -323,11 +321,11 @@ class ProfileForm(forms.Form):
         label=_("Display name"),
         max_length=50,
         required=False,
-        help_text=_("Shown in place of your username; up to 50 characters."),
+        help_text=_("Shown instead of your username. Up to 50 characters."),
         widget=forms.TextInput(attrs={"autocomplete": "nickname", "dir": "auto"}),
     )
     bio = forms.CharField(
-        label=_("About you"),
+        label=_("Bio"),
         max_length=500,
         required=False,
         help_text=_("Up to 500 characters."),
@@ -335,22 +333,22 @@ class ProfileForm(forms.Form):
     )
     numbers = range(1, MOST + 1)
     is_locked = forms.BooleanField(
-        label=_("Decide on each follower"),
+        label=_("Approve new followers"),
         required=False,
-        help_text=_("Others ask to follow you, and follow when you accept. Those who follow you already stay."),
+        help_text=_("People ask to follow you, and you accept or decline. Your current followers stay."),
     )
     avatar = forms.FileField(
-        label=_("Your picture"),
+        label=_("Profile picture"),
         required=False,
         widget=_picture(Use.AVATAR),
     )
-    remove_avatar = forms.BooleanField(label=_("Remove your picture"), required=False)
+    remove_avatar = forms.BooleanField(label=_("Remove profile picture"), required=False)
     banner = forms.FileField(
         label=_("Banner"),
         required=False,
         widget=_picture(Use.BANNER),
     )
-    remove_banner = forms.BooleanField(label=_("Remove the banner"), required=False)
+    remove_banner = forms.BooleanField(label=_("Remove banner"), required=False)
 
     def __init__(self, data: Any = None, files: Any = None, *, reader: User) -> None:
         initial = {name: getattr(reader, name) for name in ("display_name", "bio", "is_locked")}

@@ -35,14 +35,14 @@ def check_imitation(name: str) -> None:
     words, site = skeleton_of_words(name), skeleton_of_words(current().name)
     rest = words.replace(site, "") if site else words
     if words and (words == site or rest in _offices()):
-        raise ValidationError(_("This name is kept for those who run this site."), code="imitation")
+        raise ValidationError(_("This name is reserved for this site's admins."), code="imitation")
 
 
 def check_display_name(name: str) -> None:
     """Raise ValidationError for controls, bidi controls or no visible character. Names stand on one line."""
     if _CONTROLS.search(name):
-        raise ValidationError(_("A name is one line, without control characters."), code="control")
+        raise ValidationError(_("Use a single line without control characters."), code="control")
     if _BIDI_CONTROLS.search(name):
-        raise ValidationError(_("A name cannot hold characters that change the writing direction."), code="bidi")
+        raise ValidationError(_("Remove the characters that change the writing direction."), code="bidi")
     if name and is_blank(name):
-        raise ValidationError(_("A name needs at least one visible character."), code="invisible")
+        raise ValidationError(_("Enter at least one visible character."), code="invisible")

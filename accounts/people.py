@@ -108,7 +108,7 @@ def lock_of(person: Person) -> SafeString:
         return SafeString()
     return format_html(
         '<svg class="icon lock" width="16" height="16" role="img" aria-label="{}"><use href="{}#lock"/></svg>',
-        _("Decides on each follower"),
+        _("Approves followers"),
         static("feedsite/icons.svg"),
     )
 

@@ -16,10 +16,10 @@ def kept(pairs: Iterable[Pair]) -> list[dict[str, str]]:
     found = [(" ".join(label.split()), " ".join(text.split())) for label, text in pairs]
     found = [pair for pair in found if any(pair)]
     if len(found) > MOST:
-        raise ValidationError(_("At most %(count)s fields.") % {"count": MOST})
+        raise ValidationError(_("You can have at most %(count)s fields.") % {"count": MOST})
     if not all(all(pair) for pair in found):
-        raise ValidationError(_("A field needs a label and a text."))
+        raise ValidationError(_("Fill in both the label and the content."))
     if any(len(label) > LABEL_LENGTH or len(text) > TEXT_LENGTH for label, text in found):
         lengths = {"label": LABEL_LENGTH, "text": TEXT_LENGTH}
-        raise ValidationError(_("A label has at most %(label)s characters, its text %(text)s.") % lengths)
+        raise ValidationError(_("Labels can have up to %(label)s characters, contents up to %(text)s.") % lengths)
     return [{"name": label, "value": text} for label, text in found]

@@ -43,7 +43,7 @@ class AdminLoginForm(AdminAuthenticationForm):
             user = sign_in.decide(self.request, name=self.data.get("username", ""), password=password)
         except sign_in.CodeNeededError as error:
             self.confirm_login_allowed(error.user)
-            said = _("Your account has a second factor: log in on the page of the site, then come here again.")
+            said = _("Your account uses two-step login. Log in on the site first, then come back here.")
             raise ValidationError(said, code="second_factor") from error
         except sign_in.WrongError as error:
             if self.errors:
@@ -82,7 +82,7 @@ class AdminSite(admin.AdminSite):
             if not self.has_permission(request) or not wants_proof(request) or step_up.is_proven(request, seconds):
                 return guarded(request, *args, **kwargs)
             if request.method == "POST":
-                messages.error(request, _("Nothing was changed yet. Confirm it's you, then send it again."))
+                messages.error(request, _("Nothing has changed yet. Confirm it's you, then send it again."))
             return step_up.ask(request.get_full_path())
 
         return proven

@@ -53,10 +53,10 @@ def _luminance(colour: str) -> float:
 def check(accent: str) -> None:
     """Raise ValidationError unless the colour is readable as a link and under white button text."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", accent):
-        raise ValidationError(_("A colour such as #2457c5."), code="invalid")
+        raise ValidationError(_("Enter a color like #2457c5."), code="invalid")
     ratio = _worst(accent, (*LIGHT_GROUNDS, soft(accent)))
     if ratio < READABLE:
-        words = _("This colour is too light: its contrast to the light grounds is %(ratio).1f, and it has to be 4.5.")
+        words = _("Too light to read: the contrast is %(ratio).1f and must be at least 4.5. Choose a darker color.")
         raise ValidationError(words % {"ratio": int(ratio * 10) / 10}, code="contrast")
 
 

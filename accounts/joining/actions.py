@@ -76,11 +76,11 @@ def _is_let_in(invite: str) -> bool:
     if mode == SignUp.CLOSED:
         raise ClosedError
     if mode == SignUp.INVITE and not invite:
-        raise _not_invited(_("You need an invitation to sign up here."))
+        raise _not_invited(_("You need an invitation to sign up. Ask a member for one."))
     if mode == SignUp.OPEN or (invite and invitations.is_good(invite)):
         return True
     if mode == SignUp.INVITE:
-        raise _not_invited(_("This invitation is used up, has expired, or was withdrawn."))
+        raise _not_invited(_("This invitation is used up, expired or revoked. Ask for a new one."))
     return False
 
 
@@ -90,7 +90,7 @@ def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
     with transaction.atomic():
         invitation = invitations.use(code) if code else None
         if must and invitation is None:  # another used it up since `is_good`
-            raise _not_invited(_("This invitation is used up, has expired, or was withdrawn."))
+            raise _not_invited(_("This invitation is used up, expired or revoked. Ask for a new one."))
         _insert(user, candidate.email)
         if invitation is not None:
             Invited.objects.create(user=user, invitation=invitation)
@@ -192,14 +192,18 @@ def _note(errors: dict[str, list[ValidationError]], field: str, check: Callable[
 
 def _check_email(email: str) -> None:
     if email and not mail.is_address(email.strip().lower()):
-        raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
+        raise ValidationError(
+            {"email": ValidationError(_("This isn't an email address. Check it for typos."), code="invalid")}
+        )
     if settings.EMAIL_REQUIRED and not email:
-        raise ValidationError({"email": ValidationError(_("This site needs an e-mail address."), code="required")})
+        raise ValidationError(
+            {"email": ValidationError(_("Enter your email address. This site requires one."), code="required")}
+        )
 
 
 def _check_reason(reason: str) -> None:
     if not reason.strip():
-        raise ValidationError(_("Say why you would like to join."), code="required")
+        raise ValidationError(_("Tell us why you want to join."), code="required")
     if len(reason) > REASON_LENGTH:
         raise ValidationError(_("At most %(count)d characters.") % {"count": REASON_LENGTH}, code="max_length")
 
@@ -233,12 +237,12 @@ def _check_name(username: str) -> None:
     if HeldName.objects.filter(digest__in=HeldName.digests_of(username), until__gt=timezone.now()).exists():
         raise _name_taken()
     if User.objects.looking_like(username).exists():
-        words = _("This username looks like one that is taken. Choose another.")
+        words = _("This username looks too much like an existing one. Choose another.")
         raise ValidationError({"username": ValidationError(words, code="confusable")})
 
 
 def _name_taken() -> ValidationError:
-    return ValidationError({"username": ValidationError(_("This username is taken."), code="unique")})
+    return ValidationError({"username": ValidationError(_("This username is taken. Choose another."), code="unique")})
 
 
 def _not_invited(words: str) -> ValidationError:

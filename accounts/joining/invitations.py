@@ -50,16 +50,14 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
     trusted = is_trusted(user)
     most = MOST_USES if trusted else MEMBERS_USES
     if not 1 <= most_uses <= most:
-        raise ValidationError({"most_uses": _("From 1 to %(most)d.") % {"most": most}})
+        raise ValidationError({"most_uses": _("Enter a number from 1 to %(most)d.") % {"most": most}})
     if days is None and not trusted:
-        raise ValidationError({"days": _("Choose when it ends.")})
+        raise ValidationError({"days": _("Choose when it expires.")})
     if days is not None and not 1 <= days <= MOST_DAYS:
-        raise ValidationError({"days": _("From 1 to %(most)d.") % {"most": MOST_DAYS}})
+        raise ValidationError({"days": _("Enter a number from 1 to %(most)d.") % {"most": MOST_DAYS}})
     User.objects.held().get(pk=user.pk)  # a second call at once counts the first
     if not trusted and good_of(user).count() >= GOOD:
-        raise ValidationError(
-            _("You have %(count)d invitations that are not used. Revoke one first.") % {"count": GOOD}
-        )
+        raise ValidationError(_("You have %(count)d unused invitations. Revoke one first.") % {"count": GOOD})
     until = None if days is None else timezone.now() + timedelta(days=days)
     row = Invitation.objects.create(code=secrets.token_urlsafe(16), made_by=user, most_uses=most_uses, expires_at=until)
     if address:
@@ -74,7 +72,9 @@ def _send(row: Invitation, address: str) -> None:
     account.
     """
     if not mail.is_address(address):
-        raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
+        raise ValidationError(
+            {"email": ValidationError(_("This isn't an email address. Check it for typos."), code="invalid")}
+        )
     if rates.hit("invite_address", address) is not None:
         return
     mail.send(

@@ -75,7 +75,7 @@ def _focus(form: SignUpForm) -> None:
 def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> HttpResponse:
     login(request, user)
     if candidate.email:
-        messages.success(request, _("We sent you a letter. Its link or code confirms the address."))
+        messages.success(request, _("We sent you an email. Open its link or enter its code to confirm your address."))
     response = go_on(request, "welcome")
     guard.remember(response, user)
     return response
@@ -124,9 +124,7 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
             return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
         else:
             login(request, user)
-            messages.success(
-                request, _("You are the administrator. Here is what the site says of itself, to begin with.")
-            )
+            messages.success(request, _("You are the admin now. Start by telling people about your site."))
             response = redirect("admin:about_sitesettings_changelist")
             guard.remember(response, user)
             return response
@@ -154,9 +152,9 @@ def invite(request: PageRequest, reader: User) -> HttpResponse:
             form.add_error(None, error)
         else:
             link = request.build_absolute_uri(reverse("invite", args=[row.code]))
-            messages.success(request, _("The invitation is made. Its link: %(link)s") % {"link": link})
+            messages.success(request, _("Invitation created. Share this link: %(link)s") % {"link": link})
             if address:
-                messages.success(request, _("A letter is on its way, unless many people invited this address today."))
+                messages.success(request, _("We're emailing the invitation, unless this address got too many today."))
             return redirect("settings-invitations")
     rows = [
         {"row": row, "address": request.build_absolute_uri(reverse("invite", args=[row.code]))}
@@ -172,5 +170,5 @@ def invite(request: PageRequest, reader: User) -> HttpResponse:
 def revoke_invitation(request: PageRequest, reader: User, invitation_id: int) -> HttpResponse:
     """Revoke one's own invitation."""
     if invitations.revoke(invitation_id=invitation_id, user=reader):
-        messages.success(request, _("The invitation is revoked."))
+        messages.success(request, _("Invitation revoked."))
     return redirect("settings-invitations")

@@ -82,7 +82,9 @@ def add(*, user: User, address: str) -> None:
     """
     address = address.strip().lower()
     if not mail.is_address(address):
-        raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
+        raise ValidationError(
+            {"email": ValidationError(_("This isn't an email address. Check it for typos."), code="invalid")}
+        )
     User.objects.select_for_update().get(pk=user.pk)  # of two calls at once, the second replaces the first
     if proven(user) == address:
         return
@@ -195,7 +197,7 @@ def remove(*, user: User) -> bool:
     requires one.
     """
     if settings.EMAIL_REQUIRED:
-        raise ValidationError(_("Accounts on this site must have an e-mail address."), code="required")
+        raise ValidationError(_("This site requires an email address."), code="required")
     user = User.objects.select_for_update().get(pk=user.pk)
     before = proven(user)
     gone, _rows = EmailAddress.objects.filter(user=user).delete()

@@ -48,7 +48,9 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
         except sign_in.WaitError as error:
             return too_many(request, error.seconds)
         except sign_in.WrongCodeError:
-            form.add_error("code", _("This code is wrong or used up. Each works once, and only for a short while."))
+            form.add_error(
+                "code", _("Wrong or expired code. Each code works once, for a short time. Try the next one.")
+            )
         else:
             return _go_on_proven(request)
     context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(reader)}
@@ -74,7 +76,7 @@ def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
     try:
         second_factors.use_passkey(user=reader, answer=answer_of(request.POST.get("answer", "")))
     except second_factors.RefusedError:
-        messages.error(request, _("This site does not know this passkey."))
+        messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
         return redirect("confirm-identity")
     return _go_on_proven(request)
 
@@ -125,7 +127,9 @@ def email(request: PageRequest, reader: User) -> HttpResponse:
         except ValidationError as error:
             form.add_error("email", error.error_dict["email"])
         else:
-            messages.success(request, _("We sent you a letter. Its link or code confirms the address."))
+            messages.success(
+                request, _("We sent you an email. Open its link or enter its code to confirm your address.")
+            )
             return redirect("settings-email")
     return _email(request, reader, form, AddressCodeForm())
 
@@ -141,9 +145,9 @@ def email_code(request: PageRequest, reader: User) -> HttpResponse:
         try:
             addresses.prove_by_code(user=reader, code=form.cleaned_data["code"])
         except addresses.SpentError:
-            form.add_error("code", _("This code is wrong or used up. After five wrong ones, ask for another letter."))
+            form.add_error("code", _("Wrong or expired code. After five wrong tries, send a new email."))
         else:
-            messages.success(request, _("Your e-mail address is confirmed."))
+            messages.success(request, _("Your email address is confirmed."))
             return redirect("settings-email")
     return _email(request, reader, AddressForm(), form)
 
@@ -155,7 +159,7 @@ def email_code(request: PageRequest, reader: User) -> HttpResponse:
 def email_again(request: PageRequest, reader: User) -> HttpResponse:
     """Send the confirmation letter again."""
     if addresses.send_again(user=reader):
-        messages.success(request, _("We sent you a letter. Its link or code confirms the address."))
+        messages.success(request, _("We sent you an email. Open its link or enter its code to confirm your address."))
     return redirect("settings-email")
 
 
@@ -167,7 +171,7 @@ def email_remove(request: PageRequest, reader: User) -> HttpResponse:
     """Remove the address."""
     try:
         if addresses.remove(user=reader):
-            messages.success(request, _("Your e-mail address is removed."))
+            messages.success(request, _("Your email address is removed."))
     except ValidationError as error:
         messages.error(request, " ".join(error.messages))
     return redirect("settings-email")
@@ -241,12 +245,10 @@ def factor_app(request: PageRequest, reader: User) -> HttpResponse:
         try:
             second_factors.set_up_app(user=reader, secret=secret, code=form.cleaned_data["code"])
         except second_factors.RefusedError:
-            form.add_error(
-                "code", _("This is not the code that the app should show now. Check the clock of its device.")
-            )
+            form.add_error("code", _("Wrong code. Try the next one, and check that the clock on your phone is right."))
         else:
             del request.session[APP_SECRET]
-            messages.success(request, _("Your app is set up. Keep the recovery codes, too."))
+            messages.success(request, _("Your app is set up. Save your recovery codes, too."))
             return redirect("settings-recovery-codes")
     adapter = Adapter()
     address = adapter.build_totp_url(reader, secret)
@@ -272,12 +274,12 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
         try:
             second_factors.add_passkey(user=reader, name=form.cleaned_data["name"], credential=credential)
         except second_factors.RefusedError:
-            form.add_error(None, _("The passkey was not accepted. Try again."))
+            form.add_error(None, _("That passkey didn't work. Try again."))
         except second_factors.FullError:
-            words = _("You have %(count)d passkeys, which is the limit. Remove one first.")
+            words = _("You can have up to %(count)d passkeys. Remove one first.")
             form.add_error(None, words % {"count": second_factors.PASSKEYS})
         else:
-            messages.success(request, _("Your passkey is added. Keep the recovery codes, too."))
+            messages.success(request, _("Passkey added. Save your recovery codes, too."))
             return redirect("settings-factors")
     return show(request, "accounts/factor_passkey.html", {"form": form}, status=INVALID if form.errors else 200)
 
@@ -316,7 +318,7 @@ def recovery_codes(request: PageRequest, reader: User) -> HttpResponse:
             second_factors.renew_recovery_codes(user=reader)
         except second_factors.RefusedError:
             return redirect("settings-factors")
-        messages.success(request, _("These codes are new. The old ones no longer work."))
+        messages.success(request, _("Here are your new codes. The old ones no longer work."))
         return redirect("settings-recovery-codes")
     codes = second_factors.recovery_codes(reader)
     return show(request, "accounts/recovery_codes.html", {"codes": codes}) if codes else redirect("settings-factors")

@@ -66,7 +66,9 @@ def log_in_code(request: PageRequest) -> HttpResponse:
         except sign_in.WaitError as error:
             return too_many(request, error.seconds)
         except sign_in.WrongCodeError:
-            form.add_error("code", _("This code is wrong or used up. Each works once, and only for a short while."))
+            form.add_error(
+                "code", _("Wrong or expired code. Each code works once, for a short time. Try the next one.")
+            )
         else:
             return _let_in(request, user)
     context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(user)}
@@ -96,7 +98,7 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
             user=sign_in.put_off_user(request), answer=answer_of(request.POST.get("answer", ""))
         )
     except second_factors.RefusedError:
-        messages.error(request, _("This site does not know this passkey."))
+        messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
         return redirect(_with_next(request, "login"))
     return _let_in(request, user)
 
@@ -164,7 +166,7 @@ def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
         except ValidationError as error:
             form.add_error("new", error.error_dict["new_password"])
         else:
-            messages.success(request, _("Your password is set. Log in with it."))
+            messages.success(request, _("Your new password is set. You can log in now."))
             return redirect("login")
     if user is None:
         return show(request, "accounts/reset_link.html", {"form": None}, status=GONE)
@@ -186,6 +188,6 @@ def verify_email(request: PageRequest, key: str) -> HttpResponse:
         except addresses.SpentError:
             row = None
         else:
-            messages.success(request, _("Your e-mail address is confirmed."))
+            messages.success(request, _("Your email address is confirmed."))
             return redirect("settings-email")
     return show(request, "accounts/verify_email.html", {"row": row}, status=200 if row is not None else GONE)

@@ -60,8 +60,8 @@ def test_the_form_changes_the_site(page: Client) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("accent", "#ffcc00", "too light"),
-        ("accent", "red", "A colour such as"),
+        ("accent", "#ffcc00", "Too light"),
+        ("accent", "red", "Enter a color like"),
         ("time_zone", "Mars/Olympus", "no such time zone"),
         ("name", "", "required"),
         ("contact_email", "no address", "valid email"),
@@ -95,7 +95,7 @@ def test_a_preview_saves_nothing(page: Client) -> None:
     assert "Closed on Monday." in said
     assert not SiteSettings.objects.exists()
     wrong = page.post(ADDRESS, FORM | {"_preview": "Preview", "accent": "#ffcc00"})
-    assert "too light" in wrong.content.decode()
+    assert "Too light" in wrong.content.decode()
 
 
 @pytest.mark.slow

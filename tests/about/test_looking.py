@@ -22,7 +22,7 @@ def _for_members() -> None:
 
 def test_strangers_find_no_search_and_no_column_that_would_lead_them_away(client: Client) -> None:
     page = client.get("/login").content.decode()
-    assert "shown to members only" in page
+    assert "Only members can see them" in page
     assert 'id="side-q"' not in page
     assert 'id="beside"' not in page
     client.force_login(UserFactory())

@@ -159,10 +159,10 @@ def test_a_page_of_an_invitation_says_who_invites(mode: Mode, keeper: User) -> N
     assert "keeper" in page
     assert f'value="{code}"' in page
     without = Client().get("/signup").content.decode()
-    assert "by invitation only" in without
+    assert "You need an invitation" in without
     assert 'name="password"' not in without
     wrong = Client().get("/invite/nonesuch").content.decode()
-    assert "used up, has expired, or was withdrawn" in wrong
+    assert "used up, expired or revoked" in wrong
     assert 'name="password"' not in wrong
 
 
@@ -358,7 +358,7 @@ def test_an_application_waits_and_is_no_user(mode: Mode) -> None:
     assert (application.reason, application.email) == ("I read a lot.", "new@example.org")
     assert applications.is_waiting("NEWCOMER", PASSWORD)
     assert not applications.is_waiting("newcomer", "another password")
-    assert post("NewComer", reason="Me too.").json() == {"username": ["This username is taken."]}
+    assert post("NewComer", reason="Me too.").json() == {"username": ["This username is taken. Choose another."]}
 
     user = applications.approve(application_id=application.pk)
     assert user is not None
@@ -378,7 +378,7 @@ def test_only_the_owner_of_an_application_is_told_that_it_waits(mode: Mode) -> N
         assert ("waits" in str(answer.json())) == (password == PASSWORD)
         page = Client().post("/login", fields)
         assert page.status_code == 422
-        assert ("Your application waits" in page.content.decode()) == (password == PASSWORD)
+        assert ("Your application is still waiting" in page.content.decode()) == (password == PASSWORD)
 
 
 def test_the_page_asks_for_the_reason_and_leads_to_a_page_that_says_it_waits(mode: Mode) -> None:
@@ -386,10 +386,10 @@ def test_the_page_asks_for_the_reason_and_leads_to_a_page_that_says_it_waits(mod
     assert 'name="reason"' in Client().get("/signup").content.decode()
     refused = send()
     assert refused.status_code == 422
-    assert "Say why you would like to join." in refused.content.decode()
+    assert "Tell us why you want to join." in refused.content.decode()
     sent = send(reason="I read a lot.")
     assert (sent.status_code, sent.headers["Location"]) == (302, "/signup/waiting")
-    assert "is sent" in Client().get("/signup/waiting").content.decode()
+    assert "Application sent" in Client().get("/signup/waiting").content.decode()
 
 
 def test_a_missing_reason_is_told_with_all_else_that_is_wrong(mode: Mode) -> None:
@@ -417,7 +417,7 @@ def test_a_form_opened_while_the_site_was_open_is_judged_by_the_mode_of_now(mode
     assert refused.status_code == 422
     assert 'name="reason"' in refused.content.decode(), "the form asks for what it lacks"
     mode(SignUp.INVITE)
-    assert "by invitation only" in send().content.decode()
+    assert "You need an invitation" in send().content.decode()
     assert not User.objects.exists()
 
 
@@ -429,7 +429,7 @@ def test_a_rejected_application_goes_with_all_it_says(mode: Mode) -> None:
     assert post(reason="I read more.").status_code == 202, "the name is free"
 
 
-@pytest.mark.parametrize(("decision", "words"), [("approve", "is approved"), ("reject", "decided not to make")])
+@pytest.mark.parametrize(("decision", "words"), [("approve", "is approved"), ("reject", "did not approve")])
 def test_a_letter_tells_the_decision_in_the_language_of_the_form(mode: Mode, decision: str, words: str) -> None:
     mode(SignUp.APPROVAL, name="Reading room\r\nBcc: all@example.org")
     for name, email in (("ann", "ann@example.org"), ("bob", "")):

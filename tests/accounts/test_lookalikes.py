@@ -57,7 +57,7 @@ def test_a_name_that_looks_like_an_existing_one_is_refused(taken: str, wanted: s
     UserFactory(username=taken)
     response = APIClient().post(f"{API}/users", {"username": wanted, "password": PASSWORD})
     assert response.status_code == 400
-    assert response.json() == {"username": ["This username looks like one that is taken. Choose another."]}
+    assert response.json() == {"username": ["This username looks too much like an existing one. Choose another."]}
 
 
 @pytest.mark.parametrize(("taken", "wanted"), [("ian", "lan"), ("annlee", "ann-lee"), ("ann", "anne"), ("dan", "clan")])

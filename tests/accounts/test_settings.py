@@ -114,7 +114,7 @@ def test_changing_the_password_ends_everything_else(page: Client, ann: User) -> 
     actions.issue_token(user=ann)
     response = page.post("/settings/password", {"current": PASSWORD, "new": NEW})
     assert response["Location"] == "/settings/password"
-    assert "Your password is changed." in page.get("/settings/password").content.decode()
+    assert "Password changed." in page.get("/settings/password").content.decode()
     assert other.get("/settings").status_code == 302
     assert not AccessToken.objects.exists()
     assert works(NEW)
@@ -124,9 +124,9 @@ def test_changing_the_password_ends_everything_else(page: Client, ann: User) -> 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"current": "wrong"}, "That is not your password."),
+        ({"current": "wrong"}, "Wrong password. Try again."),
         ({"current": ""}, "This field is required."),
-        ({"current": PASSWORD + " "}, "That is not your password."),
+        ({"current": PASSWORD + " "}, "Wrong password. Try again."),
         ({"current": "x" * 300}, "at most 256 characters"),
         ({"new": "short"}, "too short"),
         ({"new": "1234567890"}, "entirely numeric"),
@@ -168,7 +168,7 @@ def test_guessing_the_password_is_limited(page: Client, api: APIClient, settings
 def test_of_two_changes_with_the_same_password_one_counts(ann: User) -> None:
     stale = User.objects.get(pk=ann.pk)
     actions.change_password(user=ann, current=PASSWORD, new=NEW)
-    with pytest.raises(actions.ValidationError, match="not your password"):
+    with pytest.raises(actions.ValidationError, match="Wrong password"):
         actions.change_password(user=stale, current=PASSWORD, new="another-one-8")
     assert works(NEW)
 
@@ -297,9 +297,9 @@ def test_deleting_the_account(page: Client, ann: User) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"username": "bob"}, "That is not your username."),
+        ({"username": "bob"}, "That's not your username."),
         ({"username": ""}, "This field is required."),
-        ({"password": "wrong"}, "That is not your password."),
+        ({"password": "wrong"}, "Wrong password. Try again."),
         ({"password": ""}, "This field is required."),
         ({"password": "x" * 5000}, "at most 256 characters"),
     ],
@@ -322,7 +322,7 @@ def test_the_last_superuser_is_told(page: Client, api: APIClient, ann: User) -> 
     User.objects.update(is_superuser=True)
     response = page.post("/settings/delete", {"username": "Ann", "password": PASSWORD})
     assert response.status_code == 422
-    assert "the last administrator" in response.content.decode()
+    assert "last admin" in response.content.decode()
     assert api.post(f"{API}/users/me/delete", {"password": PASSWORD}).status_code == 409
     assert works(PASSWORD)
 

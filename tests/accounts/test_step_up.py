@@ -58,7 +58,7 @@ def test_nothing_dangerous_is_done_without_a_recent_proof(page: Client, ann: Use
     for address, fields in dangers(ann):
         answer = page.post(address, fields)
         assert answer["Location"].startswith(ASKED), address
-    assert "Nothing was changed yet" in page.get("/settings/confirm").content.decode()
+    assert "Nothing has changed yet" in page.get("/settings/confirm").content.decode()
     ann.refresh_from_db()
     assert ann.is_active
     assert not ann.is_superuser

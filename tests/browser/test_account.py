@@ -79,20 +79,20 @@ def test_changing_the_password(visit: Visit, reader: Any, javascript: bool) -> N
     here.page.get_by_label("Current password").fill(PASSWORD)
     here.page.get_by_label("New password").fill(NEW)
     here.page.get_by_role("button", name="Change password").click()
-    expect(here.page.get_by_role("status").get_by_text("Your password is changed.")).to_be_visible()
+    expect(here.page.get_by_role("status").get_by_text("Password changed.")).to_be_visible()
     there.goto("/settings")
     expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
     log_in(there, "reader", NEW)
     there.goto("/settings")
     here.goto("/settings/devices")
-    here.page.get_by_role("button", name="Log out everywhere else").click()
-    expect(here.page.get_by_role("status").get_by_text("You are logged out everywhere else.")).to_be_visible()
+    here.page.get_by_role("button", name="Log out on all other devices").click()
+    expect(here.page.get_by_role("status").get_by_text("You are logged out on all other devices.")).to_be_visible()
     there.goto("/settings")
     expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
 @pytest.mark.parametrize(
-    ("locale", "words"), [("en-US", "Username or password is wrong."), ("zh-CN", "用户名或密码不正确。")]
+    ("locale", "words"), [("en-US", "Wrong username or password."), ("zh-CN", "用户名或密码不对。")]
 )
 def test_a_login_that_fails_says_so_and_keeps_the_way(
     visit: Visit, reader: Any, tolerated: Any, locale: str, words: str, javascript: bool
@@ -121,7 +121,7 @@ def test_leaving(visit: Visit, reader: Any, author: Any, javascript: bool) -> No
     leaver.goto("/settings/delete")
     leaver.page.get_by_label("Your username").fill("author")
     leaver.page.get_by_label("Password").fill(PASSWORD)
-    leaver.page.get_by_role("button", name="Delete my account for good").click()
+    leaver.page.get_by_role("button", name="Delete my account forever").click()
     expect(leaver.page.get_by_role("status").get_by_text("Your account is deleted.")).to_be_visible()
 
     watcher.goto("/")

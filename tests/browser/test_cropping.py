@@ -39,16 +39,16 @@ def pick(visitor: Visitor, data: bytes, kind: str = "image/jpeg", field: str = "
     field_of(visitor, field).set_input_files(file(data, kind))
 
 
-def box(visitor: Visitor, name: str = "Your picture") -> Locator:
+def box(visitor: Visitor, name: str = "Profile picture") -> Locator:
     return visitor.page.get_by_role("dialog", name=name)
 
 
 def stage(visitor: Visitor) -> Locator:
-    return visitor.page.get_by_role("application", name="Part of the picture")
+    return visitor.page.get_by_role("application", name="Crop picture")
 
 
 def use(visitor: Visitor) -> None:
-    visitor.page.get_by_role("button", name="Use this part").click()
+    visitor.page.get_by_role("button", name="Apply").click()
     expect(visitor.page.locator("#cropper")).to_be_hidden()
 
 
@@ -81,7 +81,7 @@ def test_an_avatar_is_cut_by_keys(profile: Visitor, reader: User) -> None:
     expect(profile.page.locator(".crop-said")).to_contain_text("Zoom 214 %")
     use(profile)
     expect(field).to_be_focused()
-    expect(profile.page.get_by_role("img", name="The part that you have chosen")).to_be_visible()
+    expect(profile.page.get_by_role("img", name="The part you chose")).to_be_visible()
     image = kept(profile, reader)
     assert image.size == (280, 280)  # no more pixels than there were
     assert all(is_like(image, place, RED) for place in [(4, 4), (275, 4), (4, 275), (275, 275)])
@@ -188,7 +188,7 @@ def test_cancel_leaves_what_was_chosen_before(profile: Visitor, reader: User) ->
 )
 def test_files_that_cannot_be_cut_are_sent_whole(profile: Visitor, reader: User, data: bytes, kind: str) -> None:
     pick(profile, data, kind)
-    expect(profile.page.get_by_text("This file is sent whole")).to_be_visible()
+    expect(profile.page.get_by_text("This file can't be cropped here")).to_be_visible()
     expect(box(profile)).to_be_hidden()
     image = kept(profile, reader)
     assert image.width == image.height  # by the server
@@ -211,7 +211,7 @@ def test_a_picture_is_removed_by_its_bin(profile: Visitor, reader: User) -> None
     pick(profile, jpeg(500, 500))
     use(profile)
     kept(profile, reader)
-    bin_of = profile.page.get_by_label("Remove your picture")
+    bin_of = profile.page.get_by_label("Remove profile picture")
     expect(bin_of).not_to_be_checked()
     bin_of.check(force=True)
     pick(profile, jpeg(500, 500))  # another picture takes its place
@@ -220,7 +220,7 @@ def test_a_picture_is_removed_by_its_bin(profile: Visitor, reader: User) -> None
     kept(profile, reader)
     bin_of.check(force=True)
     profile.go(profile.page.get_by_role("button", name="Save"))
-    expect(profile.page.get_by_label("Remove your picture")).to_have_count(0)
+    expect(profile.page.get_by_label("Remove profile picture")).to_have_count(0)
     reader.refresh_from_db()
     assert reader.avatar is None
 
@@ -238,7 +238,7 @@ def test_how_far_a_picture_is_sent_is_shown_and_a_refusal_keeps_it(
     page.get_by_role("main").get_by_role("button", name="Save").click()
     expect(page.locator(".errorlist")).to_contain_text("change the writing direction")
     assert False in page.evaluate("window.shown")
-    expect(page.get_by_role("img", name="The part that you have chosen")).to_be_visible()
+    expect(page.get_by_role("img", name="The part you chose")).to_be_visible()
     page.get_by_label("Display name").fill("Ann")
     assert kept(profile, reader).size == (400, 400)
 

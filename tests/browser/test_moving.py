@@ -32,7 +32,7 @@ def test_an_account_is_brought(visit: Visit, settings: Any, tmp_path: Path, java
     visitor.enter(user)
     visitor.goto("/settings/import-export")
     page = visitor.page
-    page.get_by_role("link", name="Bring your account").click()
+    page.get_by_role("link", name="Move your account here").click()
     page.get_by_label("Archive", exact=True).set_input_files(archive)
     page.get_by_role("button", name="Upload and import").click()
     expect(page.get_by_text("The archive is being unpacked.")).to_be_visible()

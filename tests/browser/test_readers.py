@@ -36,7 +36,7 @@ def test_a_form_of_another_users_page_says_so_and_changes_nothing(
 ) -> None:
     tolerated("401", "403")
     visitor.goto("/settings/profile")
-    visitor.page.get_by_label("About you").fill("words of the reader")
+    visitor.page.get_by_label("Bio").fill("words of the reader")
     other = Visitor(second_page(visitor), visitor.site)
     log_out(other)
     other.log_in(author)
@@ -74,10 +74,10 @@ def test_a_page_that_the_browser_kept_is_not_shown_after_the_log_out(visitor: Vi
 
 def test_a_page_that_the_browser_kept_stays_as_it_was(visitor: Visitor) -> None:
     visitor.goto("/settings/profile")
-    visitor.page.get_by_label("About you").fill("half a thou")
+    visitor.page.get_by_label("Bio").fill("half a thou")
     visitor.page.evaluate(COME_BACK)
     expect(visitor.page.locator("body")).not_to_have_attribute("hidden", "")
-    expect(visitor.page.get_by_label("About you")).to_have_value("half a thou")
+    expect(visitor.page.get_by_label("Bio")).to_have_value("half a thou")
 
 
 def test_a_discarded_text_is_offered_to_its_writer_only(

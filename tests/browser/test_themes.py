@@ -19,7 +19,7 @@ def test_a_theme_goes_before_the_systems(visit: Visit, screen: dict[str, Any], s
     visitor = visit(**screen, color_scheme=system)
     visitor.enter(UserFactory.create(username="reader"))
     page = visitor.page
-    for theme, ground in (("Dark", DARK), ("Light", LIGHT), ("Same as my system", DARK if system == "dark" else LIGHT)):
+    for theme, ground in (("Dark", DARK), ("Light", LIGHT), ("Same as my device", DARK if system == "dark" else LIGHT)):
         visitor.goto("/settings/preferences")
         page.get_by_label("Theme").select_option(theme)
         visitor.go(page.get_by_role("button", name="Save"))

@@ -31,7 +31,7 @@ def address(client_id: str, redirect: str = OUT_OF_BAND, **fields: str) -> str:
 
 def test_the_page_says_what_the_app_may_do_and_to_whom(page: Client) -> None:
     text = page.get(address(app_of().client_id, scope="read:statuses write:media")).content.decode()
-    for part in ("An app", "@ann", "See all posts that you can see", "Send pictures and videos", "Let it in"):
+    for part in ("An app", "@ann", "See all posts you can see", "Upload pictures and videos", "Allow"):
         assert part in text
     assert "Follow people" not in text
 
@@ -95,7 +95,7 @@ def test_a_letter_tells_of_a_new_app(scope: str, changes: str) -> None:
 def test_a_denial_without_an_address_is_told_to_the_user(page: Client) -> None:
     response = page.post(address(app_of().client_id), {"answer": "deny"})
     assert response.status_code == 200
-    assert "It has no access" in response.content.decode()
+    assert "It can't use your account" in response.content.decode()
 
 
 @pytest.mark.parametrize(

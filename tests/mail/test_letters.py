@@ -37,8 +37,8 @@ def write(language: str = "en") -> Letter:
 
 def test_both_forms_in_both_languages() -> None:
     english, chinese = read(compose(write())), read(compose(write("zh-hans")))
-    assert "asked for this letter" in words(english)
-    assert "asked for this letter" not in words(chinese)
+    assert "asked for this email" in words(english)
+    assert "asked for this email" not in words(chinese)
     html = words(chinese, "html")
     assert 'lang="zh-hans"' in html
     assert "<img" not in html
@@ -80,8 +80,8 @@ def test_the_terminal_shows_the_text(capsys: Any, settings: Any) -> None:
     write()
     assert sending.send_due() == 1
     shown = capsys.readouterr().out
-    assert "mail | letter to ann@example.org: A test of" in shown
-    assert "mail | ann asked for this letter." in shown
+    assert "mail | letter to ann@example.org: Test email from" in shown
+    assert "mail | ann asked for this email." in shown
 
 
 def test_a_folder_keeps_files(tmp_path: Path, settings: Any) -> None:
@@ -90,7 +90,7 @@ def test_a_folder_keeps_files(tmp_path: Path, settings: Any) -> None:
     write()
     assert sending.send_due() == 1
     (file,) = tmp_path.iterdir()
-    assert b"ann asked for this letter." in file.read_bytes()
+    assert b"ann asked for this email." in file.read_bytes()
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def test_a_letter_is_sent_once_and_its_secrets_go(post: MailServer) -> None:
 
     (taken,) = post.letters
     assert taken["To"] == "ann@example.org"
-    assert taken["Subject"] == "A test of feedsite’s mail"  # noqa: RUF001
+    assert taken["Subject"] == "Test email from feedsite"
     assert taken["Auto-Submitted"] == "auto-generated"
     assert "ann" in words(taken)
     assert "ann" in words(taken, "html")
@@ -93,7 +93,7 @@ def test_no_word_brings_a_header_or_a_paragraph(post: MailServer) -> None:
     (taken,) = post.letters
     assert taken["Bcc"] is None
     (line,) = words(taken).splitlines()
-    assert line == "x Bcc: bob@example.org https://evil.example.net <b>hello</b> asked for this letter."
+    assert line == "x Bcc: bob@example.org https://evil.example.net <b>hello</b> asked for this email."
     html = words(taken, "html")
     assert 'href="https://evil' not in html
     assert "&lt;b&gt;hello" in html

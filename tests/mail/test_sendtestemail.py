@@ -19,7 +19,7 @@ def test_the_server_takes_a_letter_as_the_site_writes_them(post: MailServer, set
     call_command("sendtestemail", "you@example.org", stdout=out)
     (taken,) = post.letters
     assert taken["To"] == "you@example.org"
-    assert "sendtestemail asked for this letter" in words(taken)
+    assert "sendtestemail asked for this email" in words(taken)
     assert f"through {settings.EMAIL_HOST}:{settings.EMAIL_PORT}" in out.getvalue()
     assert "not-to-be-shown" not in out.getvalue()
 

@@ -247,7 +247,7 @@ def test_names_and_profiles(sender: User, spam: WordRule, client: Client) -> Non
     client.force_login(sender)
     page = client.post("/settings", {"display_name": "spam", "bio": ""})
     assert page.status_code == 422
-    assert "This contains words or links that are not allowed here." in page.content.decode()
+    assert "This has words or links that this site doesn't allow." in page.content.decode()
     sender.refresh_from_db()
     assert (sender.display_name, sender.bio) == ("Sender", "")
 
