@@ -103,9 +103,9 @@ def moment_of(text: str, zone: tzinfo) -> datetime:
             raise ValueError(text)
         moment = naive.replace(tzinfo=zone)
         if moment.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != naive:
-            raise ValidationError(_("Your clocks skip this time on that day."))
+            raise ValidationError(_("The clocks skip this time on that day. Choose another."))
     except (ValueError, OverflowError):
-        raise ValidationError(_("A day and a time.")) from None
+        raise ValidationError(_("Choose a day and a time.")) from None
     return moment
 
 

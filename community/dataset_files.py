@@ -52,4 +52,4 @@ def _reason(error: OSError) -> str:
         return "there is no such file"
     if error.errno in (errno.ENOTDIR, errno.ELOOP):
         return "a part of the path is a link, or no folder"
-    return error.strerror or "it cannot be read"
+    return error.strerror or "it can't be read"

@@ -45,14 +45,14 @@ class NotInterestedRow(msgspec.Struct):
 def files(reader: User) -> list[ExportFile]:
     """Discover's part of a user's data export."""
     views = recent.views_of(reader.pk, now=timezone.now())
-    about = _("The posts you opened in the last days, as far as they are kept and you can still see them.")
+    about = _("The posts you opened lately that you can still see.")
     if views is None:
-        about += " " + _("It could not be read just now.")
+        about += " " + _("It couldn't be read just now. Try again later.")
     return [
         ExportFile("history.jsonl", about, _views(reader, views) if views else ()),
         ExportFile(
             "not_interested.jsonl",
-            _("The posts you are not interested in, as far as you can still see them."),
+            _("The posts you're not interested in that you can still see."),
             _not(reader),
         ),
     ]

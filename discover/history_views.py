@@ -30,17 +30,17 @@ from web.rest import position
 
 def _pause(reader: User) -> str:
     edit_preferences(user=reader, keeps_history=False)
-    return _("Paused. Posts you open from now on are not remembered.")
+    return _("History paused. We no longer remember posts you open.")
 
 
 def _resume(reader: User) -> str:
     edit_preferences(user=reader, keeps_history=True)
-    return _("Posts you open from now on are remembered again.")
+    return _("History is on again.")
 
 
 def _clear(reader: User) -> str:
     recent.clear(reader.pk)
-    return _("Cleared.")
+    return _("History cleared.")
 
 
 VERBS: dict[str, Callable[[User], str]] = {"pause": _pause, "resume": _resume, "clear": _clear}
@@ -93,7 +93,7 @@ def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
     try:
         said = VERBS[verb](reader)
     except FeedsUnavailableError:
-        said, problem = "", _("That did not work. Try again in a moment.")
+        said, problem = "", _("That didn't work. Try again in a moment.")
     if wants_part(request):
         return show(request, "discover/_history.html", _viewed(request, reader) | {"said": said, "problem": problem})
     if problem:
@@ -113,7 +113,7 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
     feedback.not_interested(user=reader, item=item)
     if wants_part(request):
         return show(request, "discover/_dismissed.html", {"item_id": item.pk})
-    messages.success(request, _("You will see less like this."))
+    messages.success(request, _("You'll see less like this."))
     return go_on(request, "unwanted")
 
 
@@ -130,5 +130,5 @@ def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse
         shown.reason = why(reader, item.pk)
         part = show(request, "items/_item.html", {"card": Cards(request.user).one(shown), "discovering": True})
         return trigger_client_event(part, "restored")
-    messages.success(request, _("This post and similar ones may be recommended again."))
+    messages.success(request, _("Undone. You may see posts like this again."))
     return go_on(request, "unwanted")

@@ -35,17 +35,17 @@ def words(code: str) -> str:
         return _("Because of #{tag}").format(tag=detail)
     if kind == "words" and detail:
         if PART_OF_A_WORD.search(detail):
-            return _("Like what you read")
-        return _("Like what you read: {word}").format(word=detail)
+            return _("Similar to posts you read")
+        return _("Similar to posts you read: {word}").format(word=detail)
     return _("Recommended")
 
 
 PLAIN: dict[str, Callable[[], str]] = {
-    "liked": lambda: _("Liked by people with similar likes"),
-    "similar": lambda: _("Followed by people with similar follows"),
-    "sender": lambda: _("You liked or answered their posts"),
+    "liked": lambda: _("Liked by people with your taste"),
+    "similar": lambda: _("Followed by people who follow the same accounts"),
+    "sender": lambda: _("You liked or replied to their posts"),
     "follower": lambda: _("They follow you"),
     "popular": lambda: _("Popular now"),
-    "fresh": lambda: _("Among the newest"),
+    "fresh": lambda: _("New"),
     "followed": lambda: _("You follow them"),
 }

@@ -12,7 +12,7 @@ from web import openapi
 from web.rest import NotFoundView
 
 admin.autodiscover()
-admin.site.index_title = gettext_lazy("Administration")
+admin.site.index_title = gettext_lazy("Admin")
 
 handler400 = "web.outage.bad_request"
 handler403 = "web.outage.permission_denied"

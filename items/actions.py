@@ -345,7 +345,7 @@ def edit(
         item.extra_info = extra_info
     reasons = _reasons(item) or (["resubmitted"] if item.status == Status.REJECTED else [])
     if item.status == Status.PUBLISHED and review.only_links(reasons):
-        raise ContentError(_("Your account is too new to add links to what others see already. Publish a new post."))
+        raise ContentError(_("New accounts can't add links to a published post. Write a new post instead."))
     if (item.title, item.content) != (before.title, before.content):
         versions.keep(item.pk, before)
     item.link_card_id = link_cards.card_after(item, before.content)

@@ -177,7 +177,7 @@ def find_items(fields: dict[str, Any], sender: User) -> None:
         answered = Item.objects.visible_to(sender).select_related("repost_of")
         fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()
         if fields["reply_to"] is None:
-            raise serializers.ValidationError({"reply_to": ["There is no such item."]})
+            raise serializers.ValidationError({"reply_to": ["This post doesn't exist."]})
     if fields["quote_of"] is not None:
         fields["quote_of"] = item_or_404(fields["quote_of"], sender)
 
@@ -347,7 +347,7 @@ class VoteView(ApiView):
         except polls.ChoiceError as error:
             raise serializers.ValidationError({"choices": [str(error)]}) from error
         except polls.OwnPollError as error:
-            raise exceptions.PermissionDenied("You cannot vote in your own poll.") from error
+            raise exceptions.PermissionDenied("You can't vote in your own poll.") from error
         except polls.VotedError as error:
             raise ConflictError("You have voted in this poll.") from error
         except polls.PollEndedError as error:

@@ -83,7 +83,7 @@ def _words(_language: str | None) -> Words:
         *(_("in review"), _("rejected"), _("In reply to a post"), _("Muted word:"), _("Show"), _("Hide")),
         *(_("Sensitive. Show"), _("Read on"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
-        *(_("Quotes another post"), _("This post is not available.")),
+        *(_("Quotes another post"), _("This post isn't available.")),
         *(_("Vote"), _("Answers"), _("You may choose more than one."), _("Your vote")),
     )
     return Words(*map(escape, words))

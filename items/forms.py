@@ -196,7 +196,7 @@ class ItemForm(forms.Form):
         """The time of a scheduled post. Raises ValidationError."""
         text = self.cleaned_data["publish_at"]
         if not text and self["scheduled"].value():
-            raise forms.ValidationError(gettext("A day and a time."))
+            raise forms.ValidationError(gettext("Choose a day and a time."))
         return moment_of(text, self.clock) if text else None
 
     @property

@@ -54,4 +54,4 @@ def is_link(address: str, *, is_secure: bool = True) -> bool:
 def check_link(address: str) -> None:
     """Raise ValidationError unless `address` is an https link."""
     if not is_link(address):
-        raise ValidationError(_("A web address that begins with https://, without spaces."), code="invalid")
+        raise ValidationError(_("Enter a web address that starts with https://, without spaces."), code="invalid")

@@ -21,9 +21,9 @@ def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     try:
         pins.pin(item=item)
     except pins.NotPinnableError:
-        messages.error(request, _("Only public posts can be pinned."))
+        messages.error(request, _("You can only pin public posts."))
     except pins.PinCapError:
-        messages.error(request, _("You have pinned %(count)d posts, which is the limit.") % {"count": pins.PINS})
+        messages.error(request, _("You can pin up to %(count)d posts. Unpin one first.") % {"count": pins.PINS})
     else:
         messages.success(request, _("Pinned to your profile."))
     return go_on(request, "profile", reader.username)

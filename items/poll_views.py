@@ -31,9 +31,9 @@ def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     except polls.ChoiceError:
         problem = _("Choose an answer first.")
     except polls.OwnPollError:
-        problem = _("You cannot vote in your own poll.")
+        problem = _("You can't vote in your own poll.")
     except polls.VotedError:
-        problem = _("You have voted in this poll already.")
+        problem = _("You already voted in this poll.")
     except polls.PollEndedError:
         problem = _("This poll has ended.")
     else:

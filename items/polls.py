@@ -78,7 +78,7 @@ def settled(item_type: str, content: dict[str, Any]) -> dict[str, Any]:
         return content
     closes_at, now = poll_end(content["poll"]), timezone.now()
     if not now + SHORTEST - SLACK <= closes_at <= now + LONGEST + SLACK:
-        raise ContentError(_("A poll lasts from 5 minutes to 30 days."), POLL_FIELD)
+        raise ContentError(_("A poll can last from 5 minutes to 30 days."), POLL_FIELD)
     return content | {"poll": _kept(content["poll"], closes_at)}
 
 

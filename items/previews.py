@@ -81,4 +81,4 @@ def face_of(avatar_url: str, name: str) -> Picture | None:
     """An avatar as a preview picture. None for drawn ones: previews do not support SVG."""
     if avatar_url.endswith(".svg"):
         return None
-    return Picture(avatar_url, _("The picture of %(name)s") % {"name": name})
+    return Picture(avatar_url, _("Profile picture of %(name)s") % {"name": name})

@@ -81,7 +81,7 @@ class StrangersError(ContentError):
     """The sender has written to too many strangers. `wait`: seconds until they may write to more."""
 
     def __init__(self, wait: float) -> None:
-        super().__init__(_("You have written to many people for the first time. Try again later."))
+        super().__init__(_("You wrote to many new people. Try again later."))
         self.wait = wait
 
 
@@ -101,19 +101,19 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
     if answered and answered.is_private:
         item.conversation_id = answered.conversation_id or answered.pk
         if not fetch(IN_IT, {"conversation": item.conversation_id, "sender": item.sender_id}):
-            raise ContentError(_("You are not in this conversation."), field="reply_to")
+            raise ContentError(_("You're not in this conversation."), field="reply_to")
         return []
     names = [name.lower() for name in mentions(item.text)]
     if len(names) > MOST:
-        words = ngettext("Mention at most %(count)d person.", "Mention at most %(count)d people.", MOST)
+        words = ngettext("You can mention at most %(count)d person.", "You can mention at most %(count)d people.", MOST)
         raise ContentError(words % {"count": MOST})
     found = fetch(ADDRESSED, {"names": names, "sender": item.sender_id}, into=_Addressed._make) if names else []
     if not found:
-        raise ContentError(_("Mention somebody by @name: only the people you mention can read it."), field="visibility")
+        raise ContentError(_("Mention someone by @name. Only the people you mention can see it."), field="visibility")
     strangers = [one for one in found if one.is_stranger]
     for one in strangers:
         if not one.takes_requests:
-            refusal = _("@%(name)s takes private mentions only from people they follow or have written to.")
+            refusal = _("@%(name)s only accepts private mentions from people they follow or wrote to.")
             raise ContentError(refusal % {"name": one.username})
     if strangers and (wait := rates.hit("strangers", str(item.sender_id), len(strangers))) is not None:
         raise StrangersError(wait)

@@ -89,7 +89,7 @@ def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
         words = _("You have %(count)d scheduled posts, which is the limit.")
         form.add_error("publish_at", words % {"count": scheduling.MOST})
     except NotQuotableError:
-        form.add_error("text", _("The author does not let you quote this post."))
+        form.add_error("text", _("The author doesn't allow you to quote this post."))
     except ScheduledPost.DoesNotExist:
         form.add_error("text", _("This post was published or deleted meanwhile."))
     except ContentError as error:

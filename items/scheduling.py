@@ -132,7 +132,7 @@ def _check(post: dict[str, Any]) -> None:
     check_content(post["type"], post["content"], post["title"])
     is_new_mention = post["visibility"] == Visibility.MENTIONED and post["reply_to"] is None
     if is_new_mention and not mentions(str(post["content"].get("text", ""))):
-        raise ContentError(_("Mention somebody by @name: only the people you mention can read it."), field="visibility")
+        raise ContentError(_("Mention someone by @name. Only the people you mention can see it."), field="visibility")
 
 
 def _check_time(publish_at: datetime) -> None:

@@ -52,7 +52,7 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
     if media and item_type not in (ItemType.IMAGE, ItemType.VIDEO):
         raise ContentError("Media belong to items of type image or video.", field="content.media")
     if item_type == ItemType.ARTICLE and title is not None and is_blank(title):
-        raise ContentError(_("An article needs a title."), field="title")
+        raise ContentError(_("Give your article a title."), field="title")
     check_poll(item_type, content)
     url = _checked_url(content)
     longest = ARTICLE_LENGTH if item_type == ItemType.ARTICLE else TEXT_LENGTH
@@ -60,11 +60,11 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
     if not isinstance(text, str):
         raise ContentError(_("content.text must be a string."))
     if len(text) > ARTICLE_LENGTH or (len(text) > longest and counted_length(text) > longest):
-        raise ContentError(_("The text may have at most %(count)d characters.") % {"count": longest})
+        raise ContentError(_("The text can have up to %(count)d characters. Shorten it.") % {"count": longest})
     if item_type in (ItemType.TEXT, ItemType.ARTICLE) and is_blank(text):
-        raise ContentError(_("The text must not be empty."))
+        raise ContentError(_("The text is empty."))
     if is_blank(text) and not url and not media and item_type != ItemType.POLL:
-        raise ContentError(_("There must be a text or an address."))
+        raise ContentError(_("Add some text or a link."))
 
 
 def _checked_url(content: dict[str, Any]) -> str:
@@ -72,9 +72,9 @@ def _checked_url(content: dict[str, Any]) -> str:
     if not isinstance(url, str):
         raise ContentError(_("content.url must be a string."))
     if url and not is_link(url):
-        raise ContentError(_("content.url must be a web address that begins with https://, without spaces."))
+        raise ContentError(_("content.url must be a web address that starts with https://, without spaces."))
     if len(url) > URL_LENGTH:
-        raise ContentError(_("The address may have at most %(count)d characters.") % {"count": URL_LENGTH})
+        raise ContentError(_("The link can have up to %(count)d characters.") % {"count": URL_LENGTH})
     return url
 
 
@@ -91,7 +91,8 @@ def check_warning(content: dict[str, Any]) -> None:
         raise ContentError("content.warning must be a string.", field="content.warning")
     if len(warning) > WARNING_LENGTH:
         raise ContentError(
-            _("The warning may have at most %(count)d characters.") % {"count": WARNING_LENGTH}, field="content.warning"
+            _("The content warning can have up to %(count)d characters.") % {"count": WARNING_LENGTH},
+            field="content.warning",
         )
     if not isinstance(content.get("sensitive", False), bool):
         raise ContentError("content.sensitive must be true or false.", field="content.sensitive")
@@ -104,7 +105,8 @@ def media_ids(content: dict[str, Any]) -> list[int]:
         raise ContentError("content.media must be a list of ids, which are decimal strings.", field="content.media")
     if len(media) > MEDIA_AN_ITEM or len(set(media)) < len(media):
         raise ContentError(
-            _("A post may have at most %(count)d pictures.") % {"count": MEDIA_AN_ITEM}, field="content.media"
+            _("A post can have up to %(count)d pictures. Remove some.") % {"count": MEDIA_AN_ITEM},
+            field="content.media",
         )
     return [int(each) for each in media]
 
@@ -131,15 +133,15 @@ def _check_options(options: Any) -> None:
     if not isinstance(options, list) or not all(isinstance(text, str) for text in options):
         raise ContentError("content.poll.options must be a list of texts.", POLL_FIELD)
     if not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
-        words = _("A poll has %(least)d to %(most)d answers.")
+        words = _("A poll needs %(least)d to %(most)d answers.")
         raise ContentError(words % {"least": FEWEST_OPTIONS, "most": MOST_OPTIONS}, POLL_FIELD)
     if any(is_blank(text) for text in options):
-        raise ContentError(_("An answer of the poll is empty."), POLL_FIELD)
+        raise ContentError(_("Fill in all answers of the poll."), POLL_FIELD)
     if any(len(text) > OPTION_LENGTH for text in options):
-        words = _("An answer may have at most %(count)d characters.")
+        words = _("An answer can have up to %(count)d characters.")
         raise ContentError(words % {"count": OPTION_LENGTH}, POLL_FIELD)
     if len({text.strip().casefold() for text in options}) < len(options):
-        raise ContentError(_("Two answers of the poll are the same."), POLL_FIELD)
+        raise ContentError(_("Two answers are the same. Change one."), POLL_FIELD)
 
 
 def poll_end(poll: Mapping[str, Any]) -> datetime:

@@ -58,7 +58,7 @@ from web.pages import (
 )
 from web.rest import once, parse_id, position
 
-NOT_QUOTABLE = gettext_lazy("The author does not let you quote this post.")
+NOT_QUOTABLE = gettext_lazy("The author doesn't allow you to quote this post.")
 
 
 def own_item(item_id: int, reader: User) -> Item:
@@ -358,7 +358,7 @@ def _sent_words(item: ItemBody) -> str:
 
 
 def _held_words(item: ItemBody) -> str:
-    return item.review or _("Your post will appear after a review.")
+    return item.review or _("Your post is in review. Others see it once it's approved.")
 
 
 def _publish(reader: User, answered: Item | None, quoted: Item | None, form: ItemForm) -> Item:
@@ -518,7 +518,7 @@ def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpRespon
     """Stop a quote from showing one's own item."""
     quote = quote_or_404(item_id, reader)
     actions.revoke_quote(quote=quote)
-    messages.success(request, _("Your post is not shown in that quote any more."))
+    messages.success(request, _("Removed. That quote no longer shows your post."))
     return go_on(request, "item", quote.quote_of_id)
 
 

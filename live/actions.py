@@ -355,7 +355,7 @@ def _reworded(session: LiveSession, now: datetime) -> list[str]:
         return []  # hidden by its host or an admin: moderators need not look at it
     reasons = _reasons(session, now) or (["resubmitted"] if session.review == Review.REJECTED else [])
     if session.hidden_at is None and review.only_links(reasons):
-        raise ValidationError({"url": _("Your account is too new to add links to what others see already.")})
+        raise ValidationError({"url": _("New accounts can't add links to what others already see.")})
     return reasons
 
 
@@ -489,11 +489,11 @@ def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
         errors["title"] = _("Enter a title.")
     for name in ("url", "cover_url"):
         if name in changed and (address := getattr(session, name)) and not is_link(address):
-            errors[name] = _("A web address that begins with https://, without spaces.")
+            errors[name] = _("Enter a web address that starts with https://, without spaces.")
     if "starts_at" in changed and not now - LATE <= session.starts_at <= now + AHEAD:
-        errors["starts_at"] = _("A time from now on, within a year.")
+        errors["starts_at"] = _("Choose a time within the next year.")
     if "minutes" in changed and not 1 <= session.minutes <= LONGEST_MINUTES:
-        errors["minutes"] = _("From 1 minute to 24 hours.")
+        errors["minutes"] = _("Choose from 1 minute to 24 hours.")
     if errors:
         raise ValidationError(errors)
     session.clean_fields(exclude=[field.name for field in LiveSession._meta.fields if field.name not in changed])

@@ -108,7 +108,7 @@ def answers() -> Iterator[None]:
         detail = {"detail": f"The session is {error.state.label.lower()}.", "state": error.state.value}
         raise ConflictError(detail) from error
     except actions.TooManyError as error:
-        raise ConflictError("You have reached the limit of scheduled sessions.") from error
+        raise ConflictError("You've reached the limit of scheduled sessions. Cancel one first.") from error
     except DjangoValidationError as error:
         raise invalid(error) from error
 

@@ -22,7 +22,7 @@ def claimed(host_id: int, medium_id: int) -> MediaFile:
     try:
         [medium] = attaching.claim(owner_id=host_id, ids=[medium_id])
         if medium.kind != Kind.IMAGE:
-            raise UsedError(_("A cover is a picture, not a video."))
+            raise UsedError(_("A cover must be a picture, not a video."))
         offer([medium], owner_id=host_id, is_face=True)
     except (UsedError, BlockedMediaError) as error:
         raise ValidationError({FIELD: str(error)}) from error

@@ -62,6 +62,6 @@ def _reminders(user: User) -> Iterator[ReminderRow]:
 def files(user: User) -> list[ExportFile]:
     """The files of sessions and reminders."""
     return [
-        ExportFile("live_sessions.jsonl", _("The live sessions you planned and held."), _own(user)),
-        ExportFile("live_reminders.jsonl", _("The live sessions you want to be told of."), _reminders(user)),
+        ExportFile("live_sessions.jsonl", _("The live sessions you scheduled and hosted."), _own(user)),
+        ExportFile("live_reminders.jsonl", _("The live sessions you set a reminder for."), _reminders(user)),
     ]

@@ -52,28 +52,28 @@ class SessionForm(forms.Form):
         error_messages={"required": _("Enter a start time.")},
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "60"}, format=LOCAL),
     )
-    url = _address(_("Link to watch"), _("Shown as soon as the session is live. It may follow later."))
-    cover_url = _address(_("Cover picture from an address"), _("The address of a picture, best 16:9."))
+    url = _address(_("Link to watch"), _("Shown when you go live. You can add it later."))
+    cover_url = _address(_("Cover picture from a link"), _("A link to a picture, 16:9 works best."))
     cover = forms.IntegerField(required=False, widget=forms.HiddenInput)
     picture = forms.FileField(
         label=_("Cover picture"),
         required=False,
         allow_empty_file=True,
         widget=forms.FileInput(attrs={"accept": "image/*"}),
-        help_text=_("Best 16:9. It is shown instead of one from an address."),
+        help_text=_("16:9 works best. Replaces the one from a link."),
     )
     description = forms.CharField(
         label=_("Description of the cover picture"),
         required=False,
         max_length=DESCRIPTION_LENGTH,
         widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off"}),
-        help_text=_("For people who cannot see it."),
+        help_text=_("For people who can't see it."),
     )
-    without_picture = forms.BooleanField(label=_("Remove the cover picture"), required=False)
+    without_picture = forms.BooleanField(label=_("Remove cover picture"), required=False)
     automatic = forms.BooleanField(
         label=_("Start and end automatically"),
         required=False,
-        help_text=_("For premieres: starts and ends at the scheduled time."),
+        help_text=_("For premieres. Starts and ends on schedule."),
     )
     minutes = forms.IntegerField(
         label=_("Length in minutes"),
@@ -81,7 +81,7 @@ class SessionForm(forms.Form):
         max_value=LONGEST_MINUTES,
         required=False,
         initial=60,
-        help_text=_("How long the session lasts before it ends automatically."),
+        help_text=_("It ends automatically after this time."),
     )
     zone = forms.CharField(required=False, widget=forms.HiddenInput)
 

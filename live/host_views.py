@@ -29,7 +29,7 @@ from web.rest import PAGE, position
 
 TWICE = timedelta(minutes=10)
 """An equal session planned this recently is the same form, sent twice."""
-HELD = gettext_lazy("Your session will appear after a review.")
+HELD = gettext_lazy("Your session is in review. Others see it once it's approved.")
 
 
 def own_session(session_id: int, reader: User) -> LiveSession:
@@ -57,7 +57,7 @@ class Step(NamedTuple):
 
 STEPS = {
     "start": Step(
-        actions.start, State.LIVE, gettext_lazy("You are live."), gettext_lazy("Go live now?"), gettext_lazy("Go live")
+        actions.start, State.LIVE, gettext_lazy("You're live."), gettext_lazy("Go live now?"), gettext_lazy("Go live")
     ),
     "end": Step(
         actions.end,
@@ -69,15 +69,15 @@ STEPS = {
     "cancel": Step(
         actions.cancel,
         State.CANCELLED,
-        gettext_lazy("The session is cancelled."),
+        gettext_lazy("Session cancelled."),
         gettext_lazy("Cancel this session?"),
         gettext_lazy("Cancel session"),
     ),
     "remove": Step(
         _remove,
         None,
-        gettext_lazy("The replay is removed."),
-        gettext_lazy("Remove this replay? Only you will be able to see it."),
+        gettext_lazy("Replay removed."),
+        gettext_lazy("Remove this replay? After that, only you can see it."),
         gettext_lazy("Remove replay"),
     ),
 }
@@ -111,7 +111,7 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
         except ValidationError as error:
             _refuse(form, error)
         except actions.TooManyError:
-            form.add_error(None, _("You have reached the limit of scheduled sessions."))
+            form.add_error(None, _("You've reached the limit of scheduled sessions. Cancel one first."))
         else:
             if session.review:
                 messages.info(request, HELD)
@@ -195,7 +195,7 @@ def change(request: PageRequest, reader: User, session_id: int, verb: str) -> Ht
     more = {"keeps_short": "replay" in request.POST} if verb == "end" else {}
     said = str(step.said)
     if verb == "start" and session.review == Review.IN_REVIEW:
-        said = _("You are live. Others will see the session after a review.")
+        said = _("You're live. Others see it once it's approved.")
     try:
         done = step.act(session=session, now=timezone.now(), **more)
     except WrongStateError as error:
@@ -203,5 +203,5 @@ def change(request: PageRequest, reader: User, session_id: int, verb: str) -> Ht
             return answer_card(request, reader, session_id, problem=impossible(error))
     else:
         if verb == "end" and isinstance(done, LiveSession) and done.hidden_at and not done.review:
-            said = _("The session has ended. It was shorter than a minute, so there is no replay.")
+            said = _("Session ended. It was shorter than a minute, so there is no replay.")
     return answer_card(request, reader, session_id, said=said)

@@ -61,7 +61,7 @@ def live(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _restarted(request: PageRequest, reader: User, size: int, now: datetime) -> HttpResponse:
-    notice = _("The list was too old and starts again from the top.")
+    notice = _("This list was out of date, so we start again from the top.")
     if not wants_part(request):
         messages.info(request, notice)
         return redirect("live")
@@ -160,19 +160,19 @@ def session_or_404(session_id: int, reader: User | AnonymousUser, shown_as: str 
 
 
 WORDS = {
-    State.UPCOMING: gettext_lazy("The session has not started yet."),
+    State.UPCOMING: gettext_lazy("The session hasn't started yet."),
     State.LIVE: gettext_lazy("The session is live."),
     State.REPLAY: gettext_lazy("The session has ended."),
-    State.CANCELLED: gettext_lazy("The session is cancelled."),
-    State.MISSED: gettext_lazy("The session was never started."),
+    State.CANCELLED: gettext_lazy("Session cancelled."),
+    State.MISSED: gettext_lazy("The session never started."),
 }
 
 
 def impossible(error: WrongStateError) -> str:
     """Why a step is no longer possible."""
     if isinstance(error, actions.RejectedError):
-        return _("Moderators rejected this session, so others cannot see it. Edit it to request a new review.")
-    return _("This is no longer possible. %(state)s") % {"state": WORDS[error.state]}
+        return _("Moderators rejected this session, so others can't see it. Edit it to have it reviewed again.")
+    return _("You can't do this anymore. %(state)s") % {"state": WORDS[error.state]}
 
 
 # --- One session -----------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
         actions.remind(user=reader, session=LiveSession(pk=session_id))
     except WrongStateError as error:
         return answer_card(request, reader, session_id, problem=impossible(error))
-    return answer_card(request, reader, session_id, notice=_("You will get a notification when it starts."))
+    return answer_card(request, reader, session_id, notice=_("We'll notify you when it starts."))
 
 
 @require_POST
@@ -219,7 +219,7 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
         if not gone:
             raise Http404
         return HttpResponse() if wants_part(request) else go_on(request, "live")
-    return answer_card(request, reader, session_id, notice=_("The reminder is off."))
+    return answer_card(request, reader, session_id, notice=_("Reminder off."))
 
 
 def answer_card(

@@ -165,17 +165,15 @@ def check_file(file: IO[bytes], *, pictures_only: bool = False) -> Kind:
     """Check size and type, without decoding. The first bytes say the type. Raises MediaError."""
     kind = kind_of(file)
     if kind is None:
-        raise UnknownKindError(
-            _("This kind of file is not taken. Pictures: JPEG, PNG, WebP, AVIF, GIF, HEIC. Videos: MP4, MOV, WebM.")
-        )
+        raise UnknownKindError(_("Use a picture (JPEG, PNG, WebP, AVIF, GIF, HEIC) or a video (MP4, MOV, WebM)."))
     if pictures_only and kind != Kind.IMAGE:
-        raise UnknownKindError(_("This must be a picture: JPEG, PNG, WebP, AVIF, GIF or HEIC."))
+        raise UnknownKindError(_("Choose a picture: JPEG, PNG, WebP, AVIF, GIF or HEIC."))
     most = settings.MEDIA_IMAGE_BYTES if kind == Kind.IMAGE else settings.MEDIA_VIDEO_BYTES
     if _size(file) > most:
         said = (
-            _("A picture may have at most %(count)d MB.")
+            _("Pictures can have up to %(count)d MB. Choose a smaller one.")
             if kind == Kind.IMAGE
-            else _("A video may have at most %(count)d MB.")
+            else _("Videos can have up to %(count)d MB. Choose a smaller one.")
         )
         raise TooLargeError(said % {"count": most // 2**20})
     return kind
@@ -186,9 +184,9 @@ def check_description(text: str) -> None:
     try:
         check_text(text)
     except ValueError as error:
-        raise MediaError(_("The description holds characters that cannot be stored.")) from error
+        raise MediaError(_("The description has characters that can't be saved. Remove them.")) from error
     if len(text) > DESCRIPTION_LENGTH:
-        raise MediaError(_("The description may have at most %(count)d characters.") % {"count": DESCRIPTION_LENGTH})
+        raise MediaError(_("The description can have up to %(count)d characters.") % {"count": DESCRIPTION_LENGTH})
 
 
 def _size(file: IO[bytes]) -> int:
@@ -255,15 +253,15 @@ def _decoded(file: IO[bytes], draft: str, shape: Shape) -> Picture:
 def _refusal(reason: str) -> MediaError:
     count = {"count": settings.MEDIA_PIXELS // 1_000_000}
     if reason == "pixels":
-        return TooLargeError(_("A picture may have at most %(count)d megapixels.") % count)
+        return TooLargeError(_("Pictures can have up to %(count)d megapixels. Choose a smaller one.") % count)
     if reason == "frames":
         return TooLargeError(
-            _("An animation may have at most %(frames)d frames, and %(count)d megapixels in all of them.")
+            _("Animations can have up to %(frames)d frames and %(count)d megapixels in total.")
             % (count | {"frames": FRAMES})
         )
     if reason == "memory":
-        return TooLargeError(_("This picture takes too much memory. Save it smaller, or as JPEG."))
-    return MediaError(_("This picture is damaged or not whole: it cannot be read."))
+        return TooLargeError(_("This picture is too complex. Save it smaller, or as JPEG."))
+    return MediaError(_("This picture is damaged or incomplete. Try another one."))
 
 
 def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
@@ -283,7 +281,7 @@ def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
         if error.reason == "full":
             raise StoreError("the disk is full") from error
         raise MediaError(
-            _("This video cannot be taken: %(reason)s") % {"reason": _film_refusal(error.reason)}
+            _("This video doesn't work here. %(reason)s") % {"reason": _film_refusal(error.reason)}
         ) from error
     row.ext, row.width, row.height, row.duration = film.ext, film.width, film.height, film.duration
     row.size, row.small_ext = path.stat().st_size, ""
@@ -292,13 +290,13 @@ def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
 
 def _film_refusal(reason: str) -> str:
     return {
-        "kind": _("It is not a video that is taken here: MP4, MOV or WebM."),
-        "pictures": _("There are no pictures in the video, or in a format that browsers do not play."),
-        "sides": _("The video is larger than 8192 pixels."),
-        "sound": _("The sound of the video is in a format that browsers do not play."),
-        "parts": _("The video has too many parts."),
-        "memory": _("The video has too many parts."),
-    }.get(reason, _("The video is damaged or not whole."))
+        "kind": _("Use MP4, MOV or WebM."),
+        "pictures": _("It has no picture, or one that browsers can't play."),
+        "sides": _("It is wider or taller than 8192 pixels."),
+        "sound": _("Browsers can't play its sound."),
+        "parts": _("It has too many parts."),
+        "memory": _("It has too many parts."),
+    }.get(reason, _("It is damaged or incomplete."))
 
 
 def _copy(file: IO[bytes], path: Path) -> None:

@@ -33,7 +33,7 @@ def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
     """The owner's unused media in order of `ids`, locked against a second claim. Raises UsedError."""
     found = {row.pk: row for row in free(owner_id=owner_id, ids=ids).select_for_update().order_by("pk")}
     if len(found) < len(set(ids)) or len(set(ids)) < len(ids):
-        raise UsedError(_("One of these pictures is not yours, is used already, or is gone."))
+        raise UsedError(_("One of these pictures is gone, already used, or not yours. Add it again."))
     return [found[number] for number in ids]
 
 
@@ -56,9 +56,9 @@ def check_together(kinds: Sequence[str]) -> None:
     """Raise UsedError unless these are up to `PICTURES_AN_ITEM` pictures, or one video."""
     videos = sum(kind == Kind.VIDEO for kind in kinds)
     if videos and len(kinds) > 1:
-        raise UsedError(_("A post has pictures or one video, not both."))
+        raise UsedError(_("A post can have pictures or one video, not both."))
     if len(kinds) > PICTURES_AN_ITEM:
-        raise UsedError(_("A post may have at most %(count)d pictures.") % {"count": PICTURES_AN_ITEM})
+        raise UsedError(_("A post can have up to %(count)d pictures. Remove some.") % {"count": PICTURES_AN_ITEM})
 
 
 def use(rows: Sequence[MediaFile], *, item_id: int, is_private: bool = False) -> None:

@@ -88,19 +88,19 @@ def _read(file: IO[bytes]) -> str:
 
 def _refusal(reason: str) -> MediaError:
     if reason == "kind":
-        return UnknownKindError(_("Captions are files of WebVTT (.vtt), which begin with WEBVTT."))
+        return UnknownKindError(_("Captions must be a WebVTT file (.vtt) that starts with WEBVTT."))
     if reason == "large":
         return TooLargeError(
-            _("Captions may have at most %(size)d KB and %(cues)d cues of %(letters)d characters.")
+            _("Captions can have up to %(size)d KB and %(cues)d cues of %(letters)d characters.")
             % {"size": webvtt.BYTES // 1024, "cues": webvtt.CUES, "letters": webvtt.LETTERS}
         )
     said = {
-        "encoding": _("These captions are not in UTF-8. Save them as UTF-8."),
-        "times": _("A time in these captions cannot be read: each cue needs a line like 00:01.000 --> 00:04.000."),
-        "tags": _("These captions hold tags that are no part of WebVTT. Plain words are taken."),
-        "empty": _("These captions hold no words."),
+        "encoding": _("Save the captions as UTF-8."),
+        "times": _("A time in these captions can't be read. Each cue needs a line like 00:01.000 --> 00:04.000."),
+        "tags": _("These captions have tags that WebVTT doesn't know. Use plain text."),
+        "empty": _("These captions are empty."),
     }
-    return MediaError(said.get(reason, _("These captions hold characters that are not taken.")))
+    return MediaError(said.get(reason, _("These captions have characters that can't be saved. Remove them.")))
 
 
 def _save(text: str, name: str) -> None:

@@ -23,7 +23,7 @@ class BlockedMediaError(Exception):
     """Rules block an owner's media. The cause of the error that users see."""
 
     def __init__(self, owner_id: int, rules: Sequence[int]) -> None:
-        super().__init__(_("The rules of this site do not allow this picture or video."))
+        super().__init__(_("This site's rules don't allow this picture or video."))
         self.owner_id, self.rules = owner_id, rules
 
 

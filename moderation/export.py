@@ -32,4 +32,4 @@ class ReportRow(msgspec.Struct):
 def files(reader: User) -> list[ExportFile]:
     """The export's files."""
     rows = (ReportRow(*row) for row in stream(REPORTS, {"reader": reader.pk}))
-    return [ExportFile("reports.jsonl", _("The reports that you made."), rows)]
+    return [ExportFile("reports.jsonl", _("The reports you sent."), rows)]

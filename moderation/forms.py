@@ -15,10 +15,10 @@ class ReportForm(forms.Form):
     """A report."""
 
     reason = forms.ChoiceField(
-        label=_("What is wrong with it?"),
+        label=_("What's wrong with it?"),
         choices=ReportReason.choices,
         widget=forms.RadioSelect,
-        error_messages={"required": _("Choose what is wrong with it.")},
+        error_messages={"required": _("Choose what's wrong with it.")},
     )
     text = forms.CharField(
         label=_("Anything to add? (optional)"),
@@ -35,4 +35,4 @@ class ReportForm(forms.Form):
         rule = self.fields["rule"]
         assert isinstance(rule, forms.TypedChoiceField)  # noqa: S101 (for the type checker)
         numbered = [(each.id, f"{each.number}. {excerpt(each.text, RULE_SHOWN)}") for each in current().rules]
-        rule.choices = [("", _("none of them")), *numbered]
+        rule.choices = [("", _("None of them")), *numbered]

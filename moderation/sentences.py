@@ -189,16 +189,16 @@ TOLD = {
     "link": gettext_lazy("It has a link, and your account is new."),
     "rate": gettext_lazy("You published many posts in a short time."),
     "same": gettext_lazy("You published the same text several times."),
-    "captions": gettext_lazy("The captions could not be read."),
-    "reports": gettext_lazy("Readers reported it."),
-    "resubmitted": gettext_lazy("It was rejected before, and edited since."),
+    "captions": gettext_lazy("The captions couldn't be read."),
+    "reports": gettext_lazy("People reported it."),
+    "resubmitted": gettext_lazy("It was rejected before, and you edited it."),
 }
 """Reasons told to authors, by code. Words, pictures and lists stay secret, so that authors cannot evade them."""
 
 
 def beforehand(until: datetime) -> str:
     """The notice for an author whose posts with links are held."""
-    words = _("Your account is new: until %(time)s, moderators look at posts with links before others see them.")
+    words = _("Your account is new. Until %(time)s, moderators check your posts with links before others see them.")
     return words % {"time": full_time(until)}
 
 
@@ -206,7 +206,7 @@ def for_author(reasons: Iterable[str], wait: timedelta | None) -> str:
     """Why an item is held, and how long reviews usually take, if known."""
     codes = dict.fromkeys(reason.partition(":")[0] for reason in reasons)
     told = [str(TOLD[code]) for code in codes if code in TOLD]
-    return " ".join([_("Moderators look at your post before others see it."), *told, *_duration(wait)])
+    return " ".join([_("Moderators check your post before others see it."), *told, *_duration(wait)])
 
 
 def _duration(wait: timedelta | None) -> list[str]:
@@ -215,6 +215,6 @@ def _duration(wait: timedelta | None) -> list[str]:
     hours = max(1, round(wait / timedelta(hours=1)))
     days = round(hours / 24)
     if days > 1:
-        return [_("Lately that took about %(count)d days.") % {"count": days}]
-    words = ngettext("Lately that took about an hour.", "Lately that took about %(count)d hours.", hours)
+        return [_("This usually takes about %(count)d days.") % {"count": days}]
+    words = ngettext("This usually takes about an hour.", "This usually takes about %(count)d hours.", hours)
     return [words % {"count": hours} if "%" in words else words]

@@ -40,7 +40,7 @@ class QuietRow(msgspec.Struct):
 def files(user: User) -> list[ExportFile]:
     """The notifications' part of a user's data export."""
     return [
-        ExportFile("silenced_notifications.jsonl", _("The kinds of notifications that you left out."), _rows(user)),
+        ExportFile("silenced_notifications.jsonl", _("The kinds of notifications you turned off."), _rows(user)),
         ExportFile("push_devices.jsonl", _("The devices that get push notifications."), _devices(user)),
         ExportFile("quiet_hours.jsonl", _("The hours in which you get no push notifications."), _hours(user)),
     ]

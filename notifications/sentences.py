@@ -17,7 +17,7 @@ from notifications.feed import Entry
 def sentence(entry: Entry) -> SafeString:
     """The sentence of an entry, with links to its first actors."""
     if entry.kind == "warning":
-        return format_html("{}", gettext("The moderators of this site warn you"))
+        return format_html("{}", gettext("This site's moderators sent you a warning"))
     if entry.kind == "picture":
         return format_html("{}", _removed(entry))
     if entry.kind == "scheduled" and entry.item:
@@ -32,12 +32,12 @@ SENTENCES = {
     "like": _("{people} liked your post"),
     "repost": _("{people} reposted your post"),
     "reply": _("{people} replied to you"),
-    "quote": _("{people} quoted you"),
+    "quote": _("{people} quoted your post"),
     "mention": _("{people} mentioned you"),
     "poll": _("A poll you voted in has ended"),
     "follow": _("{people} followed you"),
-    "follow_request": _("{people} asked to follow you"),
-    "follow_accepted": _("{people} accepted your request to follow"),
+    "follow_request": _("{people} wants to follow you"),
+    "follow_accepted": _("{people} accepted your follow request"),
     "live": _("{people} went live"),
 }
 OF_REPLIES = {"like": _("{people} liked your reply"), "repost": _("{people} reposted your reply")}
@@ -48,7 +48,7 @@ def words_of(kind: str, item: ItemBody | None) -> str:
     if item and item.reply_to and kind in OF_REPLIES:
         return str(OF_REPLIES[kind])
     if kind == "mention" and item and item.visibility == Visibility.MENTIONED:
-        return gettext("{people} wrote to you privately")
+        return gettext("{people} mentioned you privately")
     if kind == "poll" and item and item.status is not UNSET:
         return gettext("Your poll has ended")
     return str(SENTENCES[kind])
@@ -62,7 +62,7 @@ def said_of(kind: str, item: ItemBody | None, name: str) -> str:
 def _removed(entry: Entry) -> str:
     count = entry.item.removed if entry.item else 0
     if not count:
-        return gettext("Moderators had removed pictures of your post; they are shown again")
+        return gettext("Your post shows its pictures again. Moderators had removed them")
     return ngettext(
         "Moderators removed a picture of your post", "Moderators removed %(count)s pictures of your post", count
     ) % {"count": count}

@@ -113,11 +113,11 @@ class RelationView(ApiView):
         try:
             self.begin(user, other, **options)
         except actions.SelfRelationError as error:
-            raise exceptions.ParseError("That is you.") from error
+            raise exceptions.ParseError("You can't do this to yourself.") from error
         except actions.FollowCapError as error:
-            raise ConflictError("You have reached the limit of follows.") from error
+            raise ConflictError("You've reached the limit of follows. Unfollow someone first.") from error
         except actions.RequestCapError as error:
-            raise ConflictError("Too many of your requests are waiting.") from error
+            raise ConflictError("You have too many open follow requests. Withdraw some first.") from error
         return self.begun(user, other)
 
     def delete(self, request: Request, username: str) -> HttpResponse:
@@ -125,7 +125,7 @@ class RelationView(ApiView):
         user = signed_in(request)
         other = named_or_404(username)
         if other == user:
-            raise exceptions.ParseError("That is you.")
+            raise exceptions.ParseError("You can't do this to yourself.")
         if not self.end(user, other) and not is_visible(other, user):
             raise exceptions.NotFound
         return HttpResponse(status=204)
@@ -275,7 +275,7 @@ class FollowerView(ApiView):
         user = signed_in(request)
         other = named_or_404(username)
         if other == user:
-            raise exceptions.ParseError("That is you.")
+            raise exceptions.ParseError("You can't do this to yourself.")
         if not actions.unfollow(follower=other, followee=user) and not is_visible(other, user):
             raise exceptions.NotFound
         return HttpResponse(status=204)

@@ -98,18 +98,18 @@ EXPORTS = {
 
 
 FAULTS = {
-    "rows": _("The file has more than %(rows)d rows.") % {"rows": ROWS},
-    "large": _("The file is larger than 1 MB."),
-    "text": _("The file is not text in UTF-8."),
-    "format": _("The file is not a list of comma-separated values."),
-    "empty": _("There are no names in the file."),
-    "names": _("No row of the file names an account."),
-    "no_hashtags": _("No row of the file is a hashtag."),
-    "columns": _("The file lacks a column that this list needs: its first row names others."),
-    "follows": _("By its first row, this is a file of people you follow. Choose that, or another file."),
-    "mutes": _("By its first row, this is a file of people you mute. Choose that, or another file."),
-    "lists": _("By its first row, this is a file of your lists. Choose that, or another file."),
-    "hashtags": _("By its first row, this is a file of hashtags you follow. Choose that, or another file."),
+    "rows": _("The file has more than %(rows)d rows. Split it.") % {"rows": ROWS},
+    "large": _("The file is larger than 1 MB. Split it."),
+    "text": _("Save the file as UTF-8 text."),
+    "format": _("This isn't a CSV file."),
+    "empty": _("The file has no names."),
+    "names": _("The file has no accounts."),
+    "no_hashtags": _("The file has no hashtags."),
+    "columns": _("A column is missing. The first row names other columns than this list needs."),
+    "follows": _("This looks like a list of people you follow. Choose that kind, or another file."),
+    "mutes": _("This looks like a list of people you mute. Choose that kind, or another file."),
+    "lists": _("This looks like a file of your lists. Choose that kind, or another file."),
+    "hashtags": _("This looks like a list of hashtags you follow. Choose that kind, or another file."),
 }
 """Why a file is refused."""
 

@@ -12,11 +12,11 @@ from relations.lists import Listed
 from relations.models import TITLE_LENGTH
 
 LASTS = {
-    "": _("Until I undo it"),
-    "1": _("For an hour"),
-    "24": _("For a day"),
-    "168": _("For a week"),
-    "720": _("For 30 days"),
+    "": _("Until I unmute them"),
+    "1": _("1 hour"),
+    "24": _("1 day"),
+    "168": _("7 days"),
+    "720": _("30 days"),
 }
 """Hours of a mute."""
 
@@ -30,9 +30,9 @@ class ListForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"}),
     )
     exclusive = forms.BooleanField(
-        label=_("Hide posts of its members from home"),
+        label=_("Hide its members' posts from home"),
         required=False,
-        help_text=_("They are still followed, and their posts are in the list."),
+        help_text=_("You still follow them, and see their posts in the list."),
     )
 
 
@@ -49,10 +49,8 @@ class MembershipForm(forms.Form):
 class MuteForm(forms.Form):
     """Mute options."""
 
-    lasts = forms.ChoiceField(label=_("How long"), required=False, choices=list(LASTS.items()))
-    notifications = forms.BooleanField(
-        label=_("Leave out notifications of what they do, too"), required=False, initial=True
-    )
+    lasts = forms.ChoiceField(label=_("For how long"), required=False, choices=list(LASTS.items()))
+    notifications = forms.BooleanField(label=_("Mute their notifications, too"), required=False, initial=True)
 
     def clean_lasts(self) -> timedelta | None:
         """The duration. None: no end."""
@@ -63,9 +61,9 @@ class MuteForm(forms.Form):
 class ImportForm(forms.Form):
     """A file to import."""
 
-    BUSY = _("Your last list is still being imported. Wait until it is done.")
+    BUSY = _("Your last list is still importing. Wait until it's done.")
     kind = forms.ChoiceField(
-        label=_("What the file lists"),
+        label=_("What's in the file"),
         choices=[
             (Kind.FOLLOWS.value, _("People you follow")),
             (Kind.MUTES.value, _("People you mute")),
@@ -77,8 +75,8 @@ class ImportForm(forms.Form):
     file = forms.FileField(
         label=_("File"),
         help_text=_(
-            "A CSV file in the columns of Mastodon, up to 1 MB and 5,000 rows, with names of this site. Import whom "
-            "you follow first: lists hold only people whom you follow."
+            "A CSV file with Mastodon's columns and names from this site, up to 1 MB and 5,000 rows. Import the "
+            "people you follow first, because lists can only have people you follow."
         ),
         widget=forms.FileInput(attrs={"accept": ".csv,text/csv"}),
     )

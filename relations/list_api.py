@@ -80,7 +80,7 @@ def _answers() -> Iterator[None]:
         with missing_as_404():
             yield
     except actions.SelfRelationError as error:
-        raise exceptions.ParseError("That is you.") from error
+        raise exceptions.ParseError("You can't do this to yourself.") from error
     except lists.NotFollowedError as error:
         raise ConflictError("You do not follow them.") from error
     except lists.ListCapError as error:

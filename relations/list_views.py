@@ -34,7 +34,7 @@ def own_lists(request: PageRequest, reader: User) -> HttpResponse:
                 owner=reader, title=form.cleaned_data["title"], is_exclusive=form.cleaned_data["exclusive"]
             )
         except lists.ListCapError:
-            form.add_error(None, _("You have reached the limit of lists."))
+            form.add_error(None, _("You've reached the limit of lists. Delete one first."))
         else:
             messages.success(request, _("Saved."))
             return redirect("list", made.pk)
@@ -140,11 +140,11 @@ def _refusal(act: Callable[[], object]) -> str:
     try:
         act()
     except actions.SelfRelationError:
-        return _("That is you.")
+        return _("You can't do this to yourself.")
     except lists.NotFollowedError:
-        return _("Follow them first: lists hold people whom you follow.")
+        return _("Follow them first. Lists can only have people you follow.")
     except lists.MemberCapError:
-        return _("A list has reached the limit of its members.")
+        return _("A list is full.")
     except List.DoesNotExist:
         return _("A list is gone. Reload the page.")
     return ""

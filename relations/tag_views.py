@@ -25,5 +25,5 @@ def relate_tag(request: PageRequest, reader: User, name: str, verb: str) -> Http
     try:
         VERBS[verb](user=reader, tag=tag)
     except TagCapError:
-        messages.error(request, _("You have reached the limit of followed hashtags."))
+        messages.error(request, _("You've reached the limit of followed hashtags. Unfollow one first."))
     return go_on(request, "tag", tag)

@@ -39,10 +39,10 @@ VERBS: dict[str, Callable[[User, User], bool]] = {
 ENDS = frozenset({"unfollow", "unblock", "unmute", "remove"})
 DECIDED = {
     "accept": gettext_lazy("@%(name)s follows you now."),
-    "reject": gettext_lazy("You declined the request of @%(name)s."),
-    "remove": gettext_lazy("@%(name)s does not follow you any more."),
-    "unmute": gettext_lazy("@%(name)s is not muted any more."),
-    "unblock": gettext_lazy("@%(name)s is not blocked any more."),
+    "reject": gettext_lazy("You declined @%(name)s's request."),
+    "remove": gettext_lazy("@%(name)s no longer follows you."),
+    "unmute": gettext_lazy("You unmuted @%(name)s."),
+    "unblock": gettext_lazy("You unblocked @%(name)s."),
 }
 """Messages after a button in one of the reader's own lists."""
 UNDOES = frozenset({"unmute", "unblock"})
@@ -50,8 +50,8 @@ REQUEST_VERBS = frozenset({"accept", "reject"})
 OFFERS = {REQUESTS: "decide", BLOCKS: "unblock", MUTES: "unmute"}
 """The buttons in one's own lists. Other lists offer to follow."""
 TURNED_AWAY = {
-    "mute": gettext_lazy("@%(name)s is muted. You can undo this on their profile."),
-    "block": gettext_lazy("@%(name)s is blocked. You can undo this on their profile."),
+    "mute": gettext_lazy("You muted @%(name)s. You can undo this on their profile."),
+    "block": gettext_lazy("You blocked @%(name)s. You can undo this on their profile."),
 }
 """Messages after a choice in a card's menu."""
 
@@ -99,15 +99,15 @@ def _tried(reader: User, person: User, verb: str) -> tuple[bool, str]:
     try:
         has_changed = VERBS[verb](reader, person)
     except actions.SelfRelationError:
-        return False, _("That is you.")
+        return False, _("You can't do this to yourself.")
     except actions.FollowCapError:
         if verb == "accept":
-            return False, _("@%(name)s follows as many as one may.") % {"name": person.username}
-        return False, _("You have reached the limit of follows.")
+            return False, _("@%(name)s can't follow more people.") % {"name": person.username}
+        return False, _("You've reached the limit of follows. Unfollow someone first.")
     except actions.RequestCapError:
-        return False, _("Too many of your requests are waiting.")
+        return False, _("You have too many open follow requests. Withdraw some first.")
     if verb in REQUEST_VERBS and not has_changed:
-        return False, _("This request is not waiting any more.")
+        return False, _("This request is gone.")
     return has_changed, ""
 
 
@@ -185,7 +185,7 @@ def mute_for(request: PageRequest, reader: User, username: str) -> HttpResponse:
         try:
             actions.mute(muter=reader, muted=person, lasts=fields["lasts"], notifications=fields["notifications"])
         except actions.SelfRelationError:
-            form.add_error(None, _("That is you."))
+            form.add_error(None, _("You can't do this to yourself."))
         else:
             messages.success(request, TURNED_AWAY["mute"] % {"name": person.username})
             return go_on(request, "profile", person.username)

@@ -51,7 +51,7 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
     try:
         kept = _kept(reader.pk, now)
     except (PlayedUnavailableError, StoreUnavailableError):
-        kept, trouble = Kept([], [], []), " " + _("It could not be read just now.")
+        kept, trouble = Kept([], [], []), " " + _("It couldn't be read just now. Try again later.")
     counted = _(
         "About how many items you played in each month, and until when that is kept. The items cannot be listed: a "
         "Bloom filter keeps them, which only tells of a given item whether you played it."

@@ -26,7 +26,7 @@ SENTENCES = {
     "windows": gettext_lazy("The windows serve the whole page."),
     "shown": gettext_lazy("The reader sees it at home."),
     "not_shown": gettext_lazy("The reader does not see it at home."),
-    "absent": gettext_lazy("There is no such item."),
+    "absent": gettext_lazy("This post doesn't exist."),
     "lost": gettext_lazy("It is missing from the windows. Run `manage.py timeline_check --repair`."),
     "folded": gettext_lazy("It is hidden as a repeat: home shows the original just below, or a newer repost."),
     "status": gettext_lazy("It is not published."),

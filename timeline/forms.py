@@ -16,11 +16,11 @@ class WelcomeForm(forms.Form):
         label=_("Display name"),
         required=False,
         max_length=User._meta.get_field("display_name").max_length,
-        help_text=_("The name that others see. You can change it at any time."),
+        help_text=_("The name others see. You can change it anytime."),
         widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
     )
     interests = forms.MultipleChoiceField(
-        label=_("Two or three things that interest you"), required=False, widget=forms.CheckboxSelectMultiple
+        label=_("Pick a few things you're interested in"), required=False, widget=forms.CheckboxSelectMultiple
     )
 
     def __init__(self, tags: Sequence[str], *args: Any, **kwargs: Any) -> None:

@@ -27,7 +27,7 @@ class ImportRow(msgspec.Struct):
 
 def files(user: User) -> list[ExportFile]:
     """The file of the user's imports."""
-    return [ExportFile("archive_imports.jsonl", _("The archives of other sites that you brought in."), _rows(user))]
+    return [ExportFile("archive_imports.jsonl", _("The archives you imported from other sites."), _rows(user))]
 
 
 def _rows(user: User) -> Iterator[ImportRow]:

@@ -14,54 +14,54 @@ from relations.models import REFUSALS
 from storage.claims import ClaimedRow
 
 REASONS = {
-    "before": _("brought in before"),
-    "boost": _("a boost of somebody's post"),
-    "direct": _("a private message"),
-    "reply": _("a reply to somebody else"),
-    "parent": _("a reply to a post that did not come in"),
-    "rules": _("it has words, links or pictures that are held for review on this site"),
-    "text": _("too long, or without words and pictures that this site takes"),
-    "time": _("its time is missing, lies before 2000 or in the future"),
-    "size": _("larger than a post may be"),
-    "kind": _("no post"),
-    "unreadable": _("it cannot be read"),
-    "many": _("more posts than one archive may bring"),
+    "before": _("imported before"),
+    "boost": _("a boost of someone's post"),
+    "direct": _("a private mention"),
+    "reply": _("a reply to someone else"),
+    "parent": _("a reply to a post that was not imported"),
+    "rules": _("it has words, links or pictures that need a review on this site"),
+    "text": _("too long, or without text and pictures that this site accepts"),
+    "time": _("its date is missing, before 2000 or in the future"),
+    "size": _("larger than a post can be"),
+    "kind": _("not a post"),
+    "unreadable": _("it can't be read"),
+    "many": _("over the limit of posts per archive"),
 }
 """Why an item was left out."""
 MEDIA_REASONS = {
     "missing": _("its file is not in the archive, or too large"),
-    "refused": _("this site does not take the file"),
-    "more": _("a post has up to four pictures, or one video"),
+    "refused": _("this site doesn't accept the file"),
+    "more": _("a post can have up to four pictures, or one video"),
 }
 """Why a picture or video was left out."""
 PART_REASONS = {
-    "updated": _("the time of its last change cannot be read, the post itself came in"),
-    "id": _("it has no address of its own, the post itself came in"),
+    "updated": _("post imported, but the time of its last edit can't be read"),
+    "id": _("post imported, but it has no address of its own"),
 }
 """What an imported post lost."""
 OTHER_REASONS = {
-    "bookmark": _("a bookmark of a post of another site"),  # counted by an earlier version
-    "profile": _("a part of the profile that this site does not take"),
+    "bookmark": _("a bookmark of a post on another site"),  # counted by an earlier version
+    "profile": _("a part of the profile that this site doesn't accept"),
 }
 LIST_REASONS = REFUSALS | {
-    "already": _("so already"),
-    "foreign": _("a post of another site"),
-    "hidden": _("a post that is gone from here, or that you may not see"),
-    "unpinnable": _("only public posts that are no replies can be pinned"),
-    "pins": _("you have pinned as many posts as one may"),
+    "already": _("already done"),
+    "foreign": _("a post on another site"),
+    "hidden": _("a post that is gone, or that you can't see"),
+    "unpinnable": _("only public posts that aren't replies can be pinned"),
+    "pins": _("you reached the limit of pinned posts"),
     "unreadable": REASONS["unreadable"],
-    "many": _("more than one archive may bring"),
+    "many": _("over the limit per archive"),
 }
 """Why an entry of a list was left out."""
 LIST_FAILURES = FAULTS | {
-    "unread": _("The file cannot be read."),
-    "long": _("The file is larger than this site reads."),
+    "unread": _("This file can't be read. Try another one."),
+    "long": _("The file is too large for this site."),
 }
 """Why a whole list was left out."""
 FAILURES = {
-    "format": _("This is no archive: a zip or tar.gz file is needed."),
-    "outbox": _("There is no list of posts in it (outbox.json), or not a whole one."),
-    "damaged": _("The archive is damaged or not whole."),
+    "format": _("This isn't an archive. Choose a zip or tar.gz file."),
+    "outbox": _("Its list of posts (outbox.json) is missing or incomplete. Download the archive again."),
+    "damaged": _("The archive is damaged or incomplete. Download it again."),
     "large": _("It holds more than this site unpacks."),
     "deep": _("Its list of posts is nested too deeply."),
     "gone": _("The uploaded file is gone. Upload it again."),

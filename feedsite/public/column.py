@@ -76,9 +76,9 @@ def _narrower(query: str, reader: User | AnonymousUser) -> list[tuple[str, str]]
     words = query.split()
     if not words or any(mark in query for mark in '"“”#:@'):
         return []
-    found = [(_("Exactly these words"), f'"{" ".join(words)}"')] if len(words) > 1 else []
+    found = [(_("Exact phrase"), f'"{" ".join(words)}"')] if len(words) > 1 else []
     if len(words) == 1:
         found.append((_("As a hashtag"), f"#{words[0]}"))
     if isinstance(reader, User):
-        found.append((_("Only from you"), f"from:{reader.username} {query}"))
+        found.append((_("Only your posts"), f"from:{reader.username} {query}"))
     return found

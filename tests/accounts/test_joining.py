@@ -73,13 +73,13 @@ def test_a_closed_site_refuses_also_those_with_an_invitation(mode: Mode, keeper:
         assert response.json() == {"detail": "This site takes no new accounts.", "code": "sign_up_closed"}
     page = Client().get("/signup")
     assert page.status_code == 200
-    assert "takes no new accounts" in page.content.decode()
+    assert "isn't open for new accounts" in page.content.decode()
     assert 'name="password"' not in page.content.decode()
     assert send(invite=code).status_code == 403
     assert User.objects.count() == 1
     inside = Client()
     inside.force_login(keeper)
-    assert "takes no new accounts" in inside.get("/settings/invitations").content.decode()
+    assert "isn't open for new accounts" in inside.get("/settings/invitations").content.decode()
 
 
 def test_the_environment_closes_a_site_that_its_admin_opened(mode: Mode, settings: Any) -> None:

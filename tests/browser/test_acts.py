@@ -97,7 +97,11 @@ def test_a_refused_act_is_taken_back_with_a_word(
     shows(visitor, "Like", "1", "true")
     held.answer(status)
     shows(visitor, "Like", "", "false")
-    words = "Too many requests. Wait a moment." if status == 429 else "That did not work. Try again in a moment."
+    words = (
+        "Slow down a little, and try again in a moment."
+        if status == 429
+        else "That didn't work. Try again in a moment."
+    )
     expect(visitor.page.locator("#toast")).to_have_text(words)
     expect(button(visitor, "Like")).to_be_focused()
     button(visitor, "Like").press("Enter")
@@ -149,7 +153,7 @@ def test_a_follow_is_shown_before_its_answer(visitor: Visitor, reader: Any, auth
     assert Follow.objects.filter(follower=reader, followee=author).exists()
     held.answer(500)
     expect(button).to_have_class(re.compile("following"))
-    expect(visitor.page.locator("#toast")).to_have_text("That did not work. Try again in a moment.")
+    expect(visitor.page.locator("#toast")).to_have_text("That didn't work. Try again in a moment.")
     button.press("Enter")
     expect(button).to_have_text("Follow", use_inner_text=True)
     visitor.settle()
@@ -164,6 +168,8 @@ def test_a_follow_that_is_too_many_is_taken_back(visitor: Visitor, settings: Any
     settings.FOLLOW_CAP = 1
     visitor.goto("/@another")
     visitor.page.locator("#follow").click()
-    expect(visitor.page.get_by_role("alert")).to_have_text("You have reached the limit of follows.")
+    expect(visitor.page.get_by_role("alert")).to_have_text(
+        "You've reached the limit of follows. Unfollow someone first."
+    )
     expect(visitor.page.locator("#follow")).to_have_text("Follow", use_inner_text=True)
     assert Follow.objects.count() == 1

@@ -95,7 +95,7 @@ def test_names_of_nobody_lead_nowhere(visitor: Visitor, reader: Any) -> None:
 
 
 WRONG = {"/nothing/here": 404, "/@nobody": 404, "/items/{}/edit": 403}
-HEADINGS = {404: "There is nothing here", 403: "You may not do this"}
+HEADINGS = {404: "Page not found", 403: "You can't do this"}
 
 
 @pytest.mark.parametrize("address", WRONG)

@@ -126,12 +126,12 @@ def test_a_failed_upload_keeps_the_text_and_is_sent_again(home: Visitor, tolerat
     pick(home, file())
     expect(entries(home).locator("progress")).to_be_visible()
     held.answer(503)
-    expect(entries(home).get_by_text("It was not sent.")).to_be_visible()
+    expect(entries(home).get_by_text("Upload failed.")).to_be_visible()
     home.page.get_by_role("button", name="Publish").click()
-    expect(home.page.locator("#toast")).to_contain_text("A picture was not sent")
+    expect(home.page.locator("#toast")).to_contain_text("A picture didn't upload")
     expect(home.page.get_by_label("What is new?")).to_have_value("words that stay")
     assert not Item.objects.exists()
-    entries(home).get_by_role("button", name="Send again").click()
+    entries(home).get_by_role("button", name="Try again").click()
     kept(home, 1)
 
 
@@ -170,15 +170,15 @@ def test_a_refusal_says_why(home: Visitor, reader: User, tolerated: Callable[...
     PictureRule.objects.create(sha256=hashlib.sha256(picture).hexdigest(), action=PictureAction.REJECT)
     pick(home, {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": picture})
     expect(entries(home).locator(".medium-problem")).to_have_text(
-        "The rules of this site do not allow this picture or video."
+        "This site's rules don't allow this picture or video."
     )
 
 
 def test_a_file_that_is_no_picture(home: Visitor, tolerated: Callable[..., None]) -> None:
     tolerated("with a status of 415")
     pick(home, {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": b"<svg onload=alert(1)>"})
-    expect(entries(home).locator(".medium-problem")).to_have_text(re.compile("kind of file is not taken"))
-    expect(entries(home).get_by_role("button", name="Send again")).to_be_hidden()
+    expect(entries(home).locator(".medium-problem")).to_have_text(re.compile("Use a picture"))
+    expect(entries(home).get_by_role("button", name="Try again")).to_be_hidden()
 
 
 def test_a_post_goes_as_soon_as_its_pictures_are_sent(home: Visitor) -> None:
@@ -286,7 +286,7 @@ def test_a_refused_file_keeps_words_and_other_files(plain: Visitor, tolerated: C
     page.get_by_label("File 1").set_input_files(file())
     page.get_by_label("File 2").set_input_files({"name": "b.jpg", "mimeType": "image/jpeg", "buffer": b"no picture"})
     plain.go(page.get_by_role("button", name="Publish"))
-    expect(page.locator("ul.errorlist")).to_contain_text("kind of file is not taken")
+    expect(page.locator("ul.errorlist")).to_contain_text("Use a picture")
     expect(page.get_by_label("What is new?")).to_have_value("words that stay")
     expect(page.get_by_label("Keep it")).to_be_checked()
     assert not Item.objects.exists()
@@ -312,12 +312,12 @@ def test_a_video_gets_captions_in_its_composer_and_its_editor(
     kept(home, 1)
     expect(entries(home).locator(".medium-focus")).to_be_disabled()
     captions(home, WORDS.replace(b"<b>", b"<script>"))
-    expect(entries(home)).to_contain_text("hold tags that are no part of WebVTT")
+    expect(entries(home)).to_contain_text("have tags that WebVTT doesn't know")
     captions(home, WORDS)
     expect(entries(home)).to_contain_text("The video has captions.")
     home.page.reload()
     expect(entries(home)).to_contain_text("The video has captions.")
-    entries(home).get_by_role("button", name="Remove the captions").press("Enter")
+    entries(home).get_by_role("button", name="Remove captions").press("Enter")
     expect(entries(home)).not_to_contain_text("The video has captions.")
     expect(home.page.get_by_label("Captions (.vtt)")).to_be_focused()
     captions(home, WORDS)
@@ -332,7 +332,7 @@ def test_a_video_gets_captions_in_its_composer_and_its_editor(
     expect(entries(home)).to_contain_text("The video has captions.")
     captions(home, WORDS.replace(b"words", b"others"))
     expect(entries(home)).to_contain_text("The video has captions.")
-    entries(home).get_by_role("button", name="Remove the captions").click()
+    entries(home).get_by_role("button", name="Remove captions").click()
     expect(entries(home)).not_to_contain_text("The video has captions.")
     home.goto(f"/items/{item.pk}")
     expect(home.page.locator("article video")).to_have_count(1)

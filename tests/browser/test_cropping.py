@@ -204,7 +204,7 @@ def test_a_file_that_is_no_picture_is_refused_at_its_field(profile: Visitor, tol
     tolerated("with a status of 422")
     pick(profile, b"<svg onload=alert(1)>", "image/svg+xml")
     profile.page.get_by_role("main").get_by_role("button", name="Save").click()
-    expect(profile.page.locator(".errorlist")).to_contain_text("kind of file is not taken")
+    expect(profile.page.locator(".errorlist")).to_contain_text("Use a picture")
 
 
 def test_a_picture_is_removed_by_its_bin(profile: Visitor, reader: User) -> None:

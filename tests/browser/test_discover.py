@@ -61,7 +61,7 @@ def test_home_has_two_tabs(visit: Visit, reader: Any, posts: list[Item], javascr
     follow(follower=reader, followee=posts[0].sender)
     visitor = enter(visit, reader, "/", java_script_enabled=javascript, viewport={"width": width, "height": 844})
     page = visitor.page
-    tabs = page.get_by_role("navigation", name="Which posts")
+    tabs = page.get_by_role("navigation", name="Timelines")
     places = []
     for name, count in (("Following", 1), ("Discover", 20), ("Following", 1)):
         visitor.go(tabs.get_by_role("link", name=name))
@@ -79,7 +79,7 @@ def test_scrolling_never_repeats_itself(visit: Visit, reader: Any, posts: list[I
         scroll_down(visitor.page)
     assert sorted(visitor.shown()) == sorted(post.text for post in posts)
     expect(articles(visitor.page).last).to_have_attribute("aria-posinset", "45")
-    expect(visitor.page.get_by_text("You have seen everything for now.")).to_be_visible()
+    expect(visitor.page.get_by_text("You've seen everything for now.")).to_be_visible()
     expect(visitor.page.locator(".why")).to_have_count(45)
 
     write(2, "more")
@@ -97,8 +97,8 @@ def test_without_javascript(visit: Visit, reader: Any, posts: list[Item]) -> Non
         expect(page).to_have_url(re.compile(f"page={number}$"))
         shown += visitor.shown()
     assert sorted(shown) == sorted(post.text for post in posts)
-    expect(page.get_by_text("You have seen everything for now.")).to_be_visible()
-    visitor.go(page.get_by_role("link", name="From the first post"))
+    expect(page.get_by_text("You've seen everything for now.")).to_be_visible()
+    visitor.go(page.get_by_role("link", name="Back to the start"))
     visitor.shows(shown[:20])
 
     say(UserFactory.create(), "fresh words")
@@ -129,7 +129,7 @@ def test_the_refresh_button(visit: Visit, reader: Any, posts: list[Item]) -> Non
     said(page, "Nothing new right now.")
     expect(articles(page)).to_have_count(5)
     say(UserFactory.create(), "fresh words")
-    page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover").click()
+    page.get_by_role("navigation", name="Timelines").get_by_role("link", name="Discover").click()
     said(page, "1 more post")
     visitor.shows(["fresh words"])
 
@@ -150,7 +150,7 @@ def test_not_interested_and_interested_again(visit: Visit, reader: Any, posts: l
         else:
             opener.click()
             card.get_by_role("button", name="Not interested").click()
-        expect(card.get_by_text("You will see less like this.")).to_be_visible()
+        expect(card.get_by_text("You'll see less like this.")).to_be_visible()
         expect(card.get_by_role("button", name="Undo")).to_be_focused()
 
     dismiss()
@@ -173,7 +173,7 @@ def test_not_interested_without_javascript(visit: Visit, reader: Any, posts: lis
     visitor = enter(visit, reader, java_script_enabled=False)
     first = visitor.shown()
     visitor.choose("Not interested")
-    expect(visitor.page.get_by_text("You will see less like this.")).to_be_visible()
+    expect(visitor.page.get_by_text("You'll see less like this.")).to_be_visible()
     expect(visitor.page).to_have_url(f"{visitor.site}/discover")
     visitor.shows(first[1:])
 
@@ -183,7 +183,7 @@ def test_from_the_history_it_comes_back(visit: Visit, reader: Any, posts: list[I
     page = visitor.page
     first = visitor.shown()
     visitor.choose("Not interested")
-    expect(page.get_by_text("You will see less like this.")).to_be_visible()
+    expect(page.get_by_text("You'll see less like this.")).to_be_visible()
     visitor.go(page.get_by_role("link", name="History"))
     visitor.go(page.get_by_role("link", name="Not interested"))
     visitor.shows(first[:1])
@@ -281,7 +281,7 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     assert asked == []
 
     visitor.go(page.get_by_role("link", name="Following"))
-    tab = page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover More posts")
+    tab = page.get_by_role("navigation", name="Timelines").get_by_role("link", name="Discover More posts")
     visitor.go(tab)
     visitor.shows(first)
     pill.focus()
@@ -387,7 +387,7 @@ def test_a_lost_answer_loses_nothing(visit: Visit, reader: Any, posts: list[Item
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(429, "Too many requests. Wait a moment."), (503, "That did not work. Try again in a moment.")],
+    [(429, "Slow down a little, and try again in a moment."), (503, "That didn't work. Try again in a moment.")],
 )
 def test_a_refusal_is_said_and_can_be_tried_again(
     visit: Visit, reader: Any, posts: list[Item], tolerated: Any, status: int, words: str
@@ -419,10 +419,10 @@ def test_a_new_site(visit: Visit, reader: Any, javascript: bool) -> None:
 def test_all_seen(visit: Visit, reader: Any, javascript: bool) -> None:
     write(1)
     visitor = enter(visit, reader, java_script_enabled=javascript)
-    expect(visitor.page.get_by_text("You have seen everything for now.")).to_be_visible()
+    expect(visitor.page.get_by_text("You've seen everything for now.")).to_be_visible()
     visitor.page.context.clear_cookies(name="discover")
     visitor.goto("/discover")
-    expect(visitor.page.get_by_text("You have seen everything for now.")).to_be_visible()
+    expect(visitor.page.get_by_text("You've seen everything for now.")).to_be_visible()
     expect(articles(visitor.page)).to_have_count(0)
     visitor.page.get_by_role("button", name="Refresh").first.click()
     expect(visitor.page.get_by_role("status").get_by_text("Nothing new right now.")).to_be_visible()

@@ -100,7 +100,7 @@ def test_pictures_wait_for_their_owner(begun: Visitor, reader: User, author: Use
 def test_a_picture_that_is_gone_is_left_out(begun: Visitor) -> None:
     MediaFile.objects.get(width=90).delete()
     begun.page.reload()
-    expect(begun.page.locator("#toast")).to_contain_text("no longer there, and was left out")
+    expect(begun.page.locator("#toast")).to_contain_text("in your draft is gone")
     expect(entries(begun)).to_have_count(1)
     begun.page.reload()
     expect(entries(begun)).to_have_count(1)

@@ -43,18 +43,18 @@ def test_opened_items_are_there_until_they_are_cleared(visitor: Visitor, made: l
     settings = page.get_by_role("navigation", name="Settings")
     visitor.go(settings.get_by_role("link", name="History"))
     expect(page.locator(".parts a[aria-current=page]")).to_contain_text("History")
-    expect(page.get_by_role("feed", name="Posts that you opened").locator("article")).to_have_count(2)
+    expect(page.get_by_role("feed", name="Posts you opened").locator("article")).to_have_count(2)
     visitor.shows(["zebra 2", "zebra 0"])
 
     page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_text("Your history is paused.")).to_be_visible()
+    expect(page.get_by_text("History is paused.")).to_be_visible()
     if javascript:
-        expect(page.locator(":focus")).to_contain_text("Posts you open from now on are not remembered.")
+        expect(page.locator(":focus")).to_contain_text("We no longer remember posts you open.")
     visitor.goto(f"/items/{made[1].pk}")
     visitor.goto("/history")
     visitor.shows(["zebra 2", "zebra 0"])
     page.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("Your history is kept.")).to_be_visible()
+    expect(page.get_by_text("History is on.")).to_be_visible()
     visitor.goto(f"/items/{made[1].pk}")
     visitor.goto("/history")
     visitor.shows(["zebra 1", "zebra 2", "zebra 0"])
@@ -62,7 +62,7 @@ def test_opened_items_are_there_until_they_are_cleared(visitor: Visitor, made: l
     page.get_by_role("button", name="Clear").click()
     if javascript:
         visitor.confirm("Clear your whole history?")
-    expect(page.get_by_text("Cleared.")).to_be_visible()
+    expect(page.get_by_text("History cleared.")).to_be_visible()
     expect(page.get_by_text("Nothing here.")).to_be_visible()
     expect(page.locator("article")).to_have_count(0)
     page.reload()
@@ -74,14 +74,14 @@ def test_what_one_does_not_want_and_wants_again(visitor: Visitor, made: list[Ite
     for item in made:
         visitor.goto(f"/items/{item.pk}")
         visitor.choose("Not interested")
-        expect(page.get_by_text("You will see less like this.")).to_be_visible()
+        expect(page.get_by_text("You'll see less like this.")).to_be_visible()
         expect(page.get_by_text(item.text)).to_be_visible()
     visitor.goto("/history")
     visitor.go(page.get_by_role("link", name="Not interested"))
     visitor.shows(["zebra 2", "zebra 1", "zebra 0"])
 
     page.get_by_role("button", name="Undo: post by An Author").nth(1).click()
-    expect(page.get_by_text("This post and similar ones may be recommended again.")).to_be_visible()
+    expect(page.get_by_text("Undone. You may see posts like this again.")).to_be_visible()
     expect(page.locator("article")).to_have_count(2)
     visitor.shows(["zebra 2", "zebra 0"])
     if javascript:
@@ -100,11 +100,11 @@ def test_while_redis_is_away(
     visitor.goto(f"/items/{made[0].pk}")
     with frozen(feeds_server):
         visitor.goto("/history")
-        expect(page.get_by_text("is not available right now")).to_be_visible()
+        expect(page.get_by_text("isn't available right now")).to_be_visible()
         page.get_by_role("button", name="Clear").click()
         if javascript:
             visitor.confirm("Clear your whole history?")
-        expect(page.get_by_text("That did not work. Try again in a moment.").first).to_be_visible()
+        expect(page.get_by_text("That didn't work. Try again in a moment.").first).to_be_visible()
     feeds_breaker.reset()
     visitor.goto("/history")
     visitor.shows(["zebra 0"])

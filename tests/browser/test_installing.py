@@ -76,7 +76,7 @@ def test_the_last_home_is_shown_offline(visitor: Visitor) -> None:
     for words in ("You are offline", "This page needs a connection."):
         expect(visitor.page.get_by_text(words, exact=True).first).to_be_visible()
     assert visitor.page.locator("section[lang]").count() == 2
-    visitor.go(visitor.page.get_by_role("link", name="Go to home"))
+    visitor.go(visitor.page.get_by_role("link", name="Go home"))
     expect(visitor.page.get_by_text("kept words")).to_be_visible()
     offline(visitor, False)
     visitor.goto("/")

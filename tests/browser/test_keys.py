@@ -83,7 +83,7 @@ def test_the_list_is_shown_and_leads_to_the_switch(visitor: Visitor) -> None:
     expect(dialog).to_be_hidden()
     page.get_by_role("link", name="Keyboard shortcuts").locator("visible=true").click()
     expect(dialog).to_be_visible()
-    visitor.go(dialog.get_by_role("link", name="Turn them off"))
+    visitor.go(dialog.get_by_role("link", name="Turn off"))
     page.get_by_label("Keyboard shortcuts, like").uncheck()
     visitor.go(page.get_by_role("button", name="Save"))
     expect(page.get_by_label("Keyboard shortcuts, like")).not_to_be_checked()
@@ -97,7 +97,7 @@ def test_the_tabs_are_one_stop(visitor: Visitor) -> None:
     page = visitor.page
     page.locator("#main").focus()
     press(visitor, "Tab")
-    tabs = page.get_by_role("navigation", name="Which posts").get_by_role("link")
+    tabs = page.get_by_role("navigation", name="Timelines").get_by_role("link")
     expect(tabs.nth(0)).to_be_focused()
     press(visitor, "ArrowRight", "ArrowRight", "ArrowLeft")
     expect(tabs.nth(1)).to_be_focused()

@@ -16,7 +16,7 @@ from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-TOLD = "Moderators look at your post before others see it."
+TOLD = "Moderators check your post before others see it."
 
 
 @pytest.fixture(autouse=True)
@@ -86,8 +86,8 @@ def test_reported_rejected_and_banned(
     reading.page.get_by_label("Harassment or hate").check()
     reading.page.get_by_label("Anything to add?").fill("to my cat")
     reading.page.get_by_role("button", name="Report").click()
-    expect(reading.page.get_by_role("heading", name="Thank you")).to_be_visible()
-    reading.go(reading.page.get_by_role("link", name="Continue reading"))
+    expect(reading.page.get_by_role("heading", name="Thanks for letting us know")).to_be_visible()
+    reading.go(reading.page.get_by_role("link", name="Go on reading"))
     expect(reading.page.get_by_role("heading", name="Home")).to_be_visible()
     reading.shows(["Something else", "Something rude"])
     assert Report.objects.get().item == item

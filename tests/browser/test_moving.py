@@ -35,27 +35,27 @@ def test_an_account_is_brought(visit: Visit, settings: Any, tmp_path: Path, java
     page.get_by_role("link", name="Move your account here").click()
     page.get_by_label("Archive", exact=True).set_input_files(archive)
     page.get_by_role("button", name="Upload and import").click()
-    expect(page.get_by_text("The archive is being unpacked.")).to_be_visible()
+    expect(page.get_by_text("Unpacking the archive.")).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     assert importing.run(ArchiveImport.objects.get().pk)
     if not javascript:
         visitor.goto("/settings/import-archive")
-    expect(page.get_by_text("32 of 32 entries read: 30 posts brought in.")).to_be_visible()
+    expect(page.get_by_text("32 of 32 entries read: 30 posts imported.")).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).not_to_be_visible()
     for words in (
         "People you follow: 2 of 2 entries read, 1 brought in",
-        "People in lists: The file is not text in UTF-8.",
+        "People in lists: Save the file as UTF-8 text.",
         "Pinned posts: 1 of 1 entry read, 1 brought in",
         "Likes: 41 of 41 entries read, 1 brought in",
     ):
         expect(page.get_by_text(words, exact=True)).to_be_visible()
-    page.get_by_text("What did not come in", exact=True).click()
-    expect(page.get_by_text("Likes: 40 \u00d7 a post of another site", exact=True)).to_be_visible()
+    page.get_by_text("What was not imported", exact=True).click()
+    expect(page.get_by_text("Likes: 40 \u00d7 a post on another site", exact=True)).to_be_visible()
     expect(page.get_by_text("People you follow: 1 \u00d7 not a user of this site", exact=True)).to_be_visible()
     for width in (1280, 360):
         page.set_viewport_size({"width": width, "height": 740})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    expect(page.get_by_text("a private message", exact=False).last).to_be_visible()
+    expect(page.get_by_text("a private mention", exact=False).last).to_be_visible()
     visitor.goto("/@mover")
     expect(page.get_by_text("from the old place 29")).to_be_visible()
     expect(page.get_by_text("from the old place 7").first).to_be_visible()

@@ -22,8 +22,8 @@ def test_a_list_is_made_filled_and_told_of_news(visit: Visit, streams: StreamSer
     page = visitor.page
     visitor.go(page.get_by_role("link", name="Lists", exact=True))
     page.get_by_label("Title").fill("Friends")
-    page.get_by_label("Hide posts of its members from home").check()
-    visitor.go(page.get_by_role("button", name="Make list"))
+    page.get_by_label("Hide its members' posts from home").check()
+    visitor.go(page.get_by_role("button", name="Create list"))
     expect(page.get_by_text("This list is empty.")).to_be_visible()
     page.goto(f"{visitor.site}/@author")
     page.locator("#standing summary").click()
@@ -83,7 +83,7 @@ def test_people_are_put_into_a_list_by_name(visit: Visit, reader: Any, author: A
     page = visitor.page
     page.goto(f"{visitor.site}/lists/{made}/edit")
     for name, said in (("nobody", "There is no user of this name."), ("@author", "Remove @author from the list")):
-        page.get_by_label("Somebody you follow").fill(name)
+        page.get_by_label("Someone you follow").fill(name)
         visitor.go(page.get_by_role("button", name="Add", exact=True))
         expect(page.get_by_text(said).or_(page.get_by_role("button", name=said))).to_be_visible()
     assert ListMember.objects.get().member == author

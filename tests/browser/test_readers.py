@@ -41,7 +41,7 @@ def test_a_form_of_another_users_page_says_so_and_changes_nothing(
     log_out(other)
     other.log_in(author)
     visitor.go(visitor.page.get_by_role("button", name="Save"))
-    expect(visitor.page.get_by_role("heading", name="You are logged in as another user")).to_be_visible()
+    expect(visitor.page.get_by_role("heading", name="You switched accounts")).to_be_visible()
     author.refresh_from_db()
     assert author.bio == ""
 

@@ -46,7 +46,7 @@ def test_requests_are_decided(visitor: Visitor, reader: Any, language: str) -> N
     for name in ("ann", "bob"):
         FollowRequest.objects.create(follower=UserFactory(username=name), followee=reader)
     accepted, declined = {
-        "en-US": ("@ann follows you now.", "You declined the request of @bob."),
+        "en-US": ("@ann follows you now.", "You declined @bob's request."),
         "zh-CN": ("@ann 现在关注你了。", "你谢绝了 @bob 的请求。"),
     }[language]
     visitor.goto("/follow-requests")
@@ -59,7 +59,7 @@ def test_requests_are_decided(visitor: Visitor, reader: Any, language: str) -> N
 
 def test_a_follower_is_removed(visitor: Visitor, reader: Any, javascript: bool, language: str) -> None:
     follow(follower=UserFactory(username="ann"), followee=reader)
-    said = {"en-US": "@ann does not follow you any more.", "zh-CN": "@ann 不再关注你了。"}[language]
+    said = {"en-US": "@ann no longer follows you.", "zh-CN": "@ann 不再关注你了。"}[language]
     visitor.goto(f"/@{reader.username}/followers")
     visitor.page.locator("form[action$='/@ann/remove'] button").click()
     if javascript:

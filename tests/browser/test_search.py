@@ -60,7 +60,7 @@ def test_from_the_field_beside_every_page_and_the_tab_of_a_phone(visit: Visit, j
     expect(phone.page.get_by_label("Search posts and people")).to_be_focused()
     phone.page.get_by_label("Search posts and people").fill("nothing of the kind")
     phone.page.get_by_label("Search posts and people").press("Enter")
-    expect(phone.page.get_by_text("No results for “nothing of the kind”.")).to_be_visible()
+    expect(phone.page.get_by_text("No results for “nothing of the kind”. Try other words.")).to_be_visible()
 
 
 def test_a_hashtag_leads_to_its_page(visit: Visit, javascript: bool) -> None:

@@ -30,7 +30,7 @@ def test_examples_and_tabs(visit: Visit, reader: Any, screen: dict[str, Any]) ->
     visitor.goto("/search?q=apple")
     expect(page.locator("article")).to_have_count(1)
     expect(page.locator(".people .name")).to_have_count(1)
-    tabs = page.get_by_role("navigation", name="Which results")
+    tabs = page.get_by_role("navigation", name="Results")
     visitor.go(tabs.get_by_role("link", name="People"))
     expect(page.locator(".people .name")).to_have_text(["Xavier Apple"])
     expect(page.locator("article")).to_have_count(0)

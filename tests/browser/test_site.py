@@ -75,7 +75,7 @@ def test_paging_while_posts_arrive_without_javascript(visit: Visit, reader: Any,
         shown += visitor.shown()
     assert shown == [f"old {number}" for number in reversed(range(70))]
     expect(visitor.page.get_by_role("link", name="Load more")).to_have_count(0)
-    visitor.page.get_by_role("link", name="From the newest post").click()
+    visitor.page.get_by_role("link", name="Newest first post").click()
     expect(visitor.page.get_by_text("new 2")).to_be_visible()
 
 
@@ -182,7 +182,7 @@ def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javasc
     expect(visitor.page.get_by_text("muted")).to_have_count(0)
     choose("Block")
     if javascript:
-        visitor.confirm("Block @author? Neither of you will see the other.")
+        visitor.confirm("Block @author? You won't see each other anymore.")
     else:
         visitor.page.get_by_role("main").get_by_role("button", name="Block").click()
     expect(visitor.page.get_by_role("button", name="Unblock")).to_be_visible()

@@ -13,7 +13,7 @@ from tests.support.factories import PASSWORD
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-LOGGED_OUT = "You were logged out."
+LOGGED_OUT = "You've been logged out."
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_failed_publication_keeps_the_text_and_publishes_once(visitor: Visitor
     visitor.page.get_by_role("button", name="Publish").click()
     expect(area).to_have_attribute("readonly", "")
     held.answer(503)
-    expect(visitor.page.locator("#toast")).to_have_text("That did not work. Try again in a moment.")
+    expect(visitor.page.locator("#toast")).to_have_text("That didn't work. Try again in a moment.")
     expect(area).to_have_value("important words")
     expect(area).to_be_editable()
     visitor.page.reload()
@@ -172,7 +172,7 @@ def test_cancel_leads_back_and_the_text_can_be_had_again(visitor: Visitor) -> No
     visitor.page.get_by_label("What is new?").fill("half a thou")
     visitor.go(visitor.page.get_by_role("link", name="Cancel"))
     expect(visitor.page).to_have_url(f"{visitor.site}/@reader")
-    expect(visitor.page.locator("#toast")).to_contain_text("Discarded.")
+    expect(visitor.page.locator("#toast")).to_contain_text("Draft discarded.")
     visitor.go(visitor.page.locator("#toast").get_by_role("button", name="Undo"))
     expect(visitor.page.get_by_label("What is new?")).to_have_value("half a thou")
     visitor.go(visitor.page.get_by_role("link", name="Cancel"))
@@ -285,14 +285,14 @@ def test_where_the_browser_keeps_nothing_the_page_keeps_the_text_and_says_so(
     opener.click()
     reply.press_sequentially("half an answer")
     reply.press("Escape")
-    expect(visitor.page.locator("#toast")).to_contain_text("Your text is kept.")
+    expect(visitor.page.locator("#toast")).to_contain_text("Your text is saved.")
     opener.click()
     expect(reply).to_have_value("half an answer")
     visitor.page.context.clear_cookies()
     visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
     notice = visitor.page.get_by_role("alert").filter(has_text=LOGGED_OUT)
-    expect(notice.get_by_text("Your text is not kept")).to_be_visible()
-    expect(notice.get_by_text("Your text is kept in this browser.")).to_be_hidden()
+    expect(notice.get_by_text("Your text isn't saved")).to_be_visible()
+    expect(notice.get_by_text("Your text is saved in this browser.")).to_be_hidden()
     asked: list[str] = []
 
     def stay(dialog: Dialog) -> None:
@@ -376,7 +376,7 @@ def test_an_edit_begins_and_ends_with_the_focus(visitor: Visitor, mine: Item) ->
     visitor.choose("Edit", "mine")
     visitor.page.keyboard.type(" and yours")
     visitor.page.keyboard.press("Escape")
-    expect(visitor.page.locator("#toast")).to_have_text("Your text is kept.")
+    expect(visitor.page.locator("#toast")).to_have_text("Your text is saved.")
     expect(card.locator(".text")).to_have_text("mine")
     visitor.choose("Edit", "mine")
     expect(area).to_have_value("mine and yours")

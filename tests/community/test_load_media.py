@@ -121,7 +121,7 @@ WRONG_PATHS = {
     "too long": ("a/" * 251, "1 to 500 characters"),
     "a name too long": ("a" * 300, "File name too long"),
     "half a pair": ("\ud800.jpg", ""),
-    "no picture": ("words.jpg", "kind of file is not taken"),
+    "no picture": ("words.jpg", "Use a picture"),
     "cut off": ("cut.jpg", "damaged"),
 }
 

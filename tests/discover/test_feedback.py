@@ -154,7 +154,7 @@ def test_callers_who_may_not(api: APIClient, page: Client) -> None:
 def test_a_line_takes_the_place_of_the_card_and_the_card_comes_back(page: Client, ann: User) -> None:
     item: Item = ItemFactory(content={"text": "zebra"})
     line = page.post(f"/items/{item.pk}/not-interested", **PART).content.decode()
-    assert "You will see less like this." in line
+    assert "You'll see less like this." in line
     assert re.search(rf'<article [^>]*data-id="{item.pk}"', line)
     assert f'hx-post="/items/{item.pk}/interested"' in line
     assert "zebra" not in line
@@ -175,7 +175,7 @@ def test_the_card_comes_back_with_why_it_was_recommended(page: Client, ann: User
     for user, codes in ((UserFactory(), ["liked", "liked"]), (ann, ["popular", "fresh"])):
         IssuedPage.objects.create(user=user, item_ids=[other.pk, item.pk], reasons=codes, has_more=False, issued_at=NOW)
     response = page.post(f"/items/{item.pk}/interested", **PART)
-    assert response.context["card"].item.reason == "Among the newest"
+    assert response.context["card"].item.reason == "New"
     never = page.post(f"/items/{ItemFactory().pk}/interested", **PART)
     assert never.context["card"].item.reason is None
 
@@ -185,7 +185,7 @@ def test_without_javascript_one_comes_back_with_a_message(page: Client, ann: Use
     item: Item = ItemFactory()
     response = page.post(f"/items/{item.pk}/not-interested", {"next": f"/items/{item.pk}"}, follow=True)
     assert response.redirect_chain == [(f"/items/{item.pk}", 302)]
-    assert "You will see less like this." in response.content.decode()
+    assert "You'll see less like this." in response.content.decode()
     response = page.post(f"/items/{item.pk}/interested", follow=True)
     assert response.redirect_chain == [("/history/not-interested", 302)]
     assert "may be recommended again" in response.content.decode()
@@ -246,7 +246,7 @@ def test_what_one_does_not_want_the_last_said_first(page: Client, ann: User) -> 
 
 
 def test_the_list_has_an_undo_for_each_and_a_word_where_it_is_empty(page: Client, ann: User) -> None:
-    assert "choose “Not interested”" in page.get("/history/not-interested").content.decode()
+    assert "Choose “Not interested”" in page.get("/history/not-interested").content.decode()
     item: Item = ItemFactory()
     feedback.not_interested(user=ann, item=item)
     shown = page.get("/history/not-interested").content.decode()

@@ -36,7 +36,7 @@ from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-UNAVAILABLE = "is not available right now"
+UNAVAILABLE = "isn't available right now"
 
 
 def viewed(user: User) -> tuple[list[int], list[int]]:
@@ -354,7 +354,7 @@ def test_the_page_shows_what_was_opened_and_when(page: Client, ann: User) -> Non
     shown = text(page)
     assert "zebra" in shown
     assert re.search(r'Opened <span class="time"><time [^>]*>3 h</time>', shown)
-    assert "Your history is kept." in shown
+    assert "History is on." in shown
     assert "The last 10 posts you opened" in shown
 
 
@@ -377,7 +377,7 @@ def test_pausing_and_resuming(page: Client, ann: User) -> None:
 def test_pausing_outlives_redis(page: Client, feeds: redis.Redis) -> None:
     page.post("/history/pause")
     feeds.flushall()
-    assert "Your history is paused." in text(page)
+    assert "History is paused." in text(page)
 
 
 def test_clearing(page: Client, ann: User) -> None:
@@ -385,7 +385,7 @@ def test_clearing(page: Client, ann: User) -> None:
     assert "zebra" in text(page)
     response = page.post("/history/clear", follow=True)
     shown = response.content.decode()
-    assert "Cleared." in shown
+    assert "History cleared." in shown
     assert "Nothing here." in shown
     assert viewed(ann) == ([], [])
 
@@ -393,9 +393,9 @@ def test_clearing(page: Client, ann: User) -> None:
 def test_htmx_gets_the_part_that_changes(page: Client, ann: User) -> None:
     open_all(ann, ItemFactory(content={"text": "zebra"}))
     for verb, said, there in (
-        ("pause", "Posts you open from now on are not remembered.", True),
-        ("clear", "Cleared.", False),
-        ("resume", "Posts you open from now on are remembered again.", False),
+        ("pause", "We no longer remember posts you open.", True),
+        ("clear", "History cleared.", False),
+        ("resume", "History is on again.", False),
     ):
         part = page.post(f"/history/{verb}", **PART).content.decode()
         assert '<section id="history">' in part
@@ -412,10 +412,10 @@ def test_redis_gone_is_said_and_nothing_is_claimed(page: Client, ann: User, feed
         for options in ({}, PART):
             response = page.post("/history/clear", follow=True, **options)
             assert response.status_code == 200
-            assert "That did not work." in response.content.decode()
-            assert "Cleared." not in response.content.decode()
+            assert "That didn't work." in response.content.decode()
+            assert "History cleared." not in response.content.decode()
         page.post("/history/pause")
-        assert "Your history is paused." in text(page)
+        assert "History is paused." in text(page)
     connections.feeds_breaker.reset()
     assert "zebra" in text(page)
 
@@ -433,7 +433,7 @@ def test_a_following_page_is_a_part(page: Client, ann: User, settings: Any) -> N
     assert 'action="/history/pause"' not in part
     found = [int(number) for number in re.findall(r"zebra (\d+)\.", shown + part)]
     assert found == list(range(24, -1, -1))
-    assert "From the newest" in text(page, address[1])
+    assert "Newest first" in text(page, address[1])
 
 
 def test_strangers_and_other_methods(client: Client, page: Client, ann: User) -> None:
@@ -487,4 +487,4 @@ def test_the_archive_says_where_redis_did_not_answer(ann: User, feeds_server: Va
         write_archive(ann, target)
     with zipfile.ZipFile(target) as written:
         assert written.read("history.jsonl") == b""
-        assert "It could not be read just now." in written.read("README.txt").decode()
+        assert "It couldn't be read just now. Try again later." in written.read("README.txt").decode()

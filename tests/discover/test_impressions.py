@@ -157,7 +157,7 @@ def test_recording_again_changes_nothing(client: redis.Redis) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_recorders_at_once_lose_nothing(kind: str) -> None:
-    """Of the same users, and into keys that none of them finds."""
+    """Of the same users, and into keys that None of them finds."""
     barrier = Barrier(100)
 
     def recorder(number: int) -> None:

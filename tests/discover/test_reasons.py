@@ -25,8 +25,8 @@ def test_details_are_said() -> None:
     assert words("follows:12") == "Followed by 12 people you follow"
     assert words("tag:小事") == "Because of #小事"
     assert words("tag:a:b") == "Because of #a:b"
-    assert words("words:音机") == "Like what you read", "a part of 收音机 is no word"
-    assert words("words:café") == "Like what you read: café"
+    assert words("words:音机") == "Similar to posts you read", "a part of 收音机 is no word"
+    assert words("words:café") == "Similar to posts you read: café"
     with translation.override("zh-hans"):
         assert words("follows:12") == "你关注的 12 人也关注了作者"
         assert words("words:{x} %s") == "与你读过的相似：{x} %s"

@@ -89,8 +89,8 @@ def test_it_is_walked_without_repetition(client: Client, reader: Any, posts: lis
         seen += shown(response)
         fields = following(response)
     assert sorted(seen) == sorted(str(post.pk) for post in posts)
-    assert "You have seen everything for now." in response.content.decode()
-    assert "You have seen everything for now." in client.get("/discover?page=9").content.decode()
+    assert "You've seen everything for now." in response.content.decode()
+    assert "You've seen everything for now." in client.get("/discover?page=9").content.decode()
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_without_javascript_too(client: Client, reader: Any, posts: list[Item]) 
     assert response.redirect_chain[0][1] == 302
     assert len(set(first + second)) == 40
     assert shown(client.get(response.redirect_chain[0][0])) == second
-    assert "From the first post" in response.content.decode()
+    assert "Back to the start" in response.content.decode()
     response = client.post("/discover", following(response), follow=True)
     assert len(shown(response)) == 5
     assert shown(client.get("/discover")) == first
@@ -296,7 +296,7 @@ def test_all_seen(client: Client, reader: Any) -> None:
     assert len(shown(client.get("/discover"))) == 1
     del client.cookies[CURRENT]
     response = client.get("/discover")
-    assert "You have seen everything for now." in response.content.decode()
+    assert "You've seen everything for now." in response.content.decode()
     assert "Nothing to recommend yet." not in response.content.decode()
     assert CURRENT not in response.cookies
 

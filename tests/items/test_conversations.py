@@ -244,13 +244,13 @@ def test_too_many_strangers_are_refused_by_the_rate(people: dict[str, User], set
     status = {"status": "@dan hey", "visibility": "direct"}
     Caller(people["cid"]).post("v1/statuses", status, status=429)
     shown = page_of(people["cid"]).post("/items/new", composed("@dan hey", visibility="mentioned"))
-    assert "You have written to many people for the first time" in shown.content.decode()
+    assert "You wrote to many new people" in shown.content.decode()
 
 
 def test_the_pages(people: dict[str, User]) -> None:
     ann, bob = page_of(people["ann"]), page_of(people["bob"])
     shown = ann.post("/items/new", composed("nobody", visibility="mentioned"))
-    assert "Mention somebody by @name" in shown.content.decode()
+    assert "Mention someone by @name" in shown.content.decode()
     assert ann.post("/items/new", composed("@bob <hello>", visibility="mentioned")).status_code == 302
     first = Item.objects.get()
     page = bob.get("/conversations").content.decode()

@@ -133,7 +133,7 @@ def test_the_search_page(client: Client, ann: User) -> None:
     for number in range(25):
         say(ann, f"apple & ann {number}")
     empty = client.get("/search").content.decode()
-    assert "Examples of searches" in empty
+    assert "Try searching for" in empty
     assert 'href="/search?q=from:alice"' in empty
     page = client.get("/search?q=apple+ann").content.decode()
     assert page.count("<article") == 20

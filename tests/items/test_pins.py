@@ -145,10 +145,10 @@ def test_the_menu_pins_and_unpins(client: Client, author: User) -> None:
     assert not Pin.objects.exists()
     for _ in range(pins.PINS):
         client.post(f"/items/{say(author).pk}/pin")
-    assert "You have pinned 5 posts" in client.post(f"/items/{item.pk}/pin", follow=True).content.decode()
+    assert "You can pin up to 5 posts" in client.post(f"/items/{item.pk}/pin", follow=True).content.decode()
     reply = say(author, reply_to=item)
     assert f"/items/{reply.pk}/pin" not in client.get(f"/items/{reply.pk}/menu").content.decode()
-    assert "Only public posts" in client.post(f"/items/{reply.pk}/pin", follow=True).content.decode()
+    assert "only pin public posts" in client.post(f"/items/{reply.pk}/pin", follow=True).content.decode()
     assert not Pin.objects.filter(item=reply).exists()
     client.force_login(UserFactory())
     for verb in ("pin", "unpin"):

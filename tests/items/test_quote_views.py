@@ -13,7 +13,7 @@ from relations.actions import block, follow
 from tests.support.factories import UserFactory, say
 
 pytestmark = pytest.mark.django_db
-MISSING = "This post is not available."
+MISSING = "This post isn't available."
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_the_author_takes_a_quote_off(ann: User, bob: User, carol: User, said: I
     html = page(carol, f"/items/{quote.pk}")
     assert "look" in html
     assert MISSING in html
-    assert "Nobody has quoted this yet." in page(bob, f"/items/{said.pk}/quotes")
+    assert "No quotes yet." in page(bob, f"/items/{said.pk}/quotes")
 
 
 def test_the_choice_is_made_in_the_composer_and_the_editor_and_by_default(ann: User) -> None:

@@ -173,7 +173,7 @@ def test_what_is_wrong_is_said_at_once(ann: User, monkeypatch: pytest.MonkeyPatc
     for wrong in ({"text": ""}, {"text": "x" * 6_000}):
         with pytest.raises(ContentError):
             scheduling.schedule(sender=ann, publish_at=soon(), content=wrong)
-    with pytest.raises(ContentError, match="Mention somebody"):
+    with pytest.raises(ContentError, match="Mention someone"):
         plan(ann, visibility=Visibility.MENTIONED)
     for minutes in (-1, 4, 60 * 24 * 367):
         with pytest.raises(scheduling.TimeError):

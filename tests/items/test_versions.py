@@ -138,7 +138,7 @@ def test_the_page_is_there_for_those_who_see_the_item(ann: Any, bob: Any, client
     actions.hold(item=item, reasons=["words"])
     assert client.get(f"/items/{item.pk}/edits").status_code == 404
     client.force_login(ann)
-    assert "only you see this version" in page(client, item)
+    assert "only you can see this version" in page(client, item)
     actions.delete(item=item)
     assert client.get(f"/items/{item.pk}/edits").status_code == 404
 

@@ -59,7 +59,7 @@ def test_the_tab_is_for_whoever_is_signed_in(client: Client, fan: Any) -> None:
     assert client.get("/live")["Location"] == "/login?next=%2Flive"
     page = text(of(fan).get("/live"))
     assert '<a href="/live" aria-current="page">Live</a>' in page
-    assert "No live sessions, upcoming sessions" in page
+    assert "No live sessions or replays" in page
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_readers_who_follow_no_host_are_shown_some(host: Any) -> None:
     session(disliked)
     mute(muter=newcomer, muted=disliked)
     page = text(of(newcomer).get("/live"))
-    assert "Follow a host" in page
+    assert "Hosts to follow" in page
     assert "@host" in page
     assert "@disliked" not in page
     assert f"@{silent.username}" not in page
@@ -300,7 +300,7 @@ def test_editing_changes_what_was_changed(host: Any, fan: Any) -> None:
     other = session(host, State.CANCELLED)
     refused = client.post(f"/live/{other.pk}/edit", fields)
     assert refused.status_code == 422
-    assert "The session is cancelled." in text(refused)
+    assert "Session cancelled." in text(refused)
     for path in ("edit", "start", "end", "cancel", "remove"):
         assert of(fan).post(f"/live/{one.pk}/{path}", fields).status_code == 403
 
@@ -312,18 +312,18 @@ def test_steps_without_javascript_ask_first_and_say_what_is(host: Any) -> None:
     asked = client.get(f"/live/{one.pk}/end?next=/live/own")
     assert "End this session?" in text(asked)
     wrong = client.post(f"/live/{one.pk}/end", follow=True)
-    assert "The session has not started yet." in text(wrong)
+    assert "The session hasn't started yet." in text(wrong)
     for _ in range(2):
         started = client.post(f"/live/{one.pk}/start", {"next": "/live/own"}, follow=True)
         assert started.redirect_chain == [("/live/own", 302)]
-        assert "You are live." in text(started)
+        assert "You're live." in text(started)
     for _ in range(2):
         assert "The session has ended." in text(client.post(f"/live/{one.pk}/end", {"replay": "1"}, follow=True))
     assert "The session has ended." in text(client.post(f"/live/{one.pk}/start", follow=True))
     assert client.post(f"/live/{one.pk}/explode").status_code == 404
     one.refresh_from_db()
     assert (one.state, one.version) == ("replay", 3)
-    assert "The replay is removed." in text(client.post(f"/live/{one.pk}/remove", follow=True))
+    assert "Replay removed." in text(client.post(f"/live/{one.pk}/remove", follow=True))
     assert Client().get(f"/live/{one.pk}").status_code == 404
 
 
@@ -336,8 +336,8 @@ def test_a_session_under_a_minute_is_a_replay_where_its_host_wants_one(
     client = of(host)
     client.post(f"/live/{one.pk}/start")
     LiveSession.objects.update(started_at=timezone.now() - timedelta(minutes=minutes))
-    assert ("Keep a replay" in text(client.get(f"/live/{one.pk}"))) == (minutes == 0)
-    assert ("Keep a replay" in text(client.get(f"/live/{one.pk}/end"))) == (minutes == 0)
+    assert ("Keep the replay" in text(client.get(f"/live/{one.pk}"))) == (minutes == 0)
+    assert ("Keep the replay" in text(client.get(f"/live/{one.pk}/end"))) == (minutes == 0)
     ended = text(client.post(f"/live/{one.pk}/end", fields, follow=True))
     assert "The session has ended." in ended
     assert ("there is no replay" in ended) != is_shown
@@ -349,7 +349,7 @@ def test_going_live_in_review_says_that_others_do_not_see_it(host: Any) -> None:
     actions.hold(session=one, now=timezone.now())
     for _ in range(2):
         started = text(of(host).post(f"/live/{one.pk}/start", follow=True))
-        assert "You are live. Others will see the session after a review." in started
+        assert "You're live. Others see it once it's approved." in started
 
 
 def test_times_name_their_zone_while_the_readers_is_not_known(host: Any) -> None:
@@ -367,11 +367,11 @@ def test_a_step_answers_the_card(host: Any) -> None:
         card = client.post(f"/live/{one.pk}/start", {"look": "own", "as": "upcoming"}, **PART)
         assert card.status_code == 200
         assert shown(card) == [one.pk]
-        assert "You are live." in text(card)
+        assert "You're live." in text(card)
         assert f'id="end-{one.pk}"' in text(card)
     wrong = client.post(f"/live/{one.pk}/cancel", {"look": "own"}, **PART)
     assert wrong.status_code == 422
-    assert "This is no longer possible. The session is live." in text(wrong)
+    assert "You can't do this anymore. The session is live." in text(wrong)
 
 
 @pytest.mark.slow

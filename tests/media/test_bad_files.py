@@ -85,7 +85,7 @@ def png_of(width: int, height: int, *, rows: int | None = None) -> bytes:
     ],
 )
 def test_other_files(client: APIClient, data: bytes) -> None:
-    assert "This kind of file is not taken." in refused(client, data, 415)
+    assert "Use a picture" in refused(client, data, 415)
 
 
 @pytest.mark.parametrize("head", [b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"RIFF\x10\0\0\0WEBP"])
@@ -137,7 +137,7 @@ def test_cut_videos(client: APIClient, whole: bytes) -> None:
     ],
 )
 def test_videos_that_are_none(client: APIClient, data: bytes) -> None:
-    assert "This video cannot be taken" in refused(client, data, 400)
+    assert "This video doesn't work here" in refused(client, data, 400)
 
 
 # --- Too much --------------------------------------------------------------------------------------------

@@ -266,7 +266,7 @@ def test_each_file_is_read_in_a_time_that_grows_with_its_size(client: APIClient,
     assert answer.status_code == status, answer.content
     assert time.monotonic() - begun < SECONDS
     if status == 400:
-        assert "This video cannot be taken" in answer.json()["file"][0]
+        assert "This video doesn't work here" in answer.json()["file"][0]
         assert files_of(site.MEDIA_DIR) == []
 
 
@@ -296,7 +296,7 @@ BROKEN = {
 def test_a_video_that_cannot_be_read_safely_is_refused(client: APIClient, name: str) -> None:
     answer = send(client, BROKEN[name])
     assert answer.status_code == 400, answer.content
-    assert answer.json()["file"][0].startswith("This video cannot be taken: ")
+    assert answer.json()["file"][0].startswith("This video doesn't work here. ")
     assert files_of(site.MEDIA_DIR) == []
 
 

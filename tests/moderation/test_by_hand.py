@@ -158,7 +158,7 @@ def test_items_held_by_hand_join_the_case_that_is_open(desk: Client, say: Say) -
 def test_a_page_that_is_refused_says_so(desk: Client) -> None:
     refused = desk.get("/admin/auth/group/")
     assert refused.status_code == 403
-    assert "needs a permission that your account does not have" in refused.content.decode()
+    assert "your account isn't allowed to" in refused.content.decode()
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_a_warning_is_read_by_the_user(desk: Client, sender: User, say: Say) -> 
     own = Client()
     own.force_login(sender)
     page = text(own.get("/notifications"))
-    assert "The moderators of this site warn you" in page
+    assert "This site's moderators sent you a warning" in page
     assert "Be kind.<br>“rude words”" in page
     deactivate(user=sender)
     assert "1 user was not warned: not active" in do(desk, "warn", "Again.", users=str(sender.pk))

@@ -178,7 +178,7 @@ def test_all_pictures_from_a_case(desk: Client, case: Case, item: Item, sender: 
     assert "管理员移除了你帖子中的 2 张图片" in text(sender_page.get("/notifications"))
     assert "2 pictures are shown again." in press(desk, case, "show-all")
     assert ids(item) == both
-    assert told(sender) == [("Moderators had removed pictures of your post; they are shown again", "")]
+    assert told(sender) == [("Your post shows its pictures again. Moderators had removed them", "")]
 
 
 @pytest.mark.slow

@@ -221,7 +221,7 @@ def test_the_host_is_told(sender: User, reader: User, spam: WordRule, client: Cl
     client.force_login(sender)
     fields = {"title": "more spam", "starts_at": (timezone.now() + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M")}
     page = client.post("/live/new", fields, follow=True).content.decode()
-    assert "Your session will appear after a review." in page
+    assert "Your session is in review. Others see it once it's approved." in page
     assert "in review" in page
     shown = client_of(reader).get(f"{API}/live/sessions/{body['id']}")
     assert shown.status_code == 404

@@ -19,7 +19,7 @@ from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-TOLD = "Moderators look at your post before others see it."
+TOLD = "Moderators check your post before others see it."
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ def test_the_way_of_a_report(page: Client, reader: User, say: Say) -> None:
     assert "bad &lt;b&gt;words&lt;/b&gt;" in asked
     assert '<input type="hidden" name="next" value="/@sender">' in asked
     thanks = text(page.post(address(item), {"reason": "abuse", "text": "see", "next": "/@sender"}))
-    assert "Thank you" in thanks
+    assert "Thanks for letting us know" in thanks
     assert 'class="button" href="/@sender"' in thanks
     report = Report.objects.get()
     assert (report.item, report.reporter, report.reason, report.text) == (item, reader, "abuse", "see")
-    assert "Thank you" in text(page.post(address(item), {"reason": "spam", "next": "//evil.example"}))
+    assert "Thanks for letting us know" in text(page.post(address(item), {"reason": "spam", "next": "//evil.example"}))
     assert Report.objects.count() == 1
 
 
@@ -91,8 +91,8 @@ def test_hidden_items_and_unknown_ids(page: Client, say: Say) -> None:
 
 def test_ones_own_and_strangers(page: Client, reader: User, say: Say) -> None:
     own = say(by=reader)
-    assert "This post is yours." in text(page.get(address(own)))
-    assert "This post is yours." in page.post(address(own), {"reason": "spam"}).content.decode()
+    assert "This is your own post." in text(page.get(address(own)))
+    assert "This is your own post." in page.post(address(own), {"reason": "spam"}).content.decode()
     assert not Report.objects.exists()
     assert Client().get(address(own))["Location"].startswith("/login?next=")
 

@@ -29,8 +29,8 @@ from tests.support.timelines import read
 pytestmark = pytest.mark.django_db
 
 LINK = "look at https://example.org"
-NOTICE = "moderators look at posts with links before others see them"
-LINKED = "Moderators look at your post before others see it. It has a link, and your account is new."
+NOTICE = "moderators check your posts with links before others see them"
+LINKED = "Moderators check your post before others see it. It has a link, and your account is new."
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_words_pictures_and_lists_are_not_named(sender: User, spam: WordRule, sa
     page = Client()
     page.force_login(sender)
     told = page.get(f"/items/{held.pk}").content.decode()
-    assert "Moderators look at your post before others see it.<" in told
+    assert "Moderators check your post before others see it.<" in told
     assert "words:" not in told
 
 
@@ -117,7 +117,7 @@ def test_how_long_it_takes_is_told_from_five_reviews_on(spam: WordRule, moderato
     waiting_item = say("spam, once more")
     page = Client()
     page.force_login(waiting_item.sender)
-    assert "Lately that took about 2 hours." in page.get(f"/items/{waiting_item.pk}").content.decode()
+    assert "This usually takes about 2 hours." in page.get(f"/items/{waiting_item.pk}").content.decode()
 
 
 # --- In one's own home -----------------------------------------------------------------------------------

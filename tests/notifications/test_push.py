@@ -135,7 +135,7 @@ def test_the_end_of_polls(device: Device, reader: User, other: User) -> None:
 def test_a_request_to_follow(device: Device, reader: User, other: User) -> None:
     accounts.edit_profile(user=reader, is_locked=True)
     relations.follow(follower=other, followee=User.objects.get(pk=reader.pk))
-    assert titles(device) == ["Other asked to follow you"]
+    assert titles(device) == ["Other wants to follow you"]
 
 
 def test_likes_and_reposts_are_not_pushed(device: Device, reader: User, other: User) -> None:
@@ -231,7 +231,7 @@ def test_whose_words_are_sent(
     say(other, "@reader open")
     say(other, "@reader secret", visibility=Visibility.MENTIONED)
     assert [message["body"] for message in device.messages] == bodies
-    assert titles(device)[1] == "Other wrote to you privately"
+    assert titles(device)[1] == "Other mentioned you privately"
 
 
 def test_private_mentions_are_pushed_to_their_people_only(

@@ -171,7 +171,7 @@ def test_it_goes_on(client: Client, reader: User, other: User) -> None:
         assert ("<html" in part) == (pages == 1)
     assert pages == 3
     assert [shown.count(f"number{number}.") for number in range(45)] == [1] * 45
-    assert "From the newest" in page(client, f"{PAGE}?last_id=5")
+    assert "Newest first" in page(client, f"{PAGE}?last_id=5")
 
 
 def test_bad_positions(client: Client, reader: User) -> None:

@@ -37,7 +37,7 @@ ROOT = Path(settings.BASE_DIR)
 MANAGE = [sys.executable, "-c", "import sys, manage; manage.run_command(['manage.py', *sys.argv[1:]])"]
 """Without its installation."""
 API = "/api/v1"
-KEY = "the key of the site and of all its machines, which none of them makes by itself"
+KEY = "the key of the site and of all its machines, which None of them makes by itself"
 PASSWORD = "correct horse battery"
 PROXY = """
 daemon off;

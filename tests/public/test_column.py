@@ -175,7 +175,7 @@ def test_search_has_narrower_queries_beside_it(client: Client, reader: User) -> 
     assert "/search?q=from%3Areader%20sea%20swimming" in page
     assert "Who to follow" not in page
     assert "/search?q=%23tea" in part(client, "?at=search&q=tea")
-    assert "Narrow it down" not in part(client, "?at=search&q=%22tea%22")
+    assert "Refine your search" not in part(client, "?at=search&q=%22tea%22")
     assert "&lt;b&gt;" in part(client, "?at=search&q=<b>")
     assert "from%3A" not in part(Client(), "?at=search&q=tea")
 

@@ -31,7 +31,7 @@ def make(owner: User, title: str = "Friends", **fields: bool) -> List:
 
 @pytest.mark.slow
 def test_a_list_is_made_changed_and_deleted(client: Client, reader: User) -> None:
-    assert "Make a first one." in client.get("/lists").content.decode()
+    assert "Create your first one." in client.get("/lists").content.decode()
     made = client.post("/lists", {"title": " Friends ", "exclusive": "on"})
     there = List.objects.get()
     assert made["Location"] == f"/lists/{there.pk}"
@@ -85,7 +85,7 @@ def test_members_are_named_on_the_page_of_the_list(client: Client, reader: User,
     for name, said in (
         (" @Friend ", ""),
         ("far", "Follow them first"),
-        ("reader", "That is you."),
+        ("reader", "You can't do this to yourself."),
         ("hater", "There is no user of this name."),
         ("n\0", "There is no user of this name."),
         ("", "There is no user of this name."),
@@ -109,7 +109,7 @@ def test_people_who_are_refused(client: Client, reader: User, friend: User, monk
     assert client.post("/@friend/lists", {"lists": [other.pk]}).status_code == 422, "another's"
     monkeypatch.setattr(lists, "MEMBERS", 0)
     refused = client.post("/@friend/lists", {"lists": [there.pk]})
-    assert "the limit of its members" in refused.content.decode()
+    assert "A list is full" in refused.content.decode()
     assert not ListMember.objects.exists()
     assert "/@stranger/lists" not in client.get("/@stranger").content.decode()
 

@@ -58,20 +58,20 @@ def test_the_cap_is_told(page: Client, user: User, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tags, "TAGS", 1)
     follow_tag(user=user, tag="milk")
     assert (
-        "You have reached the limit of followed hashtags."
+        "You've reached the limit of followed hashtags. Unfollow one first."
         in page.post("/tags/tea/follow", follow=True).content.decode()
     )
     assert followed(user) == ["milk"]
 
 
 def test_the_lists_have_those_that_one_follows(page: Client, user: User) -> None:
-    assert "Follow one on its page." in text(page, "/lists")
+    assert "Follow a hashtag on its page." in text(page, "/lists")
     follow_tag(user=user, tag="tea")
     follow_tag(user=user, tag="茶")
     shown = text(page, "/lists")
     assert 'action="/tags/tea/unfollow"' in shown
     assert "<bdi>#茶</bdi>" in shown
-    assert "Follow one on its page." not in shown
+    assert "Follow a hashtag on its page." not in shown
 
 
 def test_home_says_by_which_hashtag_a_post_is_there(page: Client, user: User) -> None:

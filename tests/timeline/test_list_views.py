@@ -89,7 +89,7 @@ def test_pages_go_on(client: Client, friend: User, there: int) -> None:
 
 
 def test_empty_lists_lead_on(client: Client, reader: User, friend: User, there: int) -> None:
-    assert "have not posted anything yet" in client.get(f"/lists/{there}").content.decode()
+    assert "haven't posted anything yet" in client.get(f"/lists/{there}").content.decode()
     relations.unfollow(follower=reader, followee=friend)
     page = client.get(f"/lists/{there}").content.decode()
     assert "This list is empty." in page

@@ -128,15 +128,15 @@ def test_the_home_offers_to_go_on(client: Client, reader: User, author: User) ->
     client.get(f"/?last_id={made[21].pk}")
     assert kept(reader) == (made[20].pk, None)
     assert 'id="offer"' not in client.get("/").content.decode(), "there was no pause"
-    for between, text in ((109, "more than 100 posts between"), (37, "37 posts between")):
+    for between, text in ((109, "more than 100 posts in between"), (37, "37 posts in between")):
         ReadingPosition.objects.update(item_id=made[129 - between].pk, left_id=None)
         pass_time(minutes=11)
         page = client.get("/").content.decode()
         assert text in page
         assert f'/?last_id={made[129 - between].pk + 1}"' in page
     # It stays for the visit, on the page that htmx asks for too, ...
-    assert "37 posts between" in client.get("/").content.decode()
-    assert "37 posts between" in client.get("/", **PART).content.decode()
+    assert "37 posts in between" in client.get("/").content.decode()
+    assert "37 posts in between" in client.get("/", **PART).content.decode()
     assert kept(reader) == (made[129].pk, made[92].pk)
     # ... and leads to where the reader was.
     address = re.search(r'href="(/\?last_id=\d+)"><b>Continue', page)
@@ -153,7 +153,7 @@ def test_dismissing(client: Client, reader: User, author: User) -> None:
     for headers, status in (({}, 302), (PART, 200)):
         note_position(reader=reader, item_id=made[0].pk)
         pass_time(minutes=11)
-        assert "29 posts between" in client.get("/").content.decode()
+        assert "29 posts in between" in client.get("/").content.decode()
         assert client.post("/position", {"forget": "1"}, **headers).status_code == status
         assert 'id="offer"' not in client.get("/").content.decode()
         pass_time(minutes=11)

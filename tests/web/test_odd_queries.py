@@ -148,7 +148,7 @@ def test_the_address_of_a_form_opens_a_page_that_says_so(client: Client, reader:
     assert response.status_code == 405
     assert response["Allow"]
     page = response.content.decode()
-    assert "This address only takes forms" in page
+    assert "You can't open this page directly" in page
     assert 'href="/"' in page
 
 
