@@ -142,7 +142,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         max_length=30,
         unique=True,
         validators=[username_pattern, not_reserved],
-        error_messages={"unique": _("This username is taken. Choose another.")},
+        error_messages={"unique": _("This username is taken.")},
     )
     display_name = models.CharField(_("display name"), max_length=50, blank=True, validators=[check_display_name])
     folded_name = FoldedName()
@@ -241,7 +241,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
             models.UniqueConstraint(
                 Lower("username"),
                 name="user_lower_username",
-                violation_error_message=_("This username is taken. Choose another."),
+                violation_error_message=_("This username is taken."),
             ),
             models.CheckConstraint(condition=models.Q(level__range=(0, 3)), name="user_level"),
             models.CheckConstraint(

@@ -242,7 +242,7 @@ def _check_name(username: str) -> None:
 
 
 def _name_taken() -> ValidationError:
-    return ValidationError({"username": ValidationError(_("This username is taken. Choose another."), code="unique")})
+    return ValidationError({"username": ValidationError(_("This username is taken."), code="unique")})
 
 
 def _not_invited(words: str) -> ValidationError:

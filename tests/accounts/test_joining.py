@@ -358,7 +358,7 @@ def test_an_application_waits_and_is_no_user(mode: Mode) -> None:
     assert (application.reason, application.email) == ("I read a lot.", "new@example.org")
     assert applications.is_waiting("NEWCOMER", PASSWORD)
     assert not applications.is_waiting("newcomer", "another password")
-    assert post("NewComer", reason="Me too.").json() == {"username": ["This username is taken. Choose another."]}
+    assert post("NewComer", reason="Me too.").json() == {"username": ["This username is taken."]}
 
     user = applications.approve(application_id=application.pk)
     assert user is not None

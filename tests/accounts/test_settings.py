@@ -297,7 +297,7 @@ def test_deleting_the_account(page: Client, ann: User) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"username": "bob"}, "That's not your username."),
+        ({"username": "bob"}, "s not your username."),
         ({"username": ""}, "This field is required."),
         ({"password": "wrong"}, "Wrong password. Try again."),
         ({"password": ""}, "This field is required."),

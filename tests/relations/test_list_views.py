@@ -85,7 +85,7 @@ def test_members_are_named_on_the_page_of_the_list(client: Client, reader: User,
     for name, said in (
         (" @Friend ", ""),
         ("far", "Follow them first"),
-        ("reader", "You can't do this to yourself."),
+        ("reader", "do this to yourself."),
         ("hater", "There is no user of this name."),
         ("n\0", "There is no user of this name."),
         ("", "There is no user of this name."),

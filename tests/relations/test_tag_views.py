@@ -58,7 +58,7 @@ def test_the_cap_is_told(page: Client, user: User, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(tags, "TAGS", 1)
     follow_tag(user=user, tag="milk")
     assert (
-        "You've reached the limit of followed hashtags. Unfollow one first."
+        "reached the limit of followed hashtags. Unfollow one first."
         in page.post("/tags/tea/follow", follow=True).content.decode()
     )
     assert followed(user) == ["milk"]
