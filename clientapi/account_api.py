@@ -251,7 +251,7 @@ class RelationView(ClientView):
         reader, params = caller_of(request), Params(request)
         other = any_or_404(account_id) if self.is_end else user_or_404(account_id, reader)
         if other.pk == reader.pk:
-            raise InvalidError("Validation failed: That is you")
+            raise InvalidError("Validation failed: You can't do this to yourself")
         try:
             has_changed = self.act(reader, other, params)
         except tuple(CAPS) as error:
@@ -391,7 +391,7 @@ class DecisionView(ClientView):
         try:
             found = type(self).decide(followee=reader, follower=other)
         except actions.FollowCapError as error:
-            raise InvalidError("Validation failed: They follow as many as one may") from error
+            raise InvalidError("Validation failed: They can't follow more people") from error
         if not found:
             raise exceptions.NotFound
         return FeedResponse(relationships(reader, [other.pk])[0])

@@ -69,9 +69,9 @@ def _answers() -> Iterator[None]:
     except FilterRow.DoesNotExist as error:
         raise exceptions.NotFound from error
     except filters.NothingToFindError as error:
-        raise InvalidError("Validation failed: The phrase holds nothing to find") from error
+        raise InvalidError("Validation failed: Keyword can't be blank") from error
     except filters.FilterCapError as error:
-        raise InvalidError(f"Validation failed: You have {filters.FILTERS} keywords, which is the limit") from error
+        raise InvalidError(f"Validation failed: You can have up to {filters.FILTERS} keywords") from error
 
 
 def _phrase(params: Params, name: str) -> str:
@@ -93,7 +93,7 @@ def _contexts(params: Params) -> dict[str, list[str]]:
     """The contexts, if sent."""
     words = params.words("context")
     if set(words) - set(CONTEXTS):
-        raise InvalidError("Validation failed: Context is not a known one")
+        raise InvalidError("Validation failed: Unknown context")
     return {"contexts": words} if words else {}
 
 

@@ -41,13 +41,13 @@ def _answers() -> Iterator[None]:
     except List.DoesNotExist as error:
         raise exceptions.NotFound from error
     except actions.SelfRelationError as error:
-        raise InvalidError("Validation failed: That is you") from error
+        raise InvalidError("Validation failed: You can't do this to yourself") from error
     except lists.NotFollowedError as error:
-        raise InvalidError("Validation failed: You do not follow them") from error
+        raise InvalidError("Validation failed: Follow them first") from error
     except lists.ListCapError as error:
-        raise InvalidError(f"Validation failed: You have {lists.LISTS} lists, which is the limit") from error
+        raise InvalidError(f"Validation failed: You can have up to {lists.LISTS} lists") from error
     except lists.MemberCapError as error:
-        raise InvalidError(f"Validation failed: The list has {lists.MEMBERS} members, which is the limit") from error
+        raise InvalidError(f"Validation failed: A list can have up to {lists.MEMBERS} members") from error
 
 
 def _title(params: Params) -> str:

@@ -67,7 +67,7 @@ class Params:
         """Raise InvalidError for unread lists and objects instead of losing them."""
         for name, value in self._fields.items():
             if isinstance(value, list | dict) and name not in self._read and not _is_blank(value):
-                raise InvalidError(f"Validation failed: {name[:64]} is not known here")
+                raise InvalidError(f"Validation failed: {name[:64]} is unknown")
 
     def text(self, name: str, *, most: int, default: str = "") -> str:
         """A text of at most `most` characters. Raises InvalidError."""
@@ -77,9 +77,9 @@ class Params:
         if isinstance(value, bool | int | float):
             value = str(value)
         if not isinstance(value, str):
-            raise InvalidError(f"Validation failed: {name} must be a text")
+            raise InvalidError(f"Validation failed: {name} must be text")
         if len(value) > most:
-            raise InvalidError(f"Validation failed: {name} may have at most {most} characters")
+            raise InvalidError(f"Validation failed: {name} can have up to {most} characters")
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:

@@ -63,9 +63,9 @@ class VotesView(ClientView):
         try:
             polls.vote(user=user, item=item, choices=[int(str(one)) for one in params.several("choices")])
         except (polls.ChoiceError, ValueError) as error:
-            raise InvalidError("Validation failed: choices must name answers of the poll") from error
+            raise InvalidError("Validation failed: Choices must be answers of the poll") from error
         except polls.OwnPollError as error:
-            raise InvalidError("Validation failed: You cannot vote in your own poll") from error
+            raise InvalidError("Validation failed: You can't vote in your own poll") from error
         except polls.VotedError as error:
             raise InvalidError("Validation failed: You have already voted on this poll") from error
         except polls.PollEndedError as error:

@@ -88,7 +88,7 @@ class SubscriptionView(ClientView):
         except BadSubscriptionError as error:
             raise InvalidError(f"Validation failed: {error.field}: {error.reason}") from error
         except TakenError as error:
-            raise InvalidError("Validation failed: Endpoint is another account's") from error
+            raise InvalidError("Validation failed: Endpoint belongs to another account") from error
         return FeedResponse(Subscription.of(row))
 
     def put(self, request: Request) -> HttpResponse:

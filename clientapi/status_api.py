@@ -160,7 +160,7 @@ class StatusesView(OpenView):
         except (ContentError, scheduling.TimeError) as error:
             raise InvalidError(f"Validation failed: {error}") from error
         except scheduling.ScheduledCapError as error:
-            raise InvalidError(f"Validation failed: You have {scheduling.MOST} scheduled posts, the limit") from error
+            raise InvalidError(f"Validation failed: You can have up to {scheduling.MOST} scheduled posts") from error
         except idempotency.IdempotencyConflictError as error:
             raise InvalidError("The Idempotency-Key was used for something else") from error
         except idempotency.IdempotencyGoneError as error:
@@ -189,7 +189,7 @@ class StatusView(OpenView):
         _refuse_what_is_not_offered(params)
         content, descriptions = _edited(params, item), _descriptions(params, item)
         if (quoted := params.id("quoted_status_id")) and quoted != item.quote_of_id:
-            raise InvalidError("Validation failed: What a post quotes cannot be changed")
+            raise InvalidError("Validation failed: You can't change what a post quotes")
         quotable_by = _quotable_by(params)
         params.refuse_unread()
         try:
@@ -199,7 +199,7 @@ class StatusView(OpenView):
                     actions.change_quotable(item=item, quotable_by=quotable_by)
                 actions.edit(item=item, content=content)
         except PollFixedError as error:
-            raise InvalidError("Validation failed: Somebody has voted, so the poll cannot be changed") from error
+            raise InvalidError("Validation failed: Someone has voted, so the poll can't be changed") from error
         except (ContentError, MediaError, actions.RepostError) as error:
             raise InvalidError(f"Validation failed: {error}") from error
         return FeedResponse(one_status(item.pk, user))
@@ -391,13 +391,13 @@ class PinView(ActView):
     def act(self, user: User, item: Item, params: Params) -> int:
         """Pin the caller's public post."""
         if item.sender_id != user.pk:
-            raise InvalidError("Validation failed: Someone else's post cannot be pinned")
+            raise InvalidError("Validation failed: You can't pin someone else's post")
         try:
             pin(item=item)
         except NotPinnableError as error:
-            raise InvalidError("Validation failed: Only public posts can be pinned") from error
+            raise InvalidError("Validation failed: You can only pin public posts") from error
         except PinCapError as error:
-            raise InvalidError(f"Validation failed: You have pinned {PINS} posts, which is the limit") from error
+            raise InvalidError(f"Validation failed: You can pin up to {PINS} posts") from error
         return item.pk
 
 

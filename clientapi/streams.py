@@ -99,7 +99,7 @@ def heard(hearer: Hearer, message: Any, held: Collection[str]) -> Hearer:
     if stream in hearer.streams:
         return hearer
     if len(hearer.streams) >= MOST:
-        raise UnknownError(f"A connection listens to {MOST} streams at most")
+        raise UnknownError(f"A connection can listen to at most {MOST} streams")
     return hearer._replace(streams=(*hearer.streams, stream))
 
 

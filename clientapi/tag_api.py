@@ -61,7 +61,7 @@ class FollowTagView(ClientView):
         try:
             follow_tag(user=user, tag=name)
         except TagCapError as error:
-            raise InvalidError(f"Validation failed: You follow {TAGS} hashtags, which is the limit") from error
+            raise InvalidError(f"Validation failed: You can follow up to {TAGS} hashtags") from error
         return FeedResponse(TagEntity(name, name, html.tag_address(name), [], following=True))
 
 

@@ -51,7 +51,7 @@ class CountField(serializers.IntegerField):
     def to_internal_value(self, data: Any) -> int:
         """At most `PAGE_LIMIT`. Raises ValidationError unless it is a whole number above 0."""
         if not isinstance(data, int) or isinstance(data, bool) or data < 1:
-            raise serializers.ValidationError("A whole number from 1; more than 100 count as 100.")
+            raise serializers.ValidationError("Send a whole number from 1. More than 100 count as 100.")
         return min(data, PAGE_LIMIT)
 
 

@@ -208,7 +208,7 @@ def publish_past(
     """
     check_content(type, content, "")
     if visibility == Visibility.MENTIONED or (reply_to and reply_to.is_private):
-        raise AudienceError("Nobody gets a private mention of an earlier time.")
+        raise AudienceError("A private mention can't have an earlier date.")
     item = Item(
         sender=sender,
         type=type,
@@ -238,7 +238,7 @@ def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
     Raises AudienceError for a private mention.
     """
     if item.is_private:
-        raise AudienceError("A private mention cannot be reposted.")
+        raise AudienceError("Private mentions can't be reposted.")
     original_id = item.repost_of_id or item.pk
     mine = Item.objects.published().filter(sender=sender, repost_of=original_id)
     if there := mine.first():
@@ -333,7 +333,7 @@ def edit(
     """
     item = _locked(item)
     if item.repost_of_id:
-        raise RepostError("A repost says nothing that could be edited.")
+        raise RepostError("Reposts can't be edited.")
     before = Version(item.title, item.content, item.modified_at, is_hidden=item.status != Status.PUBLISHED)
     if content is not None:
         content = polls.rewritten(item, content)
@@ -456,9 +456,9 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     if before == visibility:
         return False
     if item.repost_of_id:
-        raise RepostError("A repost has the audience of its original.")
+        raise RepostError("A repost has the same audience as its original.")
     if Visibility.MENTIONED in (before, visibility):
-        raise AudienceError("The people of a private mention are those whom it mentions when it is published.")
+        raise AudienceError("You can't change who a private mention is for.")
     is_published = item.status == Status.PUBLISHED
     if is_published:
         stage(item, -1)
@@ -490,7 +490,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
 def change_quotable(*, item: Item, quotable_by: str) -> None:
     """Choose who may quote an item. Existing quotes stay. Raises RepostError."""
     if item.repost_of_id:
-        raise RepostError("A repost is quoted as its original.")
+        raise RepostError("Quote the original, not the repost.")
     Item.objects.filter(pk=item.pk).update(quotable_by=QuotableBy(quotable_by))
 
 

@@ -262,7 +262,7 @@ class ItemView(PublicApiView):
             except actions.RepostError as error:
                 raise exceptions.ParseError(str(error)) from error
             except polls.PollFixedError as error:
-                raise ConflictError("Somebody has voted, or the poll has ended: it cannot be changed.") from error
+                raise ConflictError("Someone has voted or the poll has ended, so it can't be changed.") from error
         return FeedResponse(hydrate([item.pk], signed_in(request))[0])
 
     @extend_schema(operation_id="delete_item", responses={204: None})
@@ -349,7 +349,7 @@ class VoteView(ApiView):
         except polls.OwnPollError as error:
             raise exceptions.PermissionDenied("You can't vote in your own poll.") from error
         except polls.VotedError as error:
-            raise ConflictError("You have voted in this poll.") from error
+            raise ConflictError("You already voted in this poll.") from error
         except polls.PollEndedError as error:
             raise ConflictError("This poll has ended.") from error
         return FeedResponse(hydrate([item.pk], user)[0])
@@ -417,9 +417,9 @@ class PinView(ApiView):
         try:
             pin(item=_own(item_id, signed_in(request)))
         except NotPinnableError as error:
-            raise exceptions.ParseError("Only public posts can be pinned: no replies, no reposts.") from error
+            raise exceptions.ParseError("You can only pin public posts, not replies or reposts.") from error
         except PinCapError as error:
-            raise ConflictError(f"You have pinned {PINS} posts, which is the limit.") from error
+            raise ConflictError(f"You can pin up to {PINS} posts.") from error
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unpin", responses={204: None})

@@ -48,14 +48,14 @@ def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
     known, shown_ids = media_ids(item.content), [int(entry["id"]) for entry in item.media]
     if not known:
         if content.get("media"):
-            raise ContentError("An edit adds no media.", field=FIELD)
+            raise ContentError("You can't add media to a published item.", field=FIELD)
         return content
     if "media" not in content:
         return content | {"media": item.content["media"]}
     asked = media_ids(content)
     hidden = [number for number in known if number not in shown_ids and number not in asked]
     if sorted(asked + hidden) != sorted(known):
-        raise ContentError("An edit may change the order of the media, and adds or removes none.", field=FIELD)
+        raise ContentError("An edit can reorder media, but not add or remove any.", field=FIELD)
     asked += hidden
     if asked != known:
         attaching.place(asked, item_id=item.pk)

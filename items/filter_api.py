@@ -114,7 +114,7 @@ class FilterEdit(StrictSerializer):
     def validate_expires_at(self, moment: Any) -> Any:
         """Raise ValidationError for a past time."""
         if moment is not None and moment <= timezone.now():
-            raise serializers.ValidationError("This time is over.")
+            raise serializers.ValidationError("This time is in the past.")
         return moment
 
 
@@ -143,7 +143,7 @@ def _answers() -> Iterator[None]:
     except filters.NothingToFindError as error:
         raise serializers.ValidationError({"phrase": ["It holds nothing to find."]}) from error
     except filters.FilterCapError as error:
-        raise ConflictError(f"You have {filters.FILTERS} filters, which is the limit.") from error
+        raise ConflictError(f"You can have up to {filters.FILTERS} filters.") from error
 
 
 def filter_or_404(filter_id: str | int, owner: User) -> Listed:

@@ -51,7 +51,7 @@ class OwnPollError(Exception):
 
 
 class PollFixedError(Exception):
-    """Somebody has voted, so the poll cannot be changed."""
+    """Someone has voted, so the poll can't be changed."""
 
 
 class ChoiceError(ValueError):
@@ -134,9 +134,9 @@ def vote(*, user: User, item: Item, choices: Sequence[int]) -> None:
     # Edits wait for the lock: read again what the options are.
     asked = Item.objects.values_list("content", flat=True).get(pk=item.pk)["poll"]
     if not choices or len(set(choices)) < len(choices) or not all(0 <= one < len(poll.votes) for one in choices):
-        raise ChoiceError("Choose among the answers of the poll, each once.")
+        raise ChoiceError("Choose answers of this poll, each at most once.")
     if len(choices) > 1 and not asked["multiple"]:
-        raise ChoiceError("This poll takes one answer.")
+        raise ChoiceError("Choose only one answer in this poll.")
     if Vote.objects.filter(item=item, user=user).exists():
         raise VotedError
     if poll.closes_at <= timezone.now():

@@ -120,7 +120,7 @@ def _answers() -> Iterator[None]:
     except scheduling.TimeError as error:
         raise serializers.ValidationError({"publish_at": [str(error)]}) from error
     except scheduling.ScheduledCapError as error:
-        raise ConflictError(f"You have {scheduling.MOST} scheduled posts, which is the limit.") from error
+        raise ConflictError(f"You can have up to {scheduling.MOST} scheduled posts.") from error
     except ContentError as error:
         raise serializers.ValidationError({error.field: [str(error)]}) from error
     except NotQuotableError as error:

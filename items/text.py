@@ -50,7 +50,7 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
     check_warning(content)
     media = media_ids(content)
     if media and item_type not in (ItemType.IMAGE, ItemType.VIDEO):
-        raise ContentError("Media belong to items of type image or video.", field="content.media")
+        raise ContentError("Only items of type image or video can have media.", field="content.media")
     if item_type == ItemType.ARTICLE and title is not None and is_blank(title):
         raise ContentError(_("Give your article a title."), field="title")
     check_poll(item_type, content)
@@ -118,7 +118,7 @@ def check_poll(item_type: str, content: dict[str, Any]) -> None:
     """
     if item_type != ItemType.POLL:
         if "poll" in content:
-            raise ContentError("A poll belongs to an item of type poll.", POLL_FIELD)
+            raise ContentError("Only items of type poll can have a poll.", POLL_FIELD)
         return
     poll = content.get("poll")
     if not isinstance(poll, dict) or set(poll) - {"options", "multiple", "closes_at", "closes_in"}:

@@ -60,7 +60,7 @@ class MediumField(serializers.Field):  # type: ignore[type-arg]  # not generic a
     def to_internal_value(self, data: Any) -> int:
         """An id, or 0 for an invalid one, which no medium has. Raises ValidationError unless it is text."""
         if not isinstance(data, str):
-            raise serializers.ValidationError("The id of a picture, as text, or null.")
+            raise serializers.ValidationError("Send the id of a picture as text, or null.")
         return parse_id(data) or 0
 
     def to_representation(self, value: int) -> str:

@@ -27,7 +27,7 @@ class NewReport(StrictSerializer):
     def validate_rule(self, rule: int | None) -> int | None:
         """Raise ValidationError for a rule not in force."""
         if rule is not None and rule not in {each.id for each in current().rules}:
-            raise serializers.ValidationError("There is no such rule.")
+            raise serializers.ValidationError("Unknown rule.")
         return rule
 
 
@@ -48,7 +48,7 @@ class ReportView(ApiView):
         try:
             reports.report(item=item, reporter=reporter, **fields)
         except reports.OwnItemError as error:
-            raise exceptions.ParseError("That item is yours.") from error
+            raise exceptions.ParseError("You can't report your own item.") from error
         return HttpResponse(status=204)
 
 
@@ -85,5 +85,5 @@ class SessionReportView(ApiView):
         try:
             reports.report_session(session_id=number, reporter=reporter, **fields)
         except reports.OwnItemError as error:
-            raise exceptions.ParseError("That session is yours.") from error
+            raise exceptions.ParseError("You can't report your own session.") from error
         return HttpResponse(status=204)

@@ -82,11 +82,11 @@ def _answers() -> Iterator[None]:
     except actions.SelfRelationError as error:
         raise exceptions.ParseError("You can't do this to yourself.") from error
     except lists.NotFollowedError as error:
-        raise ConflictError("You do not follow them.") from error
+        raise ConflictError("Follow them first.") from error
     except lists.ListCapError as error:
-        raise ConflictError(f"You have {lists.LISTS} lists, which is the limit.") from error
+        raise ConflictError(f"You can have up to {lists.LISTS} lists.") from error
     except lists.MemberCapError as error:
-        raise ConflictError(f"The list has {lists.MEMBERS} members, which is the limit.") from error
+        raise ConflictError(f"A list can have up to {lists.MEMBERS} members.") from error
 
 
 def list_or_404(list_id: str | int, owner: User) -> Listed:

@@ -66,7 +66,7 @@ class FollowedTagView(ApiView):
         try:
             follow_tag(user=signed_in(request), tag=tag_or_404(tag))
         except TagCapError as error:
-            raise ConflictError(f"You follow {TAGS} hashtags, which is the limit.") from error
+            raise ConflictError(f"You can follow up to {TAGS} hashtags.") from error
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unfollow_tag", responses={204: None})

@@ -40,13 +40,13 @@ class IdsField(serializers.Field[list[int], Any, list[str], Any]):
     def to_internal_value(self, data: Any) -> list[int]:
         """Raises ValidationError."""
         if not isinstance(data, list) or not 1 <= len(data) <= self.most:
-            raise serializers.ValidationError(f"A list of 1 to {self.most} ids.")
+            raise serializers.ValidationError(f"Send a list of 1 to {self.most} ids.")
         try:
             ids = [int(text) for text in data if NUMBER.fullmatch(text)]
         except TypeError:
             ids = []
         if len(ids) < len(data) or max(ids) > MAX_POSITION:
-            raise serializers.ValidationError("An id is a decimal string from 1 to 2^53.")
+            raise serializers.ValidationError("Send each id as a decimal string from 1 to 2^53.")
         return ids
 
 
@@ -83,16 +83,16 @@ class PlaysField(serializers.Field[dict[int, list[int]], Any, Any, Any]):
     def to_internal_value(self, data: Any) -> dict[int, list[int]]:
         """Ids by user. Raises ValidationError."""
         if not isinstance(data, list) or not 1 <= len(data) <= USERS:
-            raise serializers.ValidationError(f"A list of 1 to {USERS} users.")
+            raise serializers.ValidationError(f"Send a list of 1 to {USERS} users.")
         user, ids = IdsField(most=1), IdsField(most=REPORTED)
         plays: dict[int, list[int]] = {}
         for each in data:
             if not isinstance(each, dict) or each.keys() != {"user_id", "ids"}:
-                raise serializers.ValidationError("Each has a user_id and ids, and nothing else.")
+                raise serializers.ValidationError("Each needs a user_id and ids, and nothing else.")
             (user_id,) = user.to_internal_value([each["user_id"]])
             plays.setdefault(user_id, []).extend(ids.to_internal_value(each["ids"]))
         if sum(map(len, plays.values())) > BATCH:
-            raise serializers.ValidationError(f"At most {BATCH} ids in all.")
+            raise serializers.ValidationError(f"Send at most {BATCH} ids in all.")
         return plays
 
 

@@ -158,7 +158,7 @@ def _batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
         user_id, ids = _named(each, caller, REPORTED)
         plays.setdefault(user_id, []).extend(ids.tolist())
     if sum(map(len, plays.values())) > BATCH:
-        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"At most {BATCH} ids in all.")
+        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"Send at most {BATCH} ids in all.")
     there = those_there(plays)
     waits = report({user_id: ids for user_id, ids in plays.items() if user_id in there}, now=timezone.now())
     return RecordBatchResponse(

@@ -82,7 +82,7 @@ def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """400 as JSON or a page."""
     if _is_api(request):
-        return _problem(request, 400, "The request cannot be read.")
+        return _problem(request, 400, "The request can't be read.")
     # No context processors: they might read the unreadable request.
     frame = {"user": request.user if is_user_known(request) else None}
     return HttpResponse(loader.get_template("400.html").render(nonce(request) | theme(request) | frame), status=400)

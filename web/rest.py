@@ -176,7 +176,7 @@ class IdField(serializers.CharField):
         """Raises ValidationError."""
         number = parse_id(data) if isinstance(data, str) else None
         if number is None:
-            raise serializers.ValidationError("An id is a decimal string.")
+            raise serializers.ValidationError("An id must be a decimal string.")
         return number
 
 
@@ -192,7 +192,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
                 return moment.astimezone(UTC)
         except (ValueError, OverflowError):
             pass
-        raise serializers.ValidationError("A time in ISO 8601 with its zone, as 2026-05-01T20:00:00Z.")
+        raise serializers.ValidationError("Send a time in ISO 8601 with its zone, such as 2026-05-01T20:00:00Z.")
 
     def to_representation(self, value: datetime) -> str:
         """The time in ISO 8601."""
@@ -264,7 +264,7 @@ def position(request: HttpRequest, name: str = "last_id") -> int | None:
 
 def limit(request: HttpRequest, name: str = "limit") -> int:
     """How many to list: 20 by default, at most 100. Raises ParameterError."""
-    asked = _number(request, name, "A whole number from 1; more than 100 count as 100.")
+    asked = _number(request, name, "Send a whole number from 1. More than 100 count as 100.")
     return PAGE if asked is None else min(asked, PAGE_LIMIT)
 
 
@@ -303,7 +303,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     elif isinstance(exc, RequestDataTooBig):
         exc = PayloadTooLargeError()
     elif isinstance(exc, SuspiciousOperation | MultiPartParserError | UnreadablePostError):
-        exc = exceptions.ParseError("The request cannot be read.")
+        exc = exceptions.ParseError("The request can't be read.")
     return default_exception_handler(exc, context)
 
 

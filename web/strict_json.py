@@ -94,7 +94,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
         )
         check_text(value)
     except RecursionError:
-        raise exceptions.ParseError(f"Malformed JSON: it is nested deeper than {DEPTH}.") from None
+        raise exceptions.ParseError(f"Malformed JSON: nested deeper than {DEPTH}.") from None
     except UnicodeDecodeError:
         raise exceptions.ParseError("Malformed JSON: the body is not UTF-8.") from None
     except ValueError as error:
