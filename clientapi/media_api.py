@@ -41,7 +41,7 @@ class MediaView(ClientView):
         except OSError as error:
             if isinstance(error, exceptions.APIException) or error.errno is None:
                 raise
-            raise OutageError("The file storage is full or unavailable. Try again later.") from error
+            raise OutageError("The file storage is full or does not answer. Try again later.") from error
         if "file" not in params.files:
             raise InvalidError("Validation failed: File must be sent")
         fields, key = described(params), idempotency_key(request)

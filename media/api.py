@@ -122,7 +122,7 @@ def taken(field: str, take: Callable[[], T]) -> T:
     except BusyError as error:
         raise BusyUploadError from error
     except StoreError as error:
-        raise OutageError("The file storage is full or unavailable. Try again later.") from error
+        raise OutageError("The file storage is full or does not answer. Try again later.") from error
 
 
 def form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]
     except OSError as error:
         if isinstance(error, exceptions.APIException) or error.errno is None:
             raise
-        raise OutageError("The file storage is full or unavailable. Try again later.") from error
+        raise OutageError("The file storage is full or does not answer. Try again later.") from error
     repeated = [name for name in data if len(data.getlist(name)) > 1] if hasattr(data, "getlist") else []
     if repeated:
         raise serializers.ValidationError({name[:64]: ["Give it once."] for name in repeated[:10]})
