@@ -39,9 +39,9 @@ from web.rest import FeedResponse, invalid, parse_id
 BIO_LENGTH, NAME_LENGTH = 500, 50
 FILES = {"avatar": Use.AVATAR, "header": Use.BANNER}
 CAPS = {
-    actions.SelfRelationError: "That is you",
-    actions.FollowCapError: "You follow as many as one may",
-    actions.RequestCapError: "Too many of your requests are waiting",
+    actions.SelfRelationError: "You can't do this to yourself",
+    actions.FollowCapError: "You can't follow more people",
+    actions.RequestCapError: "You have too many open follow requests",
 }
 
 

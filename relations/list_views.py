@@ -90,7 +90,7 @@ def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse
     listed, username = list_or_404(list_id, reader), request.POST.get("username", "").strip().removeprefix("@")
     member = visible_user(username, reader)
     if member is None:
-        error = _("There is no user of this name.")
+        error = _("Nobody here has this username.")
     else:
         error = _refusal(lambda: lists.add(owner=reader, list_id=listed.id, member=member))
     if error:

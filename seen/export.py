@@ -58,9 +58,9 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
     )
     return [
         ExportFile(
-            "plays.jsonl", _("The items you played last; older plays are counted by month.") + trouble, kept.plays
+            "plays.jsonl", _("The items you played last. Older plays are counted by month.") + trouble, kept.plays
         ),
-        ExportFile("issued.jsonl", _("The items that were sent to you last, newest first.") + trouble, kept.issued),
+        ExportFile("issued.jsonl", _("The items sent to you last, newest first.") + trouble, kept.issued),
         ExportFile("played_months.jsonl", counted + trouble, kept.months),
     ]
 

@@ -49,7 +49,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         name: str = self.cleaned_data["contact_username"]
         user = get_user_model().objects.active().named(name).first() if name else None
         if name and user is None:
-            raise forms.ValidationError(_("There is no user of this name."))
+            raise forms.ValidationError(_("Nobody here has this username."))
         return user.username if user else ""
 
 

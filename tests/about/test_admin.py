@@ -79,7 +79,7 @@ def test_the_contact_is_an_active_user(page: Client) -> None:
     UserFactory.create(username="gone", is_active=False)
     for name in ("gone", "never"):
         assert (
-            "There is no user of this name." in page.post(ADDRESS, FORM | {"contact_username": name}).content.decode()
+            "Nobody here has this username." in page.post(ADDRESS, FORM | {"contact_username": name}).content.decode()
         )
     assert page.post(ADDRESS, FORM | {"contact_username": "KEEPER"}).status_code == 302
     assert site.read().contact_username == "keeper"

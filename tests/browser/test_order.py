@@ -82,7 +82,7 @@ def test_people_are_put_into_a_list_by_name(visit: Visit, reader: Any, author: A
     visitor.log_in(reader)
     page = visitor.page
     page.goto(f"{visitor.site}/lists/{made}/edit")
-    for name, said in (("nobody", "There is no user of this name."), ("@author", "Remove @author from the list")):
+    for name, said in (("nobody", "Nobody here has this username."), ("@author", "Remove @author from the list")):
         page.get_by_label("Someone you follow").fill(name)
         visitor.go(page.get_by_role("button", name="Add", exact=True))
         expect(page.get_by_text(said).or_(page.get_by_role("button", name=said))).to_be_visible()

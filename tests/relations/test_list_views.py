@@ -86,9 +86,9 @@ def test_members_are_named_on_the_page_of_the_list(client: Client, reader: User,
         (" @Friend ", ""),
         ("far", "Follow them first"),
         ("reader", "do this to yourself."),
-        ("hater", "There is no user of this name."),
-        ("n\0", "There is no user of this name."),
-        ("", "There is no user of this name."),
+        ("hater", "Nobody here has this username."),
+        ("n\0", "Nobody here has this username."),
+        ("", "Nobody here has this username."),
     ):
         page = client.post(f"/lists/{made}/add", {"username": name}, follow=True).content.decode()
         assert said in page
