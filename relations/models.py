@@ -267,17 +267,17 @@ class ListMember(models.Model):
 
 REFUSALS = {
     "unknown": _("no such user"),
-    "elsewhere": _("not a user of this site"),
-    "self": _("that is you"),
-    "cap": _("you follow as many as one may"),
-    "requests": _("too many of your requests are waiting"),
+    "elsewhere": _("not on this site"),
+    "self": _("that's you"),
+    "cap": _("you reached the limit of follows"),
+    "requests": _("you have too many open follow requests"),
     "blocked": _("you block them"),
-    "unfollowed": _("you do not follow them"),
-    "title": _("the list has no name, or too long a one"),
-    "lists": _("you have as many lists as one may"),
-    "members": _("the list has as many members as one may"),
+    "unfollowed": _("you don't follow them"),
+    "title": _("the list's name is missing or too long"),
+    "lists": _("you reached the limit of lists"),
+    "members": _("the list is full"),
     "no_hashtag": _("not a hashtag"),
-    "hashtags": _("you follow as many hashtags as one may"),
+    "hashtags": _("you reached the limit of followed hashtags"),
 }
 """Why a line of an import was refused."""
 

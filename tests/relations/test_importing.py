@@ -112,7 +112,7 @@ def test_hashtags_beyond_the_cap_are_told(reader: User, monkeypatch: pytest.Monk
     made = done(reader, Kind.TAGS, "#a\n#b\n#c\n#a\n")
     assert (made.changed, made.refused) == (2, [["c", "hashtags"]])
     (refusal,) = made.reasons
-    assert str(refusal.why) == "you follow as many hashtags as one may"
+    assert str(refusal.why) == "you reached the limit of followed hashtags"
 
 
 @pytest.mark.parametrize("how", WRITTEN)
