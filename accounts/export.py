@@ -273,8 +273,8 @@ def _read_me(user: User, files: Iterable[tuple[ExportFile, int]]) -> str:
         "offset": f"{now:%z}",
     }
     notes = _(
-        "Files that end in .jsonl hold one JSON object a line. Times are UTC, ids are decimal strings. "
-        "Posts and acts of other people are not included, except private mentions that you can read."
+        "Files ending in .jsonl have one JSON object per line. Times are UTC, ids are decimal strings. Other "
+        "people's posts and actions are not included, except private mentions you can see."
     )
     lines = [
         f"{file.name}\n    {file.about} "

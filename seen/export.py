@@ -53,8 +53,8 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
     except (PlayedUnavailableError, StoreUnavailableError):
         kept, trouble = Kept([], [], []), " " + _("It couldn't be read just now. Try again later.")
     counted = _(
-        "About how many items you played in each month, and until when that is kept. The items cannot be listed: a "
-        "Bloom filter keeps them, which only tells of a given item whether you played it."
+        "About how many items you played each month, and until when we keep that. We can't list them: a Bloom filter "
+        "only tells whether you played a given item."
     )
     return [
         ExportFile(

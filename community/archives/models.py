@@ -62,10 +62,10 @@ FAILURES = {
     "format": _("This isn't an archive. Choose a zip or tar.gz file."),
     "outbox": _("Its list of posts (outbox.json) is missing or incomplete. Download the archive again."),
     "damaged": _("The archive is damaged or incomplete. Download it again."),
-    "large": _("It holds more than this site unpacks."),
+    "large": _("It's larger than this site can unpack."),
     "deep": _("Its list of posts is nested too deeply."),
     "gone": _("The uploaded file is gone. Upload it again."),
-    "failed": _("It failed again and again. Upload it later once more."),
+    "failed": _("The import failed several times. Upload the archive again later."),
 }
 """Why an import ended early."""
 NOTES = 500
