@@ -31,15 +31,16 @@ OTHERWISE = re.compile(
     r"""
     : \s"(lastStatusAt|application|languages|posting:default:language|blurhash|account)":\snull .* TS2322
     | : \s"mastodon":\s\d+ .* TS2322
+    | ScheduledStatus(\[\])?:\s"(applicationId":\s0|(sensitive|spoilerText)":\snull) .* TS2322
     | : \s("sampleAccountIds":\s\[|"id":\s"-99"|"permissions":\s") .* TS2322
     | TS2741.*'admin'\sis\smissing.*'WebPushSubscriptionAlerts'
     | TS2741.*'role'\sis\smissing.*'AccountSource'
     """,
     re.VERBOSE,
 )
-"""Fields that Mastodon documents otherwise than masto.js types them: those that may be null, the version of the API (a
-number), the people of a group of notifications (a list), the role of an account, whose id is a text and which is no
-part of its source, and alerts of staff, whose names have a dot.
+"""Fields that Mastodon documents otherwise than masto.js types them: those that may be null, the version of the API and
+the app of a scheduled status (numbers), the people of a group of notifications (a list), the role of an account, whose
+id is a text and which is no part of its source, and alerts of staff, whose names have a dot.
 """
 
 

@@ -112,9 +112,11 @@ def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:
     assert secret.visibility == "direct"
     assert [talk.last_status.id for talk in api.conversations()] == [secret.id]
     assert [account.username for account in api.conversations()[0].accounts] == ["bob"]
-    for wrong in ({"visibility": "unlisted"}, {"poll": api.make_poll(["a", "b"], 600)}):
-        with pytest.raises(MastodonAPIError):
-            api.status_post("for @eve", **wrong)
+    with pytest.raises(MastodonAPIError):
+        api.status_post("for @eve", visibility="unlisted")
+    asked = api.status_post("Which?", poll=api.make_poll(["a", "b"], 600))
+    assert [option.title for option in asked.poll.options] == ["a", "b"]
+    api.status_delete(asked.id)
 
     # Pictures
     medium = api.media_post(jpeg(200, 100), "image/jpeg", description="a square", focus=(0.5, -0.5))
