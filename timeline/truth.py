@@ -132,16 +132,25 @@ class Missed(models.TextChoices):
     timeline.explain. The name is for programs, in metrics: a new one needs a line in docs/metrics.md.
     """
 
-    DORMANT = "dormant", _("The reader is dormant and has no inbox, so one pull serves every page.")
-    FEW = "few", _("The reader follows so few that the policy gives no inbox, so one pull serves every page.")
+    DORMANT = (
+        "dormant",
+        _("The reader has not come for a month and has no inbox. PostgreSQL serves each page with one query."),
+    )
+    FEW = (
+        "few",
+        _(
+            "The reader follows few people, so the policy gives them no inbox. "
+            "PostgreSQL serves each page with one query."
+        ),
+    )
     MISSING = (
         "missing",
         _("A window is missing or cannot be used yet. PostgreSQL serves the page, and a worker builds it."),
     )
-    FLOOR = "floor", _("It reaches below the floor of a window, so PostgreSQL serves it.")
-    HIDDEN = "hidden", _("Most of what the windows hold may not be seen just now, so PostgreSQL serves it.")
-    OUTBOXES = "outboxes", _("So many outboxes would be merged that one pull costs less, so PostgreSQL serves it.")
-    REDIS = "redis", _("Redis does not answer, so PostgreSQL serves it.")
+    FLOOR = "floor", _("The page reaches below the floor of a window, so PostgreSQL serves it.")
+    HIDDEN = "hidden", _("The reader may not see most items in the windows, so PostgreSQL serves the page.")
+    OUTBOXES = "outboxes", _("There are so many outboxes to merge that PostgreSQL is faster, so it serves the page.")
+    REDIS = "redis", _("Redis does not answer, so PostgreSQL serves the page.")
 
 
 @dataclass(slots=True)

@@ -127,7 +127,7 @@ def test_all_that_is_wrong_is_told_at_once_and_nothing_that_follows_from_it() ->
                 "FEEDSITE_REPLICA_URL": "postgresql://h/n",
             }
         )
-    names = ["FEEDSITE_LEVEL_1_CAP", "FEEDSITE_REPLICA_URL", "FEEDSITE_STREAM"]
+    names = ["FEEDSITE_REPLICA_URL", "FEEDSITE_LEVEL_1_CAP", "FEEDSITE_STREAM"]
     assert [line.split()[0] for line in refused.value.lines] == names
 
 

@@ -8,6 +8,7 @@ import pytest
 import redis
 from django.core.management import CommandError, call_command
 
+from accounts.levels import big_v
 from accounts.models import User
 from items import actions as items
 from items.models import Item
@@ -72,7 +73,7 @@ def test_a_private_mention_is_not_missing_in_an_outbox(
     reader: User, community: list[Item], say: Any, workers: Workers, feeds: redis.Redis
 ) -> None:
     sender = community[0].sender
-    call_command("big_v", sender.username, "on")
+    big_v.make_big_v(user=sender)
     read(reader)
     workers.work()
     say(sender, f"@{reader.username} words", visibility="mentioned")
