@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from accounts import actions as accounts
 from accounts.models import Session, User
 from items import actions as items
-from items import filters
+from items import filters, muting
 from items.models import Visibility
 from live import actions as live
 from notifications import actions as notifications
@@ -190,6 +190,13 @@ def test_a_mute_between_writing_and_sending(
     relations.mute(muter=reader, muted=other, notifications=True)
     sending.push(waiting[1])
     assert [message["body"] for message in device.messages] == ["@reader one"]
+
+
+def test_a_muted_thread(device: Device, reader: User, other: User) -> None:
+    post = say(reader, "my post")
+    muting.mute_thread(user=reader, item=post)
+    say(other, "an answer", reply_to=post)
+    assert device.messages == []
 
 
 def test_what_was_read_or_deleted_meanwhile(
