@@ -57,6 +57,7 @@
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
     i.quote_of_id, i.quotable_by,
+    (SELECT c.facts::text FROM items_linkcard c WHERE c.id = i.link_card_id),
     s.id, s.username, s.display_name, s.is_big_v, s.avatar::text
     ,
     (
@@ -78,6 +79,7 @@
     o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
     o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
     o.quote_of_id, o.quotable_by,
+    (SELECT c.facts::text FROM items_linkcard c WHERE c.id = o.link_card_id),
     os.id, os.username, os.display_name, os.is_big_v, os.avatar::text
  FROM bound LEFT JOIN page ON true LEFT JOIN items_item i ON i.id = page.id
         LEFT JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id

@@ -2,6 +2,7 @@
     i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
     i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
     i.quote_of_id, i.quotable_by,
+    (SELECT c.facts::text FROM items_linkcard c WHERE c.id = i.link_card_id),
     s.id, s.username, s.display_name, s.is_big_v, s.avatar::text
     ,
     (
@@ -23,16 +24,18 @@
     o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
     o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
     o.quote_of_id, o.quotable_by,
+    (SELECT c.facts::text FROM items_linkcard c WHERE c.id = o.link_card_id),
     os.id, os.username, os.display_name, os.is_big_v, os.avatar::text
 , p.conversation_id, coalesce(p.last, 0), p.last > p.read,
     (SELECT coalesce(json_agg(json_build_array(u.id::text, u.username, u.display_name, u.is_big_v, u.avatar)
         ORDER BY u.id), '[]') FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
     WHERE other.conversation_id = p.conversation_id AND u.id <> $1 AND u.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = $1 OFFSET 0) OR EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = u.id OFFSET 0)))
     FROM items_participant p CROSS JOIN LATERAL (
-        (SELECT id FROM items_item WHERE conversation_id = p.conversation_id ORDER BY id DESC LIMIT 20)
-        UNION ALL SELECT p.conversation_id
-    ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id
-    WHERE p.conversation_id = $2 AND p.user_id = $1 AND ((
+        SELECT i.id FROM (
+            (SELECT id FROM items_item WHERE conversation_id = p.conversation_id ORDER BY id DESC LIMIT 20)
+            UNION ALL SELECT p.conversation_id
+        ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
+        WHERE ((
     (
     ((i.sender_id = $1 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -77,4 +80,7 @@
         AND EXISTS (SELECT FROM items_participant p
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
-    ) ORDER BY i.id DESC LIMIT 1
+    ) AND true ORDER BY i.id DESC LIMIT 1
+    ) newest
+    JOIN items_item i ON i.id = newest.id JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id
+    WHERE p.user_id = $1 AND p.conversation_id = $2

@@ -3,13 +3,13 @@
         SELECT p.conversation_id, p.last, p.last > p.read AS is_unread FROM items_participant p
         WHERE p.user_id = $1 AND p.is_request = $2 AND p.last > $3 AND p.last < $4
         ORDER BY p.last ASC
-     LIMIT $5) listed CROSS JOIN LATERAL (
-            SELECT i.id FROM (
-                (SELECT id FROM items_item WHERE conversation_id = listed.conversation_id
-                ORDER BY id DESC LIMIT 20)
-                UNION ALL SELECT listed.conversation_id
-            ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
-            WHERE ((
+     LIMIT $5) listed
+        CROSS JOIN LATERAL (
+        SELECT i.id FROM (
+            (SELECT id FROM items_item WHERE conversation_id = listed.conversation_id ORDER BY id DESC LIMIT 20)
+            UNION ALL SELECT listed.conversation_id
+        ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
+        WHERE ((
     (
     ((i.sender_id = $1 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -55,7 +55,7 @@
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
     ) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = i.sender_id  OFFSET 0) ORDER BY i.id DESC LIMIT 1
-        ) newest
+    ) newest
         ORDER BY listed.last ASC LIMIT $6
     ),
     bound AS MATERIALIZED (

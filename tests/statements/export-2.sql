@@ -1,6 +1,7 @@
-    SELECT i.id, s.username, m.created_at FROM items_mutedthread m
-    JOIN items_item i ON i.id = m.root_id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE m.user_id = $1 AND ((
+    SELECT i.id, s.username, ARRAY(SELECT i.content->'poll'->'options'->>place FROM unnest(v.choices::int[]) AS place),
+        v.created_at
+    FROM items_vote v JOIN items_item i ON i.id = v.item_id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE v.user_id = $1 AND ((
     (
     ((i.sender_id = $1 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -45,4 +46,4 @@
         AND EXISTS (SELECT FROM items_participant p
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
-    ) ORDER BY m.root_id
+    ) ORDER BY v.item_id

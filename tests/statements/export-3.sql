@@ -1,6 +1,6 @@
-    SELECT i.id, s.username, l.created_at FROM items_bookmark l
-    JOIN items_item i ON i.id = l.item_id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE l.user_id = $1 AND ((
+    SELECT i.id, s.username, m.created_at FROM items_mutedthread m
+    JOIN items_item i ON i.id = m.root_id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE m.user_id = $1 AND ((
     (
     ((i.sender_id = $1 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -45,4 +45,4 @@
         AND EXISTS (SELECT FROM items_participant p
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
-    ) ORDER BY l.id
+    ) ORDER BY m.root_id

@@ -1,6 +1,12 @@
-    SELECT i.id, s.username, n.created_at FROM discover_notinterested n
-    JOIN items_item i ON i.id = n.item_id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE n.user_id = $1 AND ((
+    SELECT p.conversation_id, ARRAY(
+            SELECT u.username FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
+            WHERE other.conversation_id = p.conversation_id AND u.id <> $1 AND u.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = $1 OFFSET 0) OR EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = u.id OFFSET 0))
+            ORDER BY u.id),
+        i.id, s.username, i.type, i.title, i.content::text, i.created_at, i.modified_at
+    FROM items_participant p CROSS JOIN LATERAL (
+        SELECT p.conversation_id AS id UNION ALL SELECT id FROM items_item WHERE conversation_id = p.conversation_id
+    ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE p.user_id = $1 AND ((
     (
     ((i.sender_id = $1 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -45,4 +51,4 @@
         AND EXISTS (SELECT FROM items_participant p
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
-    ) ORDER BY n.id
+    ) ORDER BY p.conversation_id, i.id

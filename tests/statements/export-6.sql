@@ -1,48 +1,47 @@
-    SELECT i.id, s.username, n.created_at FROM discover_notinterested n
-    JOIN items_item i ON i.id = n.item_id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE n.user_id = $1 AND ((
+    SELECT i.id, s.username FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+    WHERE i.id = ANY($1::bigint[]) AND ((
     (
-    ((i.sender_id = $1 AND i.status <> 'deleted') OR (
+    ((i.sender_id = $2 AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
         AND (i.visibility = 'public' OR (i.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id  )
-            AND (i.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $1  OFFSET 0))))
-        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0))))
-     AND (i.root_id IS NULL OR i.sender_id = $1 OR EXISTS (
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = i.sender_id  )
+            AND (i.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $2  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $2 OFFSET 0))))
+     AND (i.root_id IS NULL OR i.sender_id = $2 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
         WHERE root.id = i.root_id AND
-    ((root.sender_id = $1 AND root.status <> 'deleted') OR (
+    ((root.sender_id = $2 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = root.sender_id  )
-            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
-        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = root.sender_id  )
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $2  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $2 OFFSET 0))))
      OFFSET 0)))
      AND
     (i.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
         WHERE o.id = i.repost_of_id AND o.status = 'published' AND
     (
-    ((o.sender_id = $1 AND o.status <> 'deleted') OR (
+    ((o.sender_id = $2 AND o.status <> 'deleted') OR (
         o.status = 'published' AND os.is_active
         AND (o.visibility = 'public' OR (o.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = o.sender_id  )
-            AND (o.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = o.sender_id AND f.followee_id = $1  OFFSET 0))))
-        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $1 OFFSET 0))))
-     AND (o.root_id IS NULL OR o.sender_id = $1 OR EXISTS (
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = o.sender_id  )
+            AND (o.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = o.sender_id AND f.followee_id = $2  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $2 OFFSET 0))))
+     AND (o.root_id IS NULL OR o.sender_id = $2 OR EXISTS (
         SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
         WHERE root.id = o.root_id AND
-    ((root.sender_id = $1 AND root.status <> 'deleted') OR (
+    ((root.sender_id = $2 AND root.status <> 'deleted') OR (
         root.status = 'published' AND rs.is_active
         AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = root.sender_id  )
-            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
-        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $2 AND f.followee_id = root.sender_id  )
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $2  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $2 OFFSET 0))))
      OFFSET 0)))
         OFFSET 0))
     ) OR
     (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
         AND EXISTS (SELECT FROM items_participant p
-            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
-        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
-    ) ORDER BY n.id
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $2 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $2 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $2 OFFSET 0)))
+    )

@@ -62,4 +62,4 @@
         INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
         SELECT position, id, recipient_id, $5 FROM told
     )
-    SELECT recipient_id FROM told
+    SELECT recipient_id, position FROM told

@@ -21,7 +21,8 @@
         SELECT FROM oauth2_provider_accesstoken t WHERE t.id = s.token_id AND t.expires > now() OFFSET 0)
     END
         AND
-    (n.item_id IS NULL OR EXISTS (SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id WHERE i.id = n.item_id AND ((
+    (n.item_id IS NULL OR EXISTS (
+        SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id WHERE i.id = n.item_id AND ((
     (
     ((i.sender_id = n.recipient_id AND i.status <> 'deleted') OR (
         i.status = 'published' AND s.is_active
@@ -66,7 +67,9 @@
         AND EXISTS (SELECT FROM items_participant p
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = n.recipient_id OFFSET 0)
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = n.recipient_id AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = n.recipient_id OFFSET 0)))
-    ) OFFSET 0))
+    ) AND (n.kind IN ('warning', 'picture', 'scheduled') OR NOT EXISTS (
+        SELECT FROM items_mutedthread muted
+        WHERE muted.user_id = n.recipient_id AND muted.root_id = coalesce(i.root_id, i.id) OFFSET 0)) OFFSET 0))
     AND CASE WHEN n.kind = 'live' THEN EXISTS (SELECT FROM live_livesession l JOIN accounts_user h ON h.id = l.host_id WHERE l.id = n.session_id AND (l.host_id = n.recipient_id OR (l.hidden_at IS NULL AND h.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = n.recipient_id AND b.blocked_id = l.host_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = n.recipient_id OFFSET 0)))) OFFSET 0) ELSE true END
     AND n.kind <> ALL (coalesce((SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = n.recipient_id), ARRAY[]::varchar[]))
      AND
