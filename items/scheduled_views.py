@@ -17,13 +17,16 @@ from accounts.owned import missing_as_404, own_or_404
 from items import scheduling
 from items.actions import NotQuotableError
 from items.api import item_or_404
-from items.forms import AUDIENCES, ItemForm
+from items.forms import AUDIENCES, POLL_LASTS, ItemForm
 from items.idempotency import IdempotencyConflictError
-from items.models import ScheduledPost
+from items.models import ItemType, ScheduledPost
 from items.profile import visible_item
 from items.reading import full_time
-from items.text import ContentError
+from items.text import ContentError, poll_end
 from web.pages import PageRequest, go_to, limited, next_page, show
+
+OF_COMPOSER = frozenset({"text", "media", "warning", "sensitive", "poll"})
+"""The parts of the content that the composer shows. Apps may send others, which stay."""
 
 
 @require_safe
@@ -58,6 +61,11 @@ def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     initial: dict[str, Any] = {"key": uuid.uuid4().hex, "scheduled": post.pk}
     initial |= {name: written[name] or "" for name in ("title", "visibility", "quotable_by")}
     initial |= {name: content.get(name, "") for name in ("text", "warning", "sensitive")}
+    if poll := content.get("poll"):
+        lasts = poll.get("closes_in") or (poll_end(poll) - post.publish_at).total_seconds()
+        initial |= {f"option_{place}": option for place, option in enumerate(poll["options"], 1)}
+        initial["poll_lasts"] = min((seconds for seconds, _words in POLL_LASTS), key=lambda one: abs(one - lasts))
+        initial["poll_multiple"] = poll.get("multiple", False)
     form = ItemForm(initial=initial)
     form.initial["publish_at"] = post.publish_at.astimezone(form.clock).strftime(LOCAL)
     form.fields["text"].widget.attrs["autofocus"] = True
@@ -117,7 +125,13 @@ def _change(reader: User, form: ItemForm) -> ScheduledPost:
     known = scheduling.scheduled_post(reader, post_id)
     if known is not None and known.publish_at.replace(second=0, microsecond=0) == publish_at:
         publish_at = None  # fields have no seconds
-    return scheduling.change(sender=reader, post_id=post_id, publish_at=publish_at, **form.post)
+    post = form.post
+    if known is not None:
+        others = {name: part for name, part in known.post["content"].items() if name not in OF_COMPOSER}
+        post["content"] = others | post["content"]
+        if known.post["type"] == ItemType.LINK and post["type"] == ItemType.TEXT:
+            post["type"] = ItemType.LINK
+    return scheduling.change(sender=reader, post_id=post_id, publish_at=publish_at, **post)
 
 
 def answer(request: PageRequest, post: ScheduledPost, reader: User, spot: str) -> HttpResponse:

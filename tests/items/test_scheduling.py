@@ -1,7 +1,7 @@
 """Scheduled posts: made, changed, published once at their time, and kept with the reason if that fails."""
 
 import threading
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -308,3 +308,26 @@ def test_mastodons_api(ann: User, bob: User) -> None:
     assert [one["id"] for one in caller.get("v1/scheduled_statuses?limit=2")] == more[:0:-1]
     assert [one["id"] for one in caller.get(f"v1/scheduled_statuses?max_id={more[1]}")] == more[:1]
     assert [one["id"] for one in caller.get(f"v1/scheduled_statuses?min_id={more[0]}&limit=1")] == [more[1]]
+
+
+def test_a_poll_and_what_apps_sent_stay_through_an_edit(ann: User, client: Client) -> None:
+    client.force_login(ann)
+    at = (timezone.now() + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M")
+    form = {"text": "which?", "visibility": "public", "publish_at": at, "option_1": "zebra", "option_2": "okapi"}
+    assert client.post("/items/new", form | {"poll_lasts": "3600"}).status_code == 302
+    post = ScheduledPost.objects.get()
+    assert post.post["content"]["poll"] == {"options": ["zebra", "okapi"], "multiple": False, "closes_in": 3600}
+    page = client.get(f"/scheduled/{post.pk}").content.decode()
+    assert 'value="zebra"' in page
+    assert 'value="3600" selected' in page
+    come_due(post)
+    assert scheduling.publish_due() == 1
+    poll = Item.objects.get().content["poll"]
+    assert timezone.now() + timedelta(minutes=50) < datetime.fromisoformat(poll["closes_at"])
+
+    content = {"text": "look", "url": "https://example.org/", "mine": 1}
+    post = scheduling.schedule(sender=ann, publish_at=soon(), type="link", content=content)
+    sent = {"text": "see", "visibility": "public", "publish_at": at, "scheduled": str(post.pk)}
+    assert client.post("/items/new", sent).status_code == 302
+    post.refresh_from_db()
+    assert (post.post["type"], post.post["content"]) == ("link", content | {"text": "see"})
