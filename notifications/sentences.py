@@ -41,14 +41,15 @@ SENTENCES = {
     "live": _("{people} went live"),
 }
 OF_REPLIES = {"like": _("{people} liked your reply"), "repost": _("{people} reposted your reply")}
+PRIVATE = {"mention": _("{people} mentioned you privately"), "reply": _("{people} replied to you privately")}
 
 
 def words_of(kind: str, item: ItemBody | None) -> str:
     """The words for what people did; `{people}` stands for them."""
     if item and item.reply_to and kind in OF_REPLIES:
         return str(OF_REPLIES[kind])
-    if kind == "mention" and item and item.visibility == Visibility.MENTIONED:
-        return gettext("{people} mentioned you privately")
+    if item and item.visibility == Visibility.MENTIONED and kind in PRIVATE:
+        return str(PRIVATE[kind])
     if kind == "poll" and item and item.status is not UNSET:
         return gettext("Your poll has ended")
     return str(SENTENCES[kind])

@@ -267,6 +267,7 @@ def test_the_pages(people: dict[str, User]) -> None:
     reply = bob.post("/items/new", composed("hi", reply_to=first.pk, visibility="public"))
     assert reply.status_code == 302
     assert Item.objects.get(reply_to=first).visibility == Visibility.MENTIONED
+    assert "replied to you privately" in ann.get("/notifications").content.decode()
     items.delete(item=first)
     (answer,) = Item.objects.filter(reply_to=first)
     assert ann.get(f"/conversations/{first.pk}")["Location"] == f"/items/{answer.pk}"
