@@ -345,6 +345,7 @@ API_ROUTES: dict[str, list[Shows]] = {
 }
 """API routes that show items of others."""
 API_WITHOUT = {
+    "items/<str:item_id>/vote": "a visible poll, or 404 (items/test_polls.py)",
     "items/<str:item_id>/quotes/<str:quote_id>": "204 or 404 (items/test_quote_views.py)",
     "me/conversations": "private mentions (test_private.py)",
     "me/conversations/requests": "the same",
@@ -499,6 +500,8 @@ PAGES: dict[str, list[Shows]] = {
 }
 """Pages that show items of others."""
 PAGES_WITHOUT = {
+    "vote": "a visible poll, or 404 (items/test_polls.py)",
+    "poll-form": "an empty form",
     "conversations": "private mentions (test_private.py)",
     "conversation-requests": "the same",
     "conversation": "the way to a private mention, or 404 (the same)",
