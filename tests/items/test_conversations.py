@@ -330,7 +330,7 @@ def test_requests_are_refused_by_a_preference(people: dict[str, User]) -> None:
     refused = client_of(people["cid"]).post(
         f"{API}/items", {"content": {"text": "@bob hey"}, "visibility": "mentioned"}
     )
-    assert "@bob takes private mentions only" in refused.content.decode()
+    assert "@bob only accepts private mentions" in refused.content.decode()
     api = client_of(people["bob"])
     assert api.patch(f"{API}/users/me", {"takes_requests": True}).json()["takes_requests"] is True
 

@@ -185,7 +185,7 @@ def test_a_friends_message_takes_a_conversation_out_of_the_requests(people: dict
 
 def test_who_takes_no_requests_is_written_to_by_no_stranger(people: dict[str, User]) -> None:
     User.objects.filter(pk=people["bob"].pk).update(takes_requests=False)
-    with pytest.raises(ContentError, match="@bob takes private mentions only"):
+    with pytest.raises(ContentError, match="@bob only accepts private mentions"):
         tell(people["ann"], "@bob @cid hello")
     assert not Participant.objects.exists()
     relations.follow(follower=people["bob"], followee=people["ann"])

@@ -112,7 +112,7 @@ def test_every_kind(device: Device, reader: User, other: User) -> None:
     notifications.tell_of_session(session_id=session.pk, host_id=host.pk, user_ids=[reader.pk])
     assert titles(device) == [
         "Other replied to you",
-        "Other quoted you",
+        "Other quoted your post",
         "Other mentioned you",
         "Other followed you",
         "Host went live",
