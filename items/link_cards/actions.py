@@ -1,7 +1,7 @@
 """The verbs of link cards. A request only asks for a card. A worker gives it to the item and reads the page.
 
-The page of a link is asked at most once a day, whatever many items link to it, and about `AT_ONCE` pages at the same
-time: a server that hangs holds no more workers.
+The page of a link is asked at most once a day, however many items link to it. At most `LINK_CARDS_AT_ONCE` pages are
+asked at the same time, so servers that hang hold no more workers.
 
 See docs/decisions.md: Link cards are read by a worker.
 """
@@ -52,6 +52,8 @@ TOLD = 20
 SWEPT = 1_000
 REMOVED = 100
 
+ALONE = "SELECT FROM pg_advisory_xact_lock(hashtext('feedsite.linkcards'))"
+"""Claims come one after the other, so that each counts those before it."""
 CLAIM = """
     UPDATE items_linkcard SET state = 'asked', asked_at = now() WHERE id = (
         SELECT id FROM items_linkcard WHERE state = 'waiting' ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED
@@ -155,7 +157,9 @@ def read_waiting() -> bool:
     """Read pages for a few seconds, the newest link first; whether there may be more."""
     until = time.monotonic() + TURN_SECONDS
     while time.monotonic() < until:
-        claimed = fetch(CLAIM, {"at_once": settings.LINK_CARDS_AT_ONCE, "seconds": SECONDS_ASKED})
+        with transaction.atomic():
+            fetch(ALONE)
+            claimed = fetch(CLAIM, {"at_once": settings.LINK_CARDS_AT_ONCE, "seconds": SECONDS_ASKED})
         if not claimed:
             return False
         ((card_id, url),) = claimed

@@ -1005,7 +1005,7 @@ def workers(scenario: Scenario) -> None:
 
 def link_cards(scenario: Scenario) -> None:
     """A post gets a card, whose page is refused for its address, and a host is refused that has most cards."""
-    post = ItemFactory(sender=scenario.site.star, content={"text": "see http://10.0.0.1/"})
+    post = ItemFactory(sender=scenario.site.ordinary, content={"text": "see http://10.0.0.1/"})
     with patch.object(settings, "LINK_CARDS", True):
         scenario.task("items.give_link_card", post.pk)
         scenario.work()
