@@ -289,7 +289,7 @@ class PreferencesForm(forms.Form):
     is_indexable = forms.BooleanField(label=_("Let search engines show my profile and public posts"), required=False)
     quotable_by = forms.ChoiceField(label=_("Who can quote my new posts"), choices=QuotableBy.choices, required=False)
     takes_requests = forms.BooleanField(
-        label=_("People I do not follow may write to me privately (their first message is listed under Requests)"),
+        label=_("Let people I don't follow write to me privately. Their messages go to Requests first."),
         required=False,
     )
 

@@ -174,7 +174,7 @@ class ItemBody(msgspec.Struct):
     def words(self) -> str:
         """A short text for the item. It reveals nothing under a warning or filter."""
         if self.filtered:
-            return gettext("Filtered: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
+            return gettext("Muted word: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
         return self.warning or self.text or self.title or self.url or ", ".join(poll_options(self.content_fields))
 
     @property

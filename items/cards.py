@@ -81,10 +81,10 @@ def _words(_language: str | None) -> Words:
     words = (
         *(_("new"), _("edited"), _("followers only"), _("mutual follows only"), _("only you"), _("private")),
         *(_("in review"), _("rejected"), _("In reply to a post"), _("Muted word:"), _("Show"), _("Hide")),
-        *(_("Sensitive. Show"), _("Read on"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
+        *(_("Sensitive. Show"), _("Show more"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
         *(_("Quotes another post"), _("This post isn't available.")),
-        *(_("Vote"), _("Answers"), _("You may choose more than one."), _("Your vote")),
+        *(_("Vote"), _("Answers"), _("Choose one or more."), _("Your vote")),
     )
     return Words(*map(escape, words))
 
@@ -337,7 +337,7 @@ class Cards:
                 continue
             card = self.one(branch.item)
             if branch.item.reply_to != asked.shown.id:
-                words = SafeString(escape(_("The post that this replies to is not available to you.")))
+                words = SafeString(escape(_("You can't see the post this replies to.")))
                 card = replace(card, answered=words, answers="")
             entries.append(Entry(card, False, []))
             entries += [Entry(self.one(one.item), True, _further(one.item, one.hidden)) for one in answers]

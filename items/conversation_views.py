@@ -55,7 +55,7 @@ def accept_request(request: PageRequest, reader: User, conversation_id: int) -> 
     if conversation_of(reader, conversation_id) is None:
         raise Http404
     if accept(reader=reader, conversation_id=conversation_id):
-        messages.success(request, _("Accepted. You find it under Conversations."))
+        messages.success(request, _("Accepted. Find it under Conversations."))
     return redirect("conversation", conversation_id)
 
 
@@ -66,5 +66,5 @@ def remove(request: PageRequest, reader: User, conversation_id: int) -> HttpResp
     """Remove a conversation or a request from the reader's list."""
     if not put_away(reader=reader, conversation_id=conversation_id):
         raise Http404
-    messages.success(request, _("Removed from your list. A new message brings it back."))
+    messages.success(request, _("Removed. A new message brings it back."))
     return go_on(request, "conversations")

@@ -246,17 +246,13 @@ def _scheduled(user: User) -> Iterator[ScheduledRow]:
 def files(user: User) -> list[ExportFile]:
     """The items' part of a user's data export."""
     return [
-        ExportFile("items.jsonl", _("Everything you published, including posts in review or rejected."), _rows(user)),
-        ExportFile("edits.jsonl", _("Earlier versions of the posts that you edited."), own_versions(user)),
-        ExportFile("likes.jsonl", _("The posts you like, as far as you can still see them."), _likes(user)),
-        ExportFile("votes.jsonl", _("How you voted in polls that you can still see."), _votes(user)),
-        ExportFile("scheduled.jsonl", _("The posts that wait for their time."), _scheduled(user)),
-        ExportFile("filters.jsonl", _("The words that you filter."), _filters(user)),
-        ExportFile("muted-conversations.jsonl", _("The conversations that you muted."), _muted_threads(user)),
-        ExportFile(
-            "bookmarks.jsonl", _("The posts you keep for later, as far as you can still see them."), _bookmarks(user)
-        ),
-        ExportFile(
-            "conversations.jsonl", _("The private mentions that you can read, by conversation."), _messages(user)
-        ),
+        ExportFile("items.jsonl", _("All your posts, also those in review or rejected."), _rows(user)),
+        ExportFile("edits.jsonl", _("Earlier versions of posts you edited."), own_versions(user)),
+        ExportFile("likes.jsonl", _("The posts you liked that you can still see."), _likes(user)),
+        ExportFile("votes.jsonl", _("Your votes in polls you can still see."), _votes(user)),
+        ExportFile("scheduled.jsonl", _("The posts you scheduled."), _scheduled(user)),
+        ExportFile("filters.jsonl", _("The words you muted."), _filters(user)),
+        ExportFile("muted-conversations.jsonl", _("The conversations you muted."), _muted_threads(user)),
+        ExportFile("bookmarks.jsonl", _("The posts you bookmarked that you can still see."), _bookmarks(user)),
+        ExportFile("conversations.jsonl", _("The private mentions you can see, by conversation."), _messages(user)),
     ]

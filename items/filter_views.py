@@ -26,7 +26,7 @@ def own_filters(request: PageRequest, reader: User) -> HttpResponse:
         try:
             filters.create(owner=reader, **({"expires_at": None} | form.chosen))
         except filters.FilterCapError:
-            form.add_error(None, _("You have reached the limit of muted words."))
+            form.add_error(None, _("You've reached the limit of muted words. Delete one first."))
         else:
             messages.success(request, _("Saved."))
             return redirect("settings-filters")

@@ -82,12 +82,14 @@ def text_area(rows: int) -> forms.Textarea:
 
 def warning_field() -> forms.CharField:
     """The warning of a post."""
-    return forms.CharField(label=_("Warning: the post is folded under it"), max_length=WARNING_LENGTH, required=False)
+    return forms.CharField(
+        label=_("Content warning, shown instead of the post"), max_length=WARNING_LENGTH, required=False
+    )
 
 
 def sensitive_field() -> forms.BooleanField:
     """Whether the pictures are sensitive."""
-    return forms.BooleanField(label=_("Sensitive: its pictures are veiled"), required=False)
+    return forms.BooleanField(label=_("Sensitive: blur its pictures"), required=False)
 
 
 def poll_option(place: int) -> forms.CharField:
@@ -134,7 +136,7 @@ class ItemForm(forms.Form):
     numbers = range(1, PICTURES_AN_ITEM + 1)
 
     text = TextField(
-        label=_("What is new?"),
+        label=_("What's new?"),
         error_messages={"required": _("Write something first.")},
         widget=text_area(3),
     )
@@ -143,18 +145,18 @@ class ItemForm(forms.Form):
     )
     reply_to = forms.IntegerField(required=False, widget=forms.HiddenInput)
     quote_of = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    quotable_by = quotable_field([("", _("As in my settings")), *QuotableBy.choices])
+    quotable_by = quotable_field([("", _("As set in my settings")), *QuotableBy.choices])
     title = forms.CharField(
-        label=_("Title: a text with one is an article of up to 20,000 characters"),
+        label=_("Title (makes it an article, up to 20,000 characters)"),
         max_length=TITLE_LENGTH,
         required=False,
         widget=forms.TextInput(attrs={"data-limit": ARTICLE_LENGTH, "autocomplete": "off"}),
     )
     option_1, option_2, option_3, option_4, option_5, option_6 = map(poll_option, range(1, MOST_OPTIONS + 1))
     poll_lasts = forms.TypedChoiceField(
-        label=_("How long it lasts"), choices=POLL_LASTS, coerce=int, initial=86_400, required=False
+        label=_("Poll length"), choices=POLL_LASTS, coerce=int, initial=86_400, required=False
     )
-    poll_multiple = forms.BooleanField(label=_("Several answers may be chosen"), required=False)
+    poll_multiple = forms.BooleanField(label=_("Allow several answers"), required=False)
     warning = warning_field()
     sensitive = sensitive_field()
     publish_at = forms.CharField(
@@ -219,7 +221,7 @@ class ItemForm(forms.Form):
                 said = _lines(str(self.data.get(f"file_description_{number}", "")))
                 self._upload(owner, file, said, f"{key}-{number}" if key else "")
         if len(self.taken) > self.MOST or (len(self.taken) > 1 and any(one.kind == Kind.VIDEO for one in self.taken)):
-            self.refuse_media(gettext("A post has at most %(count)d pictures, or one video.") % {"count": self.MOST})
+            self.refuse_media(gettext("A post can have up to %(count)d pictures, or one video.") % {"count": self.MOST})
         self.fields["text"].required = not self.taken and not self.has_poll
 
     def _find_media(self, owner: User) -> None:
@@ -228,7 +230,7 @@ class ItemForm(forms.Form):
         ids = [parse_id(one) or 0 for one in columns[0] if one in kept][: self.MOST]
         rows = MediaFile.objects.filter(owner_id=owner.pk, withdrawn_at=None).in_bulk(ids) if ids else {}
         if len(rows) < len(ids):
-            self.refuse_media(gettext("A picture is no longer there. Add it again."))
+            self.refuse_media(gettext("A picture is gone. Add it again."))
         for number, said, focus in zip_longest(*columns, fillvalue=""):
             row = rows.get(parse_id(number) or 0)
             if row is not None and number in kept:
@@ -412,7 +414,7 @@ class EditForm(forms.Form):
             self.content = kept | _warned(fields)
         if self.media_said:
             if sorted(self.media_said) != sorted(one["id"] for one in self.item.media):
-                self.add_error(None, _("The pictures of this post changed meanwhile. Reload the page."))
+                self.add_error(None, _("The pictures of this post have changed. Reload the page."))
             self.content["media"] = list(self.media_said)
         if not self.errors:
             try:
@@ -422,7 +424,7 @@ class EditForm(forms.Form):
         return fields
 
 
-LASTS = [("0", _("For ever")), ("1", _("1 day")), ("7", _("7 days")), ("30", _("30 days"))]
+LASTS = [("0", _("Forever")), ("1", _("1 day")), ("7", _("7 days")), ("30", _("30 days"))]
 """Days until a filter expires, 0 for never."""
 
 
@@ -437,12 +439,10 @@ class FilterForm(forms.Form):
     whole_word = forms.BooleanField(
         label=_("Whole words only"),
         required=False,
-        help_text=_(
-            "“cat” is not found in “category”. Chinese and other scripts without spaces are searched anywhere."
-        ),
+        help_text=_("“cat” doesn't match “category”. Text without spaces, such as Chinese, matches anywhere."),
     )
     action = forms.ChoiceField(
-        label=_("What to do with such posts"), choices=FilterAction.choices, widget=forms.RadioSelect
+        label=_("What happens to these posts"), choices=FilterAction.choices, widget=forms.RadioSelect
     )
     contexts = forms.MultipleChoiceField(
         label=_("Where"), choices=Context.choices, required=False, widget=forms.CheckboxSelectMultiple
@@ -458,7 +458,7 @@ class FilterForm(forms.Form):
             initial["whole_word"] = all(one.whole_word for one in known.keywords)
         super().__init__(data, initial=initial)
         if known:
-            self.fields["lasts"].choices = [("keep", _("As until now")), *LASTS]  # type: ignore[attr-defined]
+            self.fields["lasts"].choices = [("keep", _("Keep as it is")), *LASTS]  # type: ignore[attr-defined]
 
     def clean_phrase(self) -> list[str]:
         """The phrases. Raises ValidationError for one that is too long, or finds nothing."""

@@ -591,12 +591,12 @@ class IdempotencyKey(models.Model):
 class Failure(models.TextChoices):
     """Why a scheduled post was not published at its time."""
 
-    INACTIVE = "inactive", _("Your account was suspended or deactivated at the time.")
-    REPLY_GONE = "reply_gone", _("The post that it replies to is gone, or you cannot see it any more.")
-    QUOTE_GONE = "quote_gone", _("The post that it quotes is gone, or its author does not let you quote it.")
-    REFUSED = "refused", _("Its text or its pictures are not accepted any more.")
-    STRANGERS = "strangers", _("You had written to many people for the first time.")
-    ERROR = "error", _("Something went wrong on this site.")
+    INACTIVE = "inactive", _("Your account was suspended or deactivated then.")
+    REPLY_GONE = "reply_gone", _("The post it replies to is gone, or you can't see it anymore.")
+    QUOTE_GONE = "quote_gone", _("The post it quotes is gone, or its author doesn't allow you to quote it.")
+    REFUSED = "refused", _("Its text or pictures are no longer allowed.")
+    STRANGERS = "strangers", _("You wrote to many new people.")
+    ERROR = "error", _("Something went wrong on our side.")
 
 
 class ScheduledPost(models.Model):

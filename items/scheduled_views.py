@@ -94,12 +94,12 @@ def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
     except scheduling.TimeError as error:
         form.add_error("publish_at", str(error))
     except scheduling.ScheduledCapError:
-        words = _("You have %(count)d scheduled posts, which is the limit.")
+        words = _("You can schedule up to %(count)d posts. Delete one first.")
         form.add_error("publish_at", words % {"count": scheduling.MOST})
     except NotQuotableError:
         form.add_error("text", _("The author doesn't allow you to quote this post."))
     except ScheduledPost.DoesNotExist:
-        form.add_error("text", _("This post was published or deleted meanwhile."))
+        form.add_error("text", _("This post is already published or deleted."))
     except ContentError as error:
         if error.field == "content.media":
             form.refuse_media(str(error))

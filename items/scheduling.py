@@ -140,7 +140,7 @@ def _check_time(publish_at: datetime) -> None:
     if publish_at < now + LEAD:
         raise TimeError(_("Choose a time at least %(count)d minutes from now.") % {"count": LEAD.seconds // 60})
     if publish_at > now + FARTHEST:
-        raise TimeError(_("Choose a time within a year from now."))
+        raise TimeError(_("Choose a time within the next year."))
 
 
 def _lock(sender: User) -> None:

@@ -139,7 +139,7 @@ class SessionForm(forms.Form):
                 rows = MediaFile.objects.filter(owner_id=owner.pk, use=Use.NONE, withdrawn_at=None)
                 self.taken = rows.filter(pk=number).first() if 0 < number <= MAX_ID else None
                 if self.taken is None:
-                    self.add_error("picture", _("A picture is no longer there. Add it again."))
+                    self.add_error("picture", _("A picture is gone. Add it again."))
                 elif self.taken.description != said:
                     self.taken = media.describe(medium=self.taken, description=said)
         except media.MediaError as error:

@@ -41,8 +41,8 @@ def files(user: User) -> list[ExportFile]:
     """The notifications' part of a user's data export."""
     return [
         ExportFile("silenced_notifications.jsonl", _("The kinds of notifications you turned off."), _rows(user)),
-        ExportFile("push_devices.jsonl", _("The devices that get push notifications."), _devices(user)),
-        ExportFile("quiet_hours.jsonl", _("The hours in which you get no push notifications."), _hours(user)),
+        ExportFile("push_devices.jsonl", _("Your devices that get push notifications."), _devices(user)),
+        ExportFile("quiet_hours.jsonl", _("Your quiet hours without push notifications."), _hours(user)),
     ]
 
 

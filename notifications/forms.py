@@ -7,15 +7,15 @@ from notifications.models import CHOOSABLE, Kind
 
 LABELS = {
     Kind.FOLLOW: _("New followers"),
-    Kind.FOLLOW_REQUEST: _("Requests to follow you"),
-    Kind.FOLLOW_ACCEPTED: _("Requests of yours that were accepted"),
-    Kind.LIKE: _("Likes of your posts"),
-    Kind.REPOST: _("Reposts of your posts"),
-    Kind.QUOTE: _("Quotes of your posts"),
-    Kind.REPLY: _("Replies to you"),
-    Kind.MENTION: _("Mentions of you"),
-    Kind.POLL: _("The end of polls that you started or voted in"),
-    Kind.LIVE: _("The start of live sessions that you asked to be told of"),
+    Kind.FOLLOW_REQUEST: _("Follow requests"),
+    Kind.FOLLOW_ACCEPTED: _("Accepted follow requests"),
+    Kind.LIKE: _("Likes"),
+    Kind.REPOST: _("Reposts"),
+    Kind.QUOTE: _("Quotes"),
+    Kind.REPLY: _("Replies"),
+    Kind.MENTION: _("Mentions"),
+    Kind.POLL: _("Ended polls you started or voted in"),
+    Kind.LIVE: _("Live sessions you set a reminder for"),
 }
 
 

@@ -21,9 +21,9 @@ def sentence(entry: Entry) -> SafeString:
     if entry.kind == "picture":
         return format_html("{}", _removed(entry))
     if entry.kind == "scheduled" and entry.item:
-        return format_html("{}", gettext("Your scheduled post is held for review"))
+        return format_html("{}", gettext("Your scheduled post is in review"))
     if entry.kind == "scheduled":
-        words = gettext("A scheduled post was not published. {link}See why{end}")
+        words = gettext("A scheduled post wasn't published. {link}See why{end}")
         return format_html(words, link=format_html('<a href="{}">', reverse("scheduled")), end=SafeString("</a>"))
     return format_html(words_of(entry.kind, entry.item), people=_people(entry))
 

@@ -84,5 +84,7 @@ def offline_page() -> str:
     texts = []
     for code, _name in settings.LANGUAGES:
         with translation.override(code):
-            texts.append((tag_of(code), _("You are offline"), _("This page needs a connection."), _("Go home")))
+            texts.append(
+                (tag_of(code), _("You're offline"), _("Connect to the internet to see this page."), _("Go home"))
+            )
     return render_to_string("public/offline.html", {"texts": texts})

@@ -25,12 +25,12 @@ class Migration(migrations.Migration):
                     models.CharField(
                         blank=True,
                         choices=[
-                            ("inactive", "Your account was suspended or deactivated at the time."),
-                            ("reply_gone", "The post that it replies to is gone, or you cannot see it any more."),
-                            ("quote_gone", "The post that it quotes is gone, or its author does not let you quote it."),
-                            ("refused", "Its text or its pictures are not accepted any more."),
-                            ("strangers", "You had written to many people for the first time."),
-                            ("error", "Something went wrong on this site."),
+                            ("inactive", "Your account was suspended or deactivated then."),
+                            ("reply_gone", "The post it replies to is gone, or you can't see it anymore."),
+                            ("quote_gone", "The post it quotes is gone, or its author doesn't allow you to quote it."),
+                            ("refused", "Its text or pictures are no longer allowed."),
+                            ("strangers", "You wrote to many new people."),
+                            ("error", "Something went wrong on our side."),
                         ],
                         default="",
                         max_length=16,

@@ -44,7 +44,7 @@ class QuietForm(forms.Form):
         """One hour alone says nothing."""
         cleaned: dict[str, Any] = super().clean() or {}
         if bool(cleaned.get("begins")) != bool(cleaned.get("ends")):
-            raise forms.ValidationError(_("Choose both hours, or none."))
+            raise forms.ValidationError(_("Choose both times, or neither."))
         return cleaned
 
     def hours(self) -> tuple[int, int] | None:

@@ -65,7 +65,7 @@ def trial(subscription: PushSubscription) -> bytes:
             "notification_type": "mention",
             "icon": _absolute(_icon()),
             "title": current().name,
-            "body": _("Push notifications reach this device."),
+            "body": _("Push notifications work on this device."),
             "url": "/settings/notifications/push",
         }
         return _encoded(fields, subscription)

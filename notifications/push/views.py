@@ -103,7 +103,7 @@ def trial(request: PageRequest, reader: User, subscription_id: int) -> HttpRespo
     if not PushSubscription.objects.filter(user=reader, pk=subscription_id).exists():
         raise Http404
     if enqueue("notifications.push_trial", subscription_id):
-        messages.success(request, _("A notification is on its way."))
+        messages.success(request, _("Test sent. It should arrive in a moment."))
     return redirect("settings-push")
 
 

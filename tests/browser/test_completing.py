@@ -31,7 +31,7 @@ def test_names_complete_by_keys(visitor: Visitor) -> None:
         UserFactory.create(username=name)
     visitor.goto("/")
     page = visitor.page
-    box, options = page.get_by_label("What is new?"), page.get_by_role("option", name="@")
+    box, options = page.get_by_label("What's new?"), page.get_by_role("option", name="@")
     box.click()
     page.keyboard.type("hello @al")
     expect(options).to_have_count(2)
@@ -59,7 +59,7 @@ def test_hashtags_complete_by_a_press(visitor: Visitor, screen: dict[str, Any], 
     publish(sender=reader, content={"text": "#travel #小事"})
     visitor.goto("/items/new")
     page = visitor.page
-    box, options = page.get_by_label("What is new?"), page.get_by_role("option", name="#")
+    box, options = page.get_by_label("What's new?"), page.get_by_role("option", name="#")
     box.press_sequentially("off for #tr")
     expect(options).to_have_text(["#travel"])
     press = options.first.tap if screen.get("has_touch") else options.first.click
@@ -77,7 +77,7 @@ def test_addresses_do_not_complete(visitor: Visitor) -> None:
     page = visitor.page
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "/complete" in request.url else None)
-    box = page.get_by_label("What is new?")
+    box = page.get_by_label("What's new?")
     box.fill("me@reader")
     box.fill("https://a.example/@reader")
     box.fill("@rea")

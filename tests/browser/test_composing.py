@@ -121,7 +121,7 @@ def test_a_fifth_picture_is_refused(home: Visitor) -> None:
 
 def test_a_failed_upload_keeps_the_text_and_is_sent_again(home: Visitor, tolerated: Callable[..., None]) -> None:
     tolerated(*UNREACHABLE, "with a status of 503")
-    home.page.get_by_label("What is new?").fill("words that stay")
+    home.page.get_by_label("What's new?").fill("words that stay")
     held = Held(home.page, UPLOAD)
     pick(home, file())
     expect(entries(home).locator("progress")).to_be_visible()
@@ -129,7 +129,7 @@ def test_a_failed_upload_keeps_the_text_and_is_sent_again(home: Visitor, tolerat
     expect(entries(home).get_by_text("Upload failed.")).to_be_visible()
     home.page.get_by_role("button", name="Publish").click()
     expect(home.page.locator("#toast")).to_contain_text("A picture didn't upload")
-    expect(home.page.get_by_label("What is new?")).to_have_value("words that stay")
+    expect(home.page.get_by_label("What's new?")).to_have_value("words that stay")
     assert not Item.objects.exists()
     entries(home).get_by_role("button", name="Try again").click()
     kept(home, 1)
@@ -202,7 +202,7 @@ def test_a_post_goes_as_soon_as_its_pictures_are_sent(home: Visitor) -> None:
 
 
 def test_pictures_stay_unveiled_where_the_timeline_comes_anew(home: Visitor) -> None:
-    home.page.get_by_label("What is new?").click()
+    home.page.get_by_label("What's new?").click()
     home.page.locator(".warns > summary").first.click()
     home.page.get_by_label("Sensitive").check()
     pick(home, file())
@@ -248,14 +248,14 @@ def test_pictures_of_a_post_are_ordered_and_described_where_it_is_edited(home: V
 
 
 def test_an_article_is_written_with_a_title(home: Visitor) -> None:
-    home.page.get_by_label("What is new?").click()
+    home.page.get_by_label("What's new?").click()
     home.page.locator(".titled > summary").first.click()
     home.page.get_by_label("Title").fill("On bread")
-    home.page.get_by_label("What is new?").fill("crumbs " * 1000)
+    home.page.get_by_label("What's new?").fill("crumbs " * 1000)
     home.page.get_by_role("button", name="Publish").click()
     card = home.page.locator("#feed article").first
     expect(card.get_by_text("On bread")).to_be_visible()
-    expect(card.get_by_role("link", name="Read on")).to_be_visible()
+    expect(card.get_by_role("link", name="Show more")).to_be_visible()
     assert Item.objects.get().type == "article"
 
 
@@ -281,13 +281,13 @@ def test_plain_file_fields(plain: Visitor) -> None:
 def test_a_refused_file_keeps_words_and_other_files(plain: Visitor, tolerated: Callable[..., None]) -> None:
     tolerated("with a status of 422")
     page = plain.page
-    page.get_by_label("What is new?").fill("words that stay")
+    page.get_by_label("What's new?").fill("words that stay")
     page.locator(".files > summary").click()
     page.get_by_label("File 1").set_input_files(file())
     page.get_by_label("File 2").set_input_files({"name": "b.jpg", "mimeType": "image/jpeg", "buffer": b"no picture"})
     plain.go(page.get_by_role("button", name="Publish"))
     expect(page.locator("ul.errorlist")).to_contain_text("Use a picture")
-    expect(page.get_by_label("What is new?")).to_have_value("words that stay")
+    expect(page.get_by_label("What's new?")).to_have_value("words that stay")
     expect(page.get_by_label("Keep it")).to_be_checked()
     assert not Item.objects.exists()
     plain.go(page.get_by_role("button", name="Publish"))
@@ -347,7 +347,7 @@ def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
     kept(home, 2)
     expect(told).to_have_text(re.compile(r"Picture \d of 2: sent"))
     first, second = ids(home)
-    home.page.get_by_label("What is new?").focus()
+    home.page.get_by_label("What's new?").focus()
     home.page.keyboard.type("By keys")
     for _ in range(5):  # focus, words, to the end, remove; the second picture
         press("Tab")

@@ -74,14 +74,14 @@ def test_pictures_come_back_with_the_page_and_are_published(begun: Visitor) -> N
         begun.page.reload() if address is None else begun.goto(address)
         shows_both(begun)
         expect(begun.page.get_by_label("Sensitive")).to_be_checked()
-    expect(begun.page.get_by_label("What is new?")).to_have_js_property("required", False)
+    expect(begun.page.get_by_label("What's new?")).to_have_js_property("required", False)
     begun.page.get_by_role("button", name="Publish").click()
     expect(begun.page.locator("#feed article .veil")).to_be_visible()
     item = Item.objects.get()
     assert [(one["width"], one.get("x", 0)) for one in item.media] == [(90, 0.1), (80, 0)]
     expect(entries(begun)).to_have_count(0)
     begun.page.reload()
-    expect(begun.page.get_by_label("What is new?")).to_be_visible()
+    expect(begun.page.get_by_label("What's new?")).to_be_visible()
     expect(entries(begun)).to_have_count(0)
 
 
@@ -90,7 +90,7 @@ def test_pictures_wait_for_their_owner(begun: Visitor, reader: User, author: Use
     begun.page.context.clear_cookies()
     begun.enter(author)
     begun.goto("/")
-    expect(begun.page.get_by_label("What is new?")).to_be_visible()
+    expect(begun.page.get_by_label("What's new?")).to_be_visible()
     expect(entries(begun)).to_have_count(0)
     begun.page.context.clear_cookies()
     begun.log_in(reader)
@@ -123,7 +123,7 @@ def test_removed_pictures_stay_removed(begun: Visitor) -> None:
     entries(begun).first.get_by_role("button", name="Remove").click()
     entries(begun).first.get_by_role("button", name="Remove").click()
     begun.page.reload()
-    expect(begun.page.get_by_label("What is new?")).to_be_visible()
+    expect(begun.page.get_by_label("What's new?")).to_be_visible()
     expect(entries(begun)).to_have_count(0)
     begun.holds("!Object.keys(localStorage).some((key) => key.startsWith('draft '))")
 
@@ -154,10 +154,10 @@ def test_an_answer_that_comes_after_the_form_was_sent_changes_nothing(begun: Vis
     begun.page.evaluate(
         "new MutationObserver(() => (window.toasts ??= []).push(toast.textContent)).observe(toast, { childList: true })"
     )
-    begun.page.get_by_label("What is new?").fill("words")
+    begun.page.get_by_label("What's new?").fill("words")
     until(lambda: bool(begun.page.title()) and len(checks.asked) == 1, 20)
     begun.page.get_by_role("button", name="Publish").click()
-    expect(begun.page.get_by_label("What is new?")).not_to_be_editable()
+    expect(begun.page.get_by_label("What's new?")).not_to_be_editable()
     MediaFile.objects.update(use=Use.AVATAR)  # as a post that is written uses them
     with begun.page.expect_response(FREE):
         checks.let_go()
@@ -190,7 +190,7 @@ def test_pictures_that_come_after_a_slow_script(begun: Visitor) -> None:
     """The script that shows them is held: what is written meanwhile loses none, and a press waits for it."""
     held = Held(begun.page, r"/attaching\.")
     begun.page.reload()
-    begun.page.get_by_label("What is new?").fill("words")
+    begun.page.get_by_label("What's new?").fill("words")
     begun.page.get_by_role("button", name="Publish").click()
     assert not Item.objects.exists()
     held.let_go()

@@ -69,11 +69,11 @@ def test_the_last_home_is_shown_offline(visitor: Visitor) -> None:
     offline(visitor)
     visitor.goto("/")
     expect(visitor.page.get_by_text("kept words")).to_be_visible()
-    expect(visitor.page.get_by_text("You are offline. This is your home as you last saw it.")).to_be_visible()
+    expect(visitor.page.get_by_text("You're offline. This is your home as you last saw it.")).to_be_visible()
     color = visitor.page.evaluate("getComputedStyle(document.querySelector('.shell')).display")
     assert color != "block"  # site.css is there
     visitor.goto("/notifications")
-    for words in ("You are offline", "This page needs a connection."):
+    for words in ("You're offline", "Connect to the internet to see this page."):
         expect(visitor.page.get_by_text(words, exact=True).first).to_be_visible()
     assert visitor.page.locator("section[lang]").count() == 2
     visitor.go(visitor.page.get_by_role("link", name="Go home"))
@@ -107,7 +107,7 @@ def test_nothing_of_a_member_is_left_after_the_log_out(visitor: Visitor) -> None
     keeps(visitor, False)
     offline(visitor)
     visitor.goto("/")
-    expect(visitor.page.get_by_text("You are offline", exact=True).first).to_be_visible()
+    expect(visitor.page.get_by_text("You're offline", exact=True).first).to_be_visible()
     expect(visitor.page.get_by_text("kept words")).to_have_count(0)
     assert "kept words" not in json.dumps(visitor.page.evaluate(KEPT))
 
@@ -201,7 +201,7 @@ def test_push_is_turned_on_tried_and_turned_off(
     say(author, "hello @reader")
     sending.push(sent[0])
     assert [message["body"] for message in device.messages] == ["hello @reader"]
-    page.get_by_label("Replies to you").uncheck()
+    page.get_by_label("Replies").uncheck()
     page.get_by_label("What they show").select_option("none")
     visitor.go(page.locator(".push-device").get_by_role("button", name="Save"))
     row.refresh_from_db()
@@ -211,8 +211,8 @@ def test_push_is_turned_on_tried_and_turned_off(
         "notifications.push.views.enqueue",
         lambda task, key: task == "notifications.push_trial" and not sending.push_trial(key),
     )
-    visitor.go(page.get_by_role("button", name="Send a test"))
-    assert device.messages[-1]["body"] == "Push notifications reach this device."
+    visitor.go(page.get_by_role("button", name="Send test"))
+    assert device.messages[-1]["body"] == "Push notifications work on this device."
     visitor.go(page.get_by_role("button", name="Turn off"))
     assert not PushSubscription.objects.exists()
     visitor.goto("/")
@@ -250,5 +250,5 @@ def test_a_browser_that_refuses(visit: Visit, reader: User) -> None:
     visitor.enter(reader)
     visitor.goto("/settings/notifications/push")
     visitor.page.get_by_role("button", name="Turn on in this browser").click()
-    expect(visitor.page.get_by_text("This browser blocks notifications of this site.")).to_be_visible()
+    expect(visitor.page.get_by_text("Your browser blocks notifications from this site.")).to_be_visible()
     assert not PushSubscription.objects.exists()

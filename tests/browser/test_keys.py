@@ -59,7 +59,7 @@ def test_other_places_are_reached(visitor: Visitor) -> None:
     press(visitor, "Escape")
     page.locator("#main").focus()
     press(visitor, "n")
-    expect(page.get_by_label("What is new?")).to_be_focused()
+    expect(page.get_by_label("What's new?")).to_be_focused()
     page.locator("#main").focus()
     with page.expect_navigation():
         press(visitor, "g", "n")
@@ -103,4 +103,4 @@ def test_the_tabs_are_one_stop(visitor: Visitor) -> None:
     expect(tabs.nth(1)).to_be_focused()
     tabs.nth(0).focus()
     press(visitor, "Tab")
-    expect(page.get_by_label("What is new?")).to_be_focused()
+    expect(page.get_by_label("What's new?")).to_be_focused()

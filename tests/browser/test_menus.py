@@ -14,7 +14,7 @@ from tests.support.factories import UserFactory, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-QUESTION = "Block @author? Neither of you will see the other."
+QUESTION = "Block @author? You won't see each other anymore."
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_edit_history(visitor: Visitor, author: Any) -> None:
     visitor.choose("Edit history", "the second words")
     expect(visitor.page.get_by_role("heading", name="Edit history")).to_be_visible()
     expect(visitor.page.locator(".version .text")).to_have_text(["the second words", "the first words"])
-    visitor.page.get_by_role("link", name="Back to the post").click()
+    visitor.page.get_by_role("link", name="Back to post").click()
     expect(visitor.page).to_have_url(f"{visitor.site}/items/{item.pk}")
 
 
@@ -148,7 +148,7 @@ def test_without_javascript_the_menu_is_a_page(visit: Visit, reader: Any, author
     visitor = visit(java_script_enabled=False)
     visitor.enter(reader)
     for one, acts in (
-        (item, ["Quote", "Copy link", "Mute @authorHide their posts from my home", "Block @author", "Report"]),
+        (item, ["Quote", "Copy link", "Mute @authorHide their posts from your home", "Block @author", "Report"]),
         (mine, ["Quote", "Edit", "Pin to profile", "Copy link", "Delete"]),
     ):
         visitor.goto("/")

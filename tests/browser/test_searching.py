@@ -136,8 +136,8 @@ def test_a_long_post_is_unfolded_in_place(visit: Visit, reader: Any, screen: dic
     visitor.enter(reader)
     visitor.goto("/@reader")
     page = visitor.page
-    page.get_by_role("link", name="Read on").click()
+    page.get_by_role("link", name="Show more").click()
     expect(page.locator("article").get_by_text("the end")).to_be_visible()
-    expect(page.get_by_role("link", name="Read on")).to_have_count(0)
+    expect(page.get_by_role("link", name="Show more")).to_have_count(0)
     expect(page).to_have_url(re.compile("/@reader$"))
     visitor.holds("document.activeElement !== document.body")

@@ -31,7 +31,7 @@ def test_sign_up_publish_and_be_read(visit: Visit, javascript: bool) -> None:
 
     author.publish("First words <b>here</b>\nand 第二行")
     expect(author.page.locator("[role=feed] article")).to_have_count(1)
-    expect(author.page.get_by_label("What is new?")).to_have_value("")
+    expect(author.page.get_by_label("What's new?")).to_have_value("")
     author.publish("Second words")
     expect(author.page.locator("[role=feed] article")).to_have_count(2)
 
@@ -105,7 +105,7 @@ def test_publishing_shows_what_came_meanwhile(visit: Visit, reader: Any, author:
     settings.HOME_POLL_SECONDS = 1000
     visitor.log_in(reader)
     say(author, "meanwhile")
-    visitor.page.get_by_label("What is new?").fill("mine")
+    visitor.page.get_by_label("What's new?").fill("mine")
     visitor.page.keyboard.press("Control+Enter")
     expect(visitor.page.locator("[role=feed] article")).to_have_count(3)
     visitor.shows(["mine", "meanwhile", "before"])

@@ -50,7 +50,7 @@ def log_in_again(visitor: Visitor) -> None:
 def test_publishing_by_the_keyboard_empties_the_box(visitor: Visitor) -> None:
     """The box goes while it has the focus, and tells of a change as it goes: that is no draft."""
     visitor.goto("/")
-    area = visitor.page.get_by_label("What is new?")
+    area = visitor.page.get_by_label("What's new?")
     area.click()
     visitor.page.keyboard.type("typed and sent")
     visitor.page.keyboard.press("Control+Enter")
@@ -63,7 +63,7 @@ def test_publishing_by_the_keyboard_empties_the_box(visitor: Visitor) -> None:
 @pytest.mark.parametrize("place", ["home", "write"])
 def test_a_post_that_was_begun_is_kept(visitor: Visitor, place: str) -> None:
     address = "/" if place == "home" else "/items/new"
-    area = visitor.page.get_by_label("What is new?")
+    area = visitor.page.get_by_label("What's new?")
     visitor.goto(address)
     area.fill("half a thou")
     visitor.page.locator(".audience > summary").click()
@@ -90,7 +90,7 @@ def test_a_post_that_was_begun_is_kept(visitor: Visitor, place: str) -> None:
 def test_a_failed_publication_keeps_the_text_and_publishes_once(visitor: Visitor, tolerated: Any) -> None:
     tolerated("503")
     visitor.goto("/items/new")
-    area = visitor.page.get_by_label("What is new?")
+    area = visitor.page.get_by_label("What's new?")
     area.fill("important words")
     held = Held(visitor.page, "/items/new$")
     visitor.page.get_by_role("button", name="Publish").click()
@@ -108,7 +108,7 @@ def test_a_failed_publication_keeps_the_text_and_publishes_once(visitor: Visitor
 def test_a_lost_answer_publishes_once(visitor: Visitor, tolerated: Any) -> None:
     tolerated(*UNREACHABLE)
     visitor.goto("/items/new")
-    visitor.page.get_by_label("What is new?").fill("important words")
+    visitor.page.get_by_label("What's new?").fill("important words")
 
     def lose(route: Any) -> None:
         route.fetch(max_redirects=0)
@@ -130,7 +130,7 @@ def test_a_session_that_ended_keeps_the_text_and_the_page(
 ) -> None:
     tolerated("401")
     visitor.goto("/")
-    visitor.page.get_by_label("What is new?").fill("half a thou")
+    visitor.page.get_by_label("What's new?").fill("half a thou")
     visitor.page.locator(f"#item-{question.pk} [data-act=reply]").click()
     reply = area_of(visitor, f"reply:{question.pk}")
     reply.fill("an answer")
@@ -138,7 +138,7 @@ def test_a_session_that_ended_keeps_the_text_and_the_page(
     visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
     log_in_again(visitor)
     expect(visitor.page).to_have_url(f"{visitor.site}/")
-    expect(visitor.page.get_by_label("What is new?")).to_have_value("half a thou")
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("half a thou")
     expect(reply).to_have_value("an answer")
     visitor.settle()
     visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
@@ -149,18 +149,18 @@ def test_a_session_that_ended_keeps_the_text_and_the_page(
 def test_the_write_page_goes_to_the_page_that_one_came_from(visitor: Visitor) -> None:
     visitor.goto("/@reader")
     visitor.go(visitor.page.get_by_role("link", name="Write"))
-    visitor.page.get_by_label("What is new?").fill("fresh words")
+    visitor.page.get_by_label("What's new?").fill("fresh words")
     visitor.go(visitor.page.get_by_role("button", name="Publish"))
     expect(visitor.page).to_have_url(f"{visitor.site}/@reader")
     visitor.shows(["fresh words", "mine"])
     expect(visitor.page.get_by_role("status").get_by_text("Published.")).to_be_visible()
     visitor.goto("/items/new")
-    expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("")
 
 
 def test_the_write_page_goes_to_the_post(visitor: Visitor) -> None:
     visitor.goto("/items/new")
-    visitor.page.get_by_label("What is new?").fill("fresh words")
+    visitor.page.get_by_label("What's new?").fill("fresh words")
     visitor.go(visitor.page.get_by_role("button", name="Publish"))
     expect(visitor.page).to_have_url(f"{visitor.site}/items/{Item.objects.latest('id').pk}")
     expect(visitor.page.locator("article.whole .text")).to_have_text("fresh words")
@@ -169,21 +169,21 @@ def test_the_write_page_goes_to_the_post(visitor: Visitor) -> None:
 def test_cancel_leads_back_and_the_text_can_be_had_again(visitor: Visitor) -> None:
     visitor.goto("/@reader")
     visitor.go(visitor.page.get_by_role("link", name="Write"))
-    visitor.page.get_by_label("What is new?").fill("half a thou")
+    visitor.page.get_by_label("What's new?").fill("half a thou")
     visitor.go(visitor.page.get_by_role("link", name="Cancel"))
     expect(visitor.page).to_have_url(f"{visitor.site}/@reader")
     expect(visitor.page.locator("#toast")).to_contain_text("Draft discarded.")
     visitor.go(visitor.page.locator("#toast").get_by_role("button", name="Undo"))
-    expect(visitor.page.get_by_label("What is new?")).to_have_value("half a thou")
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("half a thou")
     visitor.go(visitor.page.get_by_role("link", name="Cancel"))
     visitor.goto("/items/new")
-    expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("")
 
 
 def test_each_user_has_drafts_of_their_own(visitor: Visitor, reader: Any, author: Any, tolerated: Any) -> None:
     tolerated("401")  # a poll may come between two sessions
     visitor.goto("/")
-    area = visitor.page.get_by_label("What is new?")
+    area = visitor.page.get_by_label("What's new?")
     area.fill("of the reader")
     visitor.page.context.clear_cookies()
     visitor.enter(author)
@@ -236,7 +236,7 @@ def test_a_discarded_reply_can_be_had_again(visitor: Visitor, question: Item) ->
 def test_a_poll_tells_of_the_log_out_and_leads_nowhere(visitor: Visitor, reader: Any, tolerated: Any) -> None:
     tolerated("401")
     visitor.goto("/")
-    visitor.page.get_by_label("What is new?").fill("half a thou")
+    visitor.page.get_by_label("What's new?").fill("half a thou")
     elsewhere = Visitor(visitor.page.context.new_page(), visitor.site)
     elsewhere.goto("/settings")
     visitor.page.context.clear_cookies(name="sessionid")
@@ -244,7 +244,7 @@ def test_a_poll_tells_of_the_log_out_and_leads_nowhere(visitor: Visitor, reader:
     visitor.page.bring_to_front()
     expect(notice).to_be_visible()
     expect(visitor.page).to_have_url(f"{visitor.site}/")
-    expect(visitor.page.get_by_label("What is new?")).to_have_value("half a thou")
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("half a thou")
     elsewhere.log_in(reader)  # which also changes the token that the first page came with
     visitor.page.bring_to_front()
     expect(notice).to_be_hidden()
@@ -255,15 +255,15 @@ def test_a_poll_tells_of_the_log_out_and_leads_nowhere(visitor: Visitor, reader:
 
 def test_what_another_tab_published_is_no_draft_any_more(visitor: Visitor) -> None:
     visitor.goto("/")
-    visitor.page.get_by_label("What is new?").fill("half a thou")
+    visitor.page.get_by_label("What's new?").fill("half a thou")
     other = Visitor(visitor.page.context.new_page(), visitor.site)
     other.goto("/items/new")
-    expect(other.page.get_by_label("What is new?")).to_have_value("half a thou")
-    other.page.get_by_label("What is new?").fill("a whole thought")
+    expect(other.page.get_by_label("What's new?")).to_have_value("half a thou")
+    other.page.get_by_label("What's new?").fill("a whole thought")
     other.go(other.page.get_by_role("button", name="Publish"))
     visitor.page.bring_to_front()
     visitor.page.reload()
-    expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("")
 
 
 REFUSING = {
@@ -318,17 +318,17 @@ def test_a_draft_that_cannot_be_read_is_dropped(visitor: Visitor, reader: Any) -
         visitor.page.evaluate("([key, value]) => localStorage.setItem(key, value)", [key, value])
     visitor.page.reload()
     visitor.holds("!Object.keys(localStorage).some((key) => key.startsWith('draft '))")
-    expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+    expect(visitor.page.get_by_label("What's new?")).to_have_value("")
 
 
 def test_a_text_that_another_tab_published_may_be_published_again(visitor: Visitor) -> None:
     visitor.goto("/")
-    area = visitor.page.get_by_label("What is new?")
+    area = visitor.page.get_by_label("What's new?")
     key = visitor.page.locator("form.composer [name=key]")
     own = key.input_value()
     other = Visitor(visitor.page.context.new_page(), visitor.site)
     other.goto("/items/new")
-    other.page.get_by_label("What is new?").press_sequentially("good morning")
+    other.page.get_by_label("What's new?").press_sequentially("good morning")
     expect(area).to_have_value("good morning")
     expect(key).not_to_have_value(own)
     other.go(other.page.get_by_role("button", name="Publish"))
@@ -339,7 +339,7 @@ def test_a_text_that_another_tab_published_may_be_published_again(visitor: Visit
 def test_the_post_stands_at_home_before_it_is_said(visitor: Visitor) -> None:
     visitor.goto("/")
     held = Held(visitor.page, f"^{re.escape(visitor.site)}/$")
-    visitor.page.get_by_label("What is new?").fill("fresh words")
+    visitor.page.get_by_label("What's new?").fill("fresh words")
     visitor.page.get_by_role("button", name="Publish").click()
     expect(visitor.page.locator("#toast")).to_have_text("Published.")
     assert visitor.shown()[0] == "fresh words"  # the timeline has not been asked for again

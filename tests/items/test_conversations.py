@@ -260,7 +260,7 @@ def test_the_pages(people: dict[str, User]) -> None:
     way = bob.get(f"/conversations/{first.pk}")
     assert (way.status_code, way["Location"]) == (302, f"/items/{first.pk}")
     thread = bob.get(f"/items/{first.pk}").content.decode()
-    assert "Only you and @ann can read this conversation." in thread
+    assert "Only you and @ann can see this conversation." in thread
     assert "The same people" in thread
     assert 'name="visibility" value="public"' not in thread
     assert 'class="item notice unread"' not in bob.get("/conversations").content.decode()
@@ -302,7 +302,7 @@ def test_the_pages_accept_and_remove(people: dict[str, User]) -> None:
 def test_at_home_the_composer_says_where_it_went(people: dict[str, User]) -> None:
     client = page_of(people["ann"])
     sent = client.post("/items/new", composed("@bob hello", visibility="mentioned"), **PART)
-    assert "You find it under Conversations." in sent["HX-Trigger-After-Settle"]
+    assert "Find it under Conversations." in sent["HX-Trigger-After-Settle"]
     assert "@bob hello" not in sent.content.decode()
 
 
@@ -324,7 +324,7 @@ def test_the_editor_keeps_the_people(people: dict[str, User]) -> None:
 
 def test_requests_are_refused_by_a_preference(people: dict[str, User]) -> None:
     bob = page_of(people["bob"])
-    assert "People I do not follow may write to me privately" in bob.get("/settings/preferences").content.decode()
+    assert "follow write to me privately" in bob.get("/settings/preferences").content.decode()
     bob.post("/settings/preferences", {"theme": "", "language": "", "time_zone": "", "is_indexable": "on"})
     assert not User.objects.get(username="bob").takes_requests
     refused = client_of(people["cid"]).post(

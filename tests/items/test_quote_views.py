@@ -61,7 +61,7 @@ def test_what_may_not_be_quoted_offers_nothing(ann: User, bob: User) -> None:
     assert "quote_of" not in page(ann, f"/items/{said.pk}/menu")
     assert "quote_of" in page(bob, f"/items/{said.pk}/menu")
     page(ann, f"/items/new?quote_of={said.pk}", 302)
-    assert "does not let you quote" in page(ann, "/items/new", 422, text="words", visibility="public", quote_of=said.pk)
+    assert "allow you to quote" in page(ann, "/items/new", 422, text="words", visibility="public", quote_of=said.pk)
     assert not Item.objects.filter(sender=ann).exists()
     block(blocker=bob, blocked=ann)
     page(ann, f"/items/new?quote_of={said.pk}", 404)

@@ -525,7 +525,7 @@ def test_the_editor_orders_and_describes_pictures_and_warns_of_them(
     for others in ([second], [second, first, stranger], [second, stranger], ["x", first]):
         answer = client.post(address, change | {"media": others, "warning": ""})
         assert answer.status_code == 422, others
-        assert "changed meanwhile" in answer.content.decode()
+        assert "have changed" in answer.content.decode()
     item.refresh_from_db()
     assert item.content["warning"] == "Spiders", "all or nothing"
 

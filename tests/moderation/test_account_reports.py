@@ -73,7 +73,7 @@ def test_the_pages(ann: User, bob: User, client: Client) -> None:
     assert "buy zebras" in client.get("/@bob/report").content.decode()
     assert client.post("/@bob/report", {"reason": ""}).status_code == 422
     answer = client.post("/@bob/report", {"reason": "spam", "text": "look"})
-    assert "A moderator will look at this account." in answer.content.decode()
+    assert "A moderator will check this account." in answer.content.decode()
     assert Report.objects.get().account == bob
     client.post("/@ann/report", {"reason": "spam"})
     assert Report.objects.count() == 1

@@ -54,7 +54,7 @@ def test_devices_are_listed(client: Client, reader: User, row: PushSubscription)
     assert "Turn on in this browser" in page
     assert "this one" not in page
     PushSubscription.objects.update(failing_since=timezone.now())
-    assert "It could not be reached lately." in shown(client)
+    assert "We couldn't reach it lately." in shown(client)
 
 
 def test_apps_are_named(client: Client, reader: User) -> None:
@@ -105,7 +105,7 @@ def test_a_trial_is_left_to_a_worker(client: Client, row: PushSubscription, monk
     monkeypatch.setattr("notifications.push.views.enqueue", lambda *args: sent.append(args) or True)
     client.post(f"{PAGE}/{row.pk}/trial")
     assert sent == [("notifications.push_trial", row.pk)]
-    assert "A notification is on its way." in shown(client)
+    assert "Test sent. It should arrive in a moment." in shown(client)
 
 
 def test_quiet_hours_are_saved_in_the_readers_zone(client: Client, reader: User) -> None:
@@ -116,7 +116,7 @@ def test_quiet_hours_are_saved_in_the_readers_zone(client: Client, reader: User)
     assert (row.begins, row.ends, row.time_zone) == (22, 7, "Asia/Shanghai")
     page = shown(client)
     assert '<option value="22" selected>22:00</option>' in page
-    assert "Times are of Asia/Shanghai." in page
+    assert "Time zone: Asia/Shanghai." in page
     for bad in ({"begins": "22", "ends": ""}, {"begins": "24", "ends": "1"}, {"begins": "x", "ends": "1"}):
         assert client.post(PAGE, bad).status_code == 422
     client.post(PAGE, {"begins": "5", "ends": "5"})

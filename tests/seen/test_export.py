@@ -76,7 +76,7 @@ def test_waiting_plays_are_listed_and_the_rest_is_counted(ann: User) -> None:
     assert only["month"] == f"{now:%Y-%m}"
     assert only["kept_until"] == shown(until)
     assert 298 <= only["items"] <= 300
-    assert "a Bloom filter keeps them" in read_me
+    assert "a Bloom filter only tells" in read_me
 
 
 def test_users_without_plays_have_empty_files(ann: User) -> None:

@@ -121,7 +121,7 @@ class Visitor:
 
     def publish(self, text: str) -> None:
         self.settle()
-        self.page.get_by_label("What is new?").fill(text)
+        self.page.get_by_label("What's new?").fill(text)
         self.page.get_by_role("button", name="Publish").click()
 
     def choose(self, name: str, text: str = "") -> None:
