@@ -24,7 +24,7 @@ def visitor(visit: Visit, screen: dict[str, Any]) -> Visitor:
 def test_a_post_is_scheduled_in_place_and_edited(visitor: Visitor) -> None:
     visitor.goto("/")
     page = visitor.page
-    page.get_by_label("What is new?").click()
+    page.get_by_label("What's new?").click()
     page.keyboard.type("see you tomorrow")
     page.locator(".composer .schedule summary").click()
     send = page.locator(".composer button.send")
@@ -33,12 +33,12 @@ def test_a_post_is_scheduled_in_place_and_edited(visitor: Visitor) -> None:
     expect(send).to_have_text("Schedule")
     send.click()
     expect(page.locator("#toast")).to_contain_text("Scheduled for")
-    expect(page.get_by_label("What is new?")).to_have_value("")
+    expect(page.get_by_label("What's new?")).to_have_value("")
     assert ScheduledPost.objects.get().post["content"] == {"text": "see you tomorrow"}
     assert not Item.objects.exists()
     visitor.goto("/scheduled")
-    page.get_by_role("link", name="Edit the post of").click()
-    box = page.get_by_label("What is new?")
+    page.get_by_role("link", name="Edit the post for").click()
+    box = page.get_by_label("What's new?")
     expect(box).to_have_value("see you tomorrow")
     box.fill("see you on Friday")
     page.get_by_role("button", name="Save").click()
@@ -48,7 +48,7 @@ def test_a_post_is_scheduled_in_place_and_edited(visitor: Visitor) -> None:
 def test_emoji_complete_by_name_and_come_from_the_picker(visitor: Visitor) -> None:
     visitor.goto("/items/new")
     page = visitor.page
-    box, options = page.get_by_label("What is new?"), page.locator(".completions li")
+    box, options = page.get_by_label("What's new?"), page.locator(".completions li")
     box.press_sequentially("off :rocke")
     expect(options.first).to_contain_text("rocket")
     page.keyboard.press("Enter")
