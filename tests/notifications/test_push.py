@@ -622,7 +622,7 @@ def test_bad_keys(client: Client, reader: User, keys: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{"kinds": ["like"]}, {"kinds": ["reply"] * 7}, {"kinds": "reply"}, {"words": "some"}, {"user": 1}]
+    "more", [{"kinds": ["like"]}, {"kinds": ["reply"] * 8}, {"kinds": "reply"}, {"words": "some"}, {"user": 1}]
 )
 def test_bad_choices(client: Client, reader: User, more: Any) -> None:
     device = Device()
