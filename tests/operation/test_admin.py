@@ -27,7 +27,7 @@ def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> 
     shown = text(admin_client.get(address, {"item": item.pk}))
     assert f"Item {item.pk}</h2>" in shown
     assert "<p>The reader does not see it at home.</p><p>The reader mutes its sender.</p>" in shown
-    assert "This post doesn't exist." in text(admin_client.get(address, {"item": "5"}))
+    assert "This post doesn&#x27;t exist." in text(admin_client.get(address, {"item": "5"}))
     for wrong in ("x", "-1", "9" * 500, "1\x00", "<b>"):
         shown = text(admin_client.get(address, {"item": wrong}))
         assert "That is no id of an item." in shown
