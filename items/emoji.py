@@ -56,18 +56,21 @@ def emoji_named(typed: str, count: int) -> list[Emoji]:
     word = re.compile(rf"\b{re.escape(sought)}")
 
     def rank(one: Emoji) -> int:
-        if sought in (one.names[0], folded(one.chinese)):
+        titles = (one.names[0], folded(one.chinese))
+        if sought in titles:
             return 0
         if sought in one.names:
             return 1
-        if any(name.startswith(sought) for name in one.names):
+        if any(name.startswith(sought) for name in titles):
             return 2
-        if any(word.search(name) for name in one.names):
+        if any(name.startswith(sought) for name in one.names):
             return 3
-        return 4 if not sought.isascii() and any(sought in name for name in one.names) else 5
+        if any(word.search(name) for name in one.names):
+            return 4
+        return 5 if not sought.isascii() and any(sought in name for name in one.names) else 6
 
     ranked = [(rank(one), one) for one in every()]
-    found = [(place, one) for place, one in ranked if place < 5]
+    found = [(place, one) for place, one in ranked if place < 6]
     found.sort(key=lambda pair: pair[0])  # stable
     return [one for _place, one in found[:count]]
 

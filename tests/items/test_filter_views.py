@@ -102,7 +102,7 @@ def test_notifications_quote_nothing_that_is_filtered(client: Client, reader: Us
     add(reader, "zebra")
     say(author, "hello @reader, a zebra")
     page = client.get("/notifications").content.decode()
-    assert "Filtered: zebra" in page
+    assert "Muted word: zebra" in page
     assert "hello" not in page
 
 

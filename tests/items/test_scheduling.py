@@ -165,7 +165,7 @@ def test_an_author_is_told_that_a_rule_holds_the_post(ann: User, client: Client)
     (entry,) = notifications_page(ann).items
     assert (entry.kind, entry.item and entry.item.id) == ("scheduled", str(held.pk))
     client.force_login(ann)
-    assert "held for review" in client.get("/notifications").content.decode()
+    assert "Your scheduled post is in review" in client.get("/notifications").content.decode()
 
 
 # --- Scheduling ------------------------------------------------------------------------------------------
