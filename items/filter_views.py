@@ -46,7 +46,7 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
             with missing_as_404():
                 filters.change(owner=reader, filter_id=listed.id, **form.chosen)
         except filters.FilterCapError:
-            form.add_error(None, _("You have reached the limit of muted words."))
+            form.add_error(None, _("You've reached the limit of muted words. Delete one first."))
         else:
             messages.success(request, _("Saved."))
             return redirect("settings-filters")

@@ -432,7 +432,7 @@ class FilterForm(forms.Form):
     """A filter, new or existing. Each line is a phrase."""
 
     phrase = forms.CharField(
-        label=_("Words or phrases, one on a line"),
+        label=_("Words or phrases, one per line"),
         max_length=FILTERS * (PHRASE_LENGTH + 2),
         widget=forms.Textarea(attrs={"rows": 3, "autocomplete": "off", "autocapitalize": "none", "dir": "auto"}),
     )
@@ -467,7 +467,7 @@ class FilterForm(forms.Form):
         if not phrases or not all(map(fold, phrases)):
             raise forms.ValidationError(_("Enter a word or phrase."))
         if any(len(phrase) > PHRASE_LENGTH for phrase in phrases):
-            raise forms.ValidationError(_("A phrase has at most %(count)d characters.") % {"count": PHRASE_LENGTH})
+            raise forms.ValidationError(_("A phrase can have up to %(count)d characters.") % {"count": PHRASE_LENGTH})
         return phrases
 
     @property

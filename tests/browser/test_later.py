@@ -58,7 +58,7 @@ def test_emoji_complete_by_name_and_come_from_the_picker(visitor: Visitor) -> No
     page.locator(".composer .emoji summary").click()
     found = page.locator(".emoji-found button")
     expect(found.first).to_be_visible()
-    page.get_by_label("Find an emoji by its name").fill("zebra")
+    page.get_by_label("Search emoji").fill("zebra")
     expect(found).to_have_count(1)
     found.first.click()
     expect(box).to_have_value("off 🚀 at 12:30🦓")
