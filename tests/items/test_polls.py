@@ -46,7 +46,7 @@ def shown(item: Item, reader: User | AnonymousUser) -> PollBody:
 
 
 def over(item: Item) -> None:
-    Poll.objects.filter(pk=item.pk).update(closes_at=timezone.now() - timedelta(seconds=1))
+    Poll.objects.filter(pk=item.pk).update(closes_at=timezone.now() - timedelta(minutes=5))
 
 
 # --- What a poll is --------------------------------------------------------------------------------------
