@@ -103,7 +103,7 @@ def test_what_answers_something_hidden_stands_under_the_post(reader: User, clien
     delete(item=gone)
     assert shape(root, reader) == [(child.pk, [grandchild.pk], 0)]
     page = client.get(f"/items/{root.pk}").content.decode()
-    assert "You can't see the post this replies to." in page
+    assert "see the post this replies to." in page
     assert f'href="/items/{gone.pk}' not in page
 
 
