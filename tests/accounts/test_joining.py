@@ -260,7 +260,7 @@ def test_a_new_invitation_is_told_with_its_link(inviting: tuple[User, Client]) -
     made = Invitation.objects.get()
     assert f"/invite/{made.code}" in said
     assert made.expires_at is not None
-    assert f"good until {written(made.expires_at, 'DATETIME_FORMAT')}<" in page
+    assert f"expires {written(made.expires_at, 'DATETIME_FORMAT')}<" in page
 
 
 @pytest.mark.slow

@@ -102,7 +102,7 @@ def test_members_make_invitations_where_the_site_lets_them(client: Client) -> No
     assert (row.made_by, row.most_uses) == (ann, 3)
     shown = client.get("/settings/invitations").content.decode()
     assert f"http://testserver/invite/{row.code}" in shown
-    assert re.search(r"good until \d+ \w+ \d{4}, \d\d:\d\d<", shown)
+    assert re.search(r"expires \d+ \w+ \d{4}, \d\d:\d\d<", shown)
     for fields in ({"most_uses": "11", "days": "7"}, {"most_uses": "1", "days": ""}, {"most_uses": "x", "days": "2"}):
         assert client.post("/settings/invitations", fields).status_code == 422
     other = Client()

@@ -108,7 +108,7 @@ def test_error_pages_too(client: Client, reader: User, address: str, status: int
 
 def test_refusals_too(reader: User, settings: Any) -> None:
     strict = Client(enforce_csrf_checks=True)
-    assert "请求被拒绝" in strict.post("/login", {}, **CHINESE).content.decode()
+    assert "提交失败" in strict.post("/login", {}, **CHINESE).content.decode()
     settings.RATES = settings.RATES | {"login": "1/hour"}
     client = Client()
     for _ in range(2):

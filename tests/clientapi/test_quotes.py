@@ -65,7 +65,7 @@ def test_the_policy(caller: Caller, ann: User, bob: User) -> None:
     assert approval(closed) == {"automatic": [], "manual": [], "current_user": "denied"}
     assert approval(fans) == {"automatic": ["followers"], "manual": [], "current_user": "denied"}
     quoting_fails = {"status": "look", "quoted_status_id": str(fans.pk)}
-    assert "allow you to quote" in caller.post("v1/statuses", quoting_fails, status=403)["error"]
+    assert "does not let you quote" in caller.post("v1/statuses", quoting_fails, status=403)["error"]
     follow(follower=ann, followee=bob)
     assert approval(fans)["current_user"] == "automatic"
     assert approval(say(bob, visibility=Visibility.FOLLOWERS)) == approval(closed)

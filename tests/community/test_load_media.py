@@ -144,12 +144,12 @@ def test_a_wrong_avatar(load: Load, folder: Path, media_folder: Path, wrong: str
 
 
 WRONG_MEDIA: dict[str, tuple[Any, str]] = {
-    "five": ([f"pictures/{number}.jpg" for number in range(5)], "at most 4"),
+    "five": ([f"pictures/{number}.jpg" for number in range(5)], "up to 4 pictures"),
     "no list": ("pictures/1.jpg", "Expected `array`"),
     "a number": ([1], r"media\[0\]|Expected"),
     "no path": ([{"description": "x"}], "missing .*`path`"),
     "a video beside a picture": (["film.mp4", "pictures/1.jpg"], "one video"),
-    "a long description": ([{"path": "pictures/1.jpg", "description": "x" * 1501}], "at most 1500"),
+    "a long description": ([{"path": "pictures/1.jpg", "description": "x" * 1501}], "up to 1500"),
 }
 
 
@@ -168,12 +168,12 @@ def test_files_are_bounded(load: Load, folder: Path, media_folder: Path, setting
         file.write(jpeg())
         file.truncate(2**20 + 1)
     posts(folder, {"text": "bad", "media": ["huge.jpg"]})
-    refused(load, "line 1: .*at most 1 MB", media_folder)
+    refused(load, "line 1: .*up to 1 MB", media_folder)
 
 
 def test_an_avatar_is_a_picture(load: Load, folder: Path, media_folder: Path) -> None:
     users(folder, "1,ann,film.mp4", "2,ben,")
-    refused(load, "users.csv.gz line 2: .*must be a picture", media_folder)
+    refused(load, "users.csv.gz line 2: .*Choose a picture", media_folder)
 
 
 @pytest.mark.slow

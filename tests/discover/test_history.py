@@ -355,18 +355,18 @@ def test_the_page_shows_what_was_opened_and_when(page: Client, ann: User) -> Non
     assert "zebra" in shown
     assert re.search(r'Opened <span class="time"><time [^>]*>3 h</time>', shown)
     assert "History is on." in shown
-    assert "The last 10 posts you opened" in shown
+    assert "the last 10 posts you opened" in shown
 
 
 def test_pausing_and_resuming(page: Client, ann: User) -> None:
     item: Item = ItemFactory(content={"text": "zebra"})
     open_all(ann, item)
-    for verb, state, offers in (("pause", "paused", "resume"), ("resume", "kept", "pause")):
+    for verb, state, offers in (("pause", "paused", "resume"), ("resume", "on", "pause")):
         for _ in range(2):
             response = page.post(f"/history/{verb}")
             assert (response.status_code, response["Location"]) == (302, "/history")
         shown = text(page)
-        assert f"Your history is {state}." in shown
+        assert f"History is {state}." in shown
         assert f'action="/history/{offers}"' in shown
         assert f'action="/history/{verb}"' not in shown
         assert "zebra" in shown

@@ -306,7 +306,7 @@ def test_it_speaks_chinese(client: Client, reader: Any, posts: list[Item]) -> No
     response = client.get("/discover", HTTP_ACCEPT_LANGUAGE="zh-CN")
     assert "刷新" in response.content.decode()
     refreshed = client.post("/discover", fresh(response), HTTP_ACCEPT_LANGUAGE="zh-CN", **PART)
-    assert json.loads(refreshed["HX-Trigger-After-Settle"])["refreshed"]["said"] == "再来 20 条帖子"
+    assert json.loads(refreshed["HX-Trigger-After-Settle"])["refreshed"]["said"] == "还有 20 条帖子"
 
 
 @pytest.mark.slow

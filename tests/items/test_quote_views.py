@@ -13,7 +13,7 @@ from relations.actions import block, follow
 from tests.support.factories import UserFactory, say
 
 pytestmark = pytest.mark.django_db
-MISSING = "This post isn&#39;t available."
+MISSING = "This post isn&#x27;t available."
 
 
 @pytest.fixture

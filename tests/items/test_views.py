@@ -71,7 +71,7 @@ def test_the_same_form_sent_twice_publishes_once(client: Client, reader: Any) ->
     [
         ({"text": ""}, "Write something first."),
         ({"text": " \n "}, "Write something first."),
-        ({"text": "字" * (TEXT_LENGTH + 1)}, "at most 5000 characters"),
+        ({"text": "字" * (TEXT_LENGTH + 1)}, "up to 5000 characters"),
         ({"text": "a\x00b"}, "Null characters"),
         ({"visibility": "everybody"}, "Select a valid choice"),
     ],

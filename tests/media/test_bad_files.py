@@ -143,8 +143,8 @@ def test_videos_that_are_none(client: APIClient, data: bytes) -> None:
 # --- Too much --------------------------------------------------------------------------------------------
 def test_too_many_bytes(client: APIClient, settings: Any) -> None:
     settings.MEDIA_IMAGE_BYTES = settings.MEDIA_VIDEO_BYTES = 2**20
-    assert "at most 1 MB" in refused(client, jpeg() + bytes(2**20), 413)
-    assert "at most 1 MB" in refused(client, mp4() + bytes(2**20), 413)
+    assert "up to 1 MB" in refused(client, jpeg() + bytes(2**20), 413)
+    assert "up to 1 MB" in refused(client, mp4() + bytes(2**20), 413)
     assert client.post(MEDIA, {"file": upload(bytes(2**21))}, format="multipart").status_code == 413
 
 

@@ -202,7 +202,7 @@ def test_a_warning_is_read_by_the_user(desk: Client, sender: User, say: Say) -> 
     own = Client()
     own.force_login(sender)
     page = text(own.get("/notifications"))
-    assert "This site's moderators sent you a warning" in page
+    assert "moderators sent you a warning" in page
     assert "Be kind.<br>“rude words”" in page
     deactivate(user=sender)
     assert "1 user was not warned: not active" in do(desk, "warn", "Again.", users=str(sender.pk))

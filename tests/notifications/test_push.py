@@ -218,7 +218,7 @@ def test_filters(device: Device, reader: User, other: User) -> None:
     filters.create(owner=reader, phrase="snake", whole_word=True, action="hide")
     say(other, "@reader a spider")
     say(other, "@reader a snake")
-    assert [message["body"] for message in device.messages] == ["Filtered: spider"]
+    assert [message["body"] for message in device.messages] == ["Muted word: spider"]
 
 
 def test_a_warning_hides_the_text(device: Device, reader: User, other: User) -> None:

@@ -46,13 +46,13 @@ def shown(client: Client) -> str:
 def test_devices_are_listed(client: Client, reader: User, row: PushSubscription) -> None:
     page = shown(client)
     assert "Firefox on Linux" in page
-    assert "this one" in page
+    assert '">this device' in page
     assert "Turn on in this browser" not in page
     another = Client()
     another.force_login(reader)
     page = shown(another)
     assert "Turn on in this browser" in page
-    assert "this one" not in page
+    assert '">this device' not in page
     PushSubscription.objects.update(failing_since=timezone.now())
     assert "We couldn't reach it lately." in shown(client)
 
