@@ -29,7 +29,7 @@ def test_details_are_said() -> None:
     assert words("words:café") == "Similar to posts you read: café"
     with translation.override("zh-hans"):
         assert words("follows:12") == "12 位你关注的人也关注作者"
-        assert words("words:{x} %s") == "与你读过的相似：{x} %s"
+        assert words("words:{x} %s") == "与你看过的相似：{x} %s"
 
 
 @pytest.mark.parametrize(

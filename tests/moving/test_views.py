@@ -50,7 +50,7 @@ def test_an_archive_goes_from_the_page_to_the_profile(page: Client, user: User, 
     assert "2 of 2 entries read: 1 post imported." in shown
     chinese = page.get(PAGE, headers={"Accept-Language": "zh-hans"}).content.decode()
     assert "已读取 2 / 2 条：已导入 1 条帖子。" in chinese  # noqa: RUF001 (Chinese)
-    assert "1 \u00d7 a boost of somebody" in shown
+    assert "1 \u00d7 a boost of someone" in shown
     assert "hello" in page.get("/@ann").content.decode()
 
 
