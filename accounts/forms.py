@@ -190,13 +190,13 @@ class PasskeyForm(forms.Form):
     name = forms.CharField(
         label=_("Name"),
         max_length=PASSKEY_NAME_LENGTH,
-        help_text=_("So that you recognize it: my phone, the key on my keyring."),
+        help_text=_("A name you'll recognize, like “My phone”."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     credential = forms.CharField(max_length=ANSWER_LENGTH, widget=forms.HiddenInput())
 
 
-SPANS = [("1", _("1 day")), ("7", _("1 week")), ("30", _("1 month")), ("", _("until revoked"))]
+SPANS = [("1", _("1 day")), ("7", _("1 week")), ("30", _("1 month")), ("", _("Never"))]
 
 
 class InvitationForm(forms.Form):
@@ -240,7 +240,7 @@ class DeleteForm(forms.Form):
     """Confirms the deletion by username and password."""
 
     username = forms.CharField(
-        label=_("Your username"),
+        label=_("Type your username to confirm"),
         max_length=150,
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
     )

@@ -49,7 +49,7 @@ def environment(**options: Any) -> Environment:
         return Markup(made.get_template(name).render())  # noqa: S704 (a page's own part)
 
     @cache
-    def empty_fields(_language: str | None) -> Markup:
+    def empty_fields(_language: str | None, _is_for_members: bool) -> Markup:
         return Markup(made.get_template("items/_fields.html").render(form=ItemForm.fresh()))  # noqa: S704
 
     def shared_part(name: str) -> Markup:
@@ -57,9 +57,9 @@ def environment(**options: Any) -> Environment:
         return drawn(name, get_language())
 
     def fields_of(form: ItemForm) -> Markup:
-        """Empty ones are rendered once per language."""
+        """Empty ones are rendered once per language, on open sites and on sites for members."""
         if form.is_empty:
-            return empty_fields(get_language())
+            return empty_fields(get_language(), words.known_site().is_for_members)
         return Markup(made.get_template("items/_fields.html").render(form=form))  # noqa: S704
 
     made.globals |= {

@@ -95,7 +95,7 @@ def sensitive_field() -> forms.BooleanField:
 def poll_option(place: int) -> forms.CharField:
     """One answer of a poll."""
     label = format_lazy(
-        _("Answer {number}") if place <= FEWEST_OPTIONS else _("Answer {number} (optional)"), number=place
+        _("Option {number}") if place <= FEWEST_OPTIONS else _("Option {number} (optional)"), number=place
     )
     attrs = {"autocomplete": "off", "dir": "auto", "placeholder": label, "aria-label": label}
     return forms.CharField(label=label, max_length=OPTION_LENGTH, required=False, widget=forms.TextInput(attrs=attrs))
@@ -145,7 +145,7 @@ class ItemForm(forms.Form):
     )
     reply_to = forms.IntegerField(required=False, widget=forms.HiddenInput)
     quote_of = forms.IntegerField(required=False, widget=forms.HiddenInput)
-    quotable_by = quotable_field([("", _("As set in my settings")), *QuotableBy.choices])
+    quotable_by = quotable_field([("", _("My default")), *QuotableBy.choices])
     title = forms.CharField(
         label=_("Title (makes it an article, up to 20,000 characters)"),
         max_length=TITLE_LENGTH,
@@ -156,7 +156,7 @@ class ItemForm(forms.Form):
     poll_lasts = forms.TypedChoiceField(
         label=_("Poll length"), choices=POLL_LASTS, coerce=int, initial=86_400, required=False
     )
-    poll_multiple = forms.BooleanField(label=_("Allow several answers"), required=False)
+    poll_multiple = forms.BooleanField(label=_("People can pick more than one"), required=False)
     warning = warning_field()
     sensitive = sensitive_field()
     publish_at = forms.CharField(

@@ -620,8 +620,8 @@ class ScheduledPost(models.Model):
 class FilterAction(models.TextChoices):
     """What a matching filter does: fold the item under the phrase, or leave it out."""
 
-    WARN = "warn", _("Fold it, with a button that shows it")
-    HIDE = "hide", _("Leave it out")
+    WARN = "warn", _("Hide behind a warning")
+    HIDE = "hide", _("Hide completely")
 
 
 class Context(models.TextChoices):

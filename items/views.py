@@ -447,7 +447,7 @@ def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Mute the thread of an item."""
     item = item_or_404(item_id, reader)
     mute_thread(user=reader, item=item)
-    messages.success(request, _("Conversation muted. You won't get notifications from it."))
+    messages.success(request, _("Thread muted. You won't get notifications from it."))
     return go_on(request, "item", item.repost_of_id or item.pk)
 
 
@@ -457,7 +457,7 @@ def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Unmute the thread of an item."""
     take_back_or_404(item_id, reader, lambda item: unmute_thread(user=reader, item=item))
-    messages.success(request, _("Conversation unmuted."))
+    messages.success(request, _("Thread unmuted."))
     return go_on(request, "home")
 
 

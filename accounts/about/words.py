@@ -10,7 +10,7 @@ from accounts.about.site import Site, known
 
 
 def known_site() -> Site:
-    """The site for error pages: no context processors, no server."""
+    """The site without a query, for error pages and for parts without context processors."""
     return known()
 
 

@@ -458,7 +458,7 @@ class Migration(migrations.Migration):
                 (
                     "action",
                     models.CharField(
-                        choices=[("warn", "Fold it, with a button that shows it"), ("hide", "Leave it out")],
+                        choices=[("warn", "Hide behind a warning"), ("hide", "Hide completely")],
                         max_length=4,
                     ),
                 ),

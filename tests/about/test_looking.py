@@ -31,6 +31,18 @@ def test_strangers_find_no_search_and_no_column_that_would_lead_them_away(client
     assert 'id="beside"' in page
 
 
+@pytest.mark.parametrize("address", ["/", "/items/new"])
+def test_the_composer_says_who_sees_a_public_post(client: Client, address: str) -> None:
+    client.force_login(UserFactory())
+    page = client.get(address).content.decode()
+    assert "Everyone on this site." in page
+    assert "even without an account" not in page
+    site.kept.set(site.Site())
+    page = client.get(address).content.decode()
+    assert "Anyone can see it, even without an account." in page
+    assert "Everyone on this site." not in page
+
+
 @pytest.mark.parametrize(
     "address", ["/@ann", "/items/{item}", "/search?q=word", "/tags/word", "/@ann/followers", "/@nobody"]
 )

@@ -42,7 +42,7 @@ def begun(visitor: Visitor) -> Visitor:
     pick(visitor, 80, 90)
     entries(visitor).nth(1).get_by_label("Description").fill("A blue corner")
     entries(visitor).nth(1).locator(".medium-focus").press("ArrowRight")
-    entries(visitor).nth(1).get_by_role("button", name="Move to the front").click()
+    entries(visitor).nth(1).get_by_role("button", name="Move earlier").click()
     return visitor
 
 
@@ -64,7 +64,7 @@ def shows_both(visitor: Visitor) -> None:
     expect(second.get_by_label("Description")).to_have_value("")
     for entry in (first, second):
         expect(entry.locator("img")).not_to_have_js_property("naturalWidth", 0)
-    expect(first.get_by_role("button", name="Move to the front")).to_be_disabled()
+    expect(first.get_by_role("button", name="Move earlier")).to_be_disabled()
 
 
 def test_pictures_come_back_with_the_page_and_are_published(begun: Visitor) -> None:
@@ -202,7 +202,7 @@ def test_an_edit_that_was_begun_keeps_its_pictures(visitor: Visitor, reader: Use
     ids = [sent(reader, jpeg(80 + number, 60)) for number in range(2)]
     item = posted(reader, *ids, text="look")
     visitor.goto(f"/items/{item.pk}/edit")
-    visitor.page.get_by_role("button", name="Move to the front").last.click()
+    visitor.page.get_by_role("button", name="Move earlier").last.click()
     visitor.page.get_by_label("Description").first.fill("Two first")
     visitor.page.reload()
     expect(visitor.page.get_by_label("Description").first).to_have_value("Two first")

@@ -84,11 +84,11 @@ def test_a_repost_stands_for_its_original(ann: User, bob: User) -> None:
 def test_the_menu(ann: User, bob: User, client: Client) -> None:
     post, foreign = say(ann), say(bob)
     client.force_login(ann)
-    assert "Mute conversation" in client.get(f"/items/{post.pk}/menu").content.decode()
-    assert "Mute conversation" not in client.get(f"/items/{foreign.pk}/menu").content.decode()
+    assert "Mute thread" in client.get(f"/items/{post.pk}/menu").content.decode()
+    assert "Mute thread" not in client.get(f"/items/{foreign.pk}/menu").content.decode()
     assert client.post(f"/items/{post.pk}/mute")["Location"] == f"/items/{post.pk}"
     assert MutedThread.objects.get().root_id == post.pk
-    assert "Unmute conversation" in client.get(f"/items/{post.pk}/menu").content.decode()
+    assert "Unmute thread" in client.get(f"/items/{post.pk}/menu").content.decode()
     client.post(f"/items/{post.pk}/unmute")
     assert not MutedThread.objects.exists()
     assert client.get(f"/items/{post.pk}/mute").status_code == 405

@@ -54,7 +54,7 @@ def test_devices_are_listed(client: Client, reader: User, row: PushSubscription)
     assert "Turn on in this browser" in page
     assert '">this device' not in page
     PushSubscription.objects.update(failing_since=timezone.now())
-    assert "We couldn't reach it lately." in shown(client)
+    assert "We couldn't reach this device recently." in shown(client)
 
 
 def test_apps_are_named(client: Client, reader: User) -> None:

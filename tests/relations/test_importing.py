@@ -342,12 +342,12 @@ def test_one_import_at_a_time_and_the_page_tells_of_it(client: Client, reader: U
     assert upload(client, b"ann\n=cmd|' /C calc'!A0\n<script>\n").status_code == 302
     answer = upload(client, b"ann\n")
     assert (answer.status_code, CsvImport.objects.count()) == (422, 1)
-    assert "0 of 3 rows done" in client.get(PAGE).content.decode()
+    assert "0 of 3 rows read" in client.get(PAGE).content.decode()
     part = client.get(PAGE, headers={"HX-Request": "true"}).content.decode()
     assert "every 2s" in part
     tasks.run_import(CsvImport.objects.get().pk)
     page = client.get(PAGE).content.decode()
-    assert "<p>3 of 3 rows done: 1 added, 2 not done.</p>" in page
+    assert "<p>3 of 3 rows read: 1 added, 2 failed.</p>" in page
     assert "&lt;script&gt;" in page
     assert "every 2s" not in page
     assert upload(client, b"ann\n").status_code == 302
