@@ -73,11 +73,12 @@ def visible_alone(item: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see an item for itself, ignoring its thread and private mentions of others.
 
     It is published, its sender active, no block either way, and its audience includes the reader. Senders see their own
-    unless deleted. The arguments are aliases of the item and its sender.
+    unless deleted. The arguments are aliases of the item and its sender. The conditions on followers and mutuals are
+    written out, because they share one probe of the follow: change them together with the circles above.
     """
     return f"""
     (({item}.sender_id = {reader} AND {item}.status <> 'deleted') OR (
-        {item}.status = 'published' AND {sender}.is_active
+        {is_published(item)} AND {sender}.is_active
         AND ({for_all(item)} OR ({item}.visibility IN ('followers', 'mutuals')
             AND {follows(reader, f"{item}.sender_id", is_probe=not is_one_reader(reader))}
             AND ({item}.visibility = 'followers' OR {follows(f"{item}.sender_id", reader)})))
@@ -118,7 +119,7 @@ def original_visible(item: str, reader: str = READER, also: str = "") -> str:
     return f"""
     ({item}.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = {item}.repost_of_id AND o.status = 'published' AND {said_visible("o", "os", reader)} {also}
+        WHERE o.id = {item}.repost_of_id AND {is_published("o")} AND {said_visible("o", "os", reader)} {also}
         OFFSET 0))
     """
 
@@ -129,19 +130,19 @@ def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) ->
     The quote is not revoked, the quoted sender not muted, and they do not block the quoting sender.
     """
     return f"""
-    (NOT {item}.is_quote_revoked AND {quoted}.status = 'published' AND {said_visible(quoted, sender, reader)}
+    (NOT {item}.is_quote_revoked AND {is_published(quoted)} AND {said_visible(quoted, sender, reader)}
         AND NOT {mutes(reader, f"{quoted}.sender_id")} AND NOT {blocks(f"{quoted}.sender_id", f"{item}.sender_id")})
     """
 
 
 def public(item: str) -> str:
     """Whether an item is published and public. Sender, original and root are not checked."""
-    return f"{item}.status = 'published' AND {for_all(item)}"
+    return f"{is_published(item)} AND {for_all(item)}"
 
 
 def public_post(item: str) -> str:
     """Whether an item is a public post: the condition of the index item_public. The sender is not checked."""
-    return f"{public(item)} AND {item}.reply_to_id IS NULL AND {item}.repost_of_id IS NULL"
+    return f"{public(item)} AND {is_no_reply(item)} AND {item}.repost_of_id IS NULL"
 
 
 def circles_of(sender: str, circles: Iterable[str]) -> str:

@@ -98,7 +98,7 @@ class LiveSessionAdmin(ModeratedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[LiveSession], search_term: str
     ) -> tuple[QuerySet[LiveSession], bool]:
-        """Search by index look-ups only."""
+        """Search by username or id, through indexes."""
         term = search_term.strip()
         if not term:
             return queryset, False

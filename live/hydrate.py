@@ -174,7 +174,7 @@ def shown_in_notifications(reader: str) -> str:
 
 
 def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
-    """Visible sessions, for notifications."""
+    """Cards of the sessions that the reader may see, by id."""
     rows = fetch(CARDS, {"ids": id_array(session_ids), "reader": reader.pk})
     return {session_id: SessionCard(str(session_id), title, state) for session_id, title, state in rows}
 

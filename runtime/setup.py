@@ -124,7 +124,7 @@ def write(path: Path, variables: Mapping[str, str]) -> None:
 
 
 def role_and_database(name: str, password: str) -> list[str]:
-    """Statements for both. `restore --check` needs CREATEDB."""
+    """SQL that creates the role and its database. `restore --check` needs CREATEDB."""
     quoted = '"' + name.replace('"', '""') + '"'
     return [
         f"CREATE ROLE {quoted} LOGIN CREATEDB PASSWORD '{password}'",

@@ -69,7 +69,7 @@ class Program(Child):
         self.started_at = time.monotonic()
 
     def last_words(self) -> str:
-        """Points to its output above."""
+        """Says that its output, already printed, tells why it ended."""
         return "its output is above"
 
 

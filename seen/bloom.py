@@ -47,7 +47,7 @@ class Filter(Protocol):
 
     @property
     def capacity(self) -> int:
-        """The capacity of a new filter."""
+        """How many members a key's first filter is made for."""
         ...
 
     @property

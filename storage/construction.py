@@ -45,7 +45,7 @@ def begin(window: BuiltWindow, epoch: int) -> bool:
 
 
 def is_under_way(window: Window, token: str) -> bool:
-    """Whether the construction that `token` began still waits. After a flush most builds in the queue do not."""
+    """Whether the window still waits for this build. After Redis lost its data, most queued builds are pointless."""
     return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 

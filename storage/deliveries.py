@@ -125,7 +125,7 @@ def due(model: type[AbstractDelivery]) -> str:
 
 
 def sweep(model: type[AbstractDelivery]) -> int:
-    """Enqueue lost deliveries again. Returns their number."""
+    """Enqueue overdue deliveries until the broker refuses. Returns how many were due."""
     meta = model._meta
     query = SWEEP.format(table=meta.db_table, key=meta.pk.column)
     due = fetch(query, {"retry": settings.FAN_OUT_RETRY_AFTER, "count": SWEEP_LENGTH})

@@ -195,7 +195,7 @@ def cached(name: str, prefix: str, version: int) -> str:
 
 
 def session(digest: str) -> str:
-    """The copy of a session's row."""
+    """The cached copy of a session's row."""
     return f"session:{digest}"
 
 

@@ -83,7 +83,7 @@ class Scheduler(PersistentScheduler):
             logger.warning("beat cannot save which tasks it has sent: %s", error)
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
-        """Send a due task if there is work."""
+        """Send a due task, unless its query finds no work. Send it every ten minutes in any case."""
         task, now = str(entry.task), time.monotonic()
         query = QUESTIONS.get(task)
         if query and now < self.sent_at.get(task, -UNASKED_SECONDS) + UNASKED_SECONDS and not is_wanted(query):

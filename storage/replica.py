@@ -205,10 +205,11 @@ def note_write(user_id: int | None) -> None:
 # --- Looking after it ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`lag` in seconds, infinite if unknown."""
+    """Whether the replica is one, how far it lags, and whether it is of this primary."""
 
     is_replica: bool
     lag: float
+    """Seconds. Infinite if unknown."""
     is_of_primary: bool
 
 

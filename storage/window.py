@@ -323,19 +323,19 @@ class Window:
         return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
 
     def settle(self, cap: int) -> Command:
-        """Trim to `cap` entries and raise the floor. Deletes a key that is no window."""
+        """The command that trims to `cap` entries and raises the floor. It deletes a key that is no window."""
         return ("EVALSHA", SETTLE, 1, self.key, cap)
 
     def merge(self, entries: Sequence[Entry], floor: int) -> Command:
-        """Add all entries of one sender above `floor` (0: all), and raise the window's floor."""
+        """The command that adds entries of one sender above `floor` (0: all), and raises the window's floor."""
         return ("EVALSHA", MERGE, 1, self.key, floor, *scored(entries))
 
     def keep(self) -> Command:
-        """Renew the TTL, unless the window is under construction."""
+        """The command that renews the TTL, unless the window is under construction."""
         return ("EVALSHA", KEEP, 1, self.key, self.ttl)
 
     def drop(self) -> Command:
-        """Delete the window. Always safe: pages use PostgreSQL."""
+        """The command that deletes the window. Always safe: pages use PostgreSQL."""
         return ("UNLINK", self.key)
 
 

@@ -59,15 +59,15 @@ def run(backfill_id: int) -> bool:
     rows = fetch(CLAIM, {"backfill": backfill_id, "lease": LEASE})
     if not rows:
         return False
-    held = Backfill.objects.filter(pk=backfill_id, lease=rows[0][0])
+    leased = Backfill.objects.filter(pk=backfill_id, lease=rows[0][0])
     try:
         with feeds_errors():
-            return _run(held.get(), held.filter(finished_at=None, cancelled_at=None))
+            return _run(leased.get(), leased.filter(finished_at=None, cancelled_at=None))
     except FeedsUnavailableError as error:
-        held.update(last_error=str(error), sweep_at=Now() + OUTAGE_PAUSE)
+        leased.update(last_error=str(error), sweep_at=Now() + OUTAGE_PAUSE)
         return False
     finally:
-        held.update(lease=None, leased_until=None)
+        leased.update(lease=None, leased_until=None)
 
 
 def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:

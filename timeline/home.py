@@ -8,6 +8,7 @@ findings to Redis.
 See docs/decisions.md: A page looks through a bounded number of rows.
 See docs/decisions.md: Windows first, then one statement.
 See docs/decisions.md: A followed hashtag is an outbox.
+Before you make it faster, read which ideas were measured and dropped.
 See docs/decisions.md: Experiments that were not worth it.
 """
 

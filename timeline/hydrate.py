@@ -1,6 +1,7 @@
 """SQL that verifies candidates from Redis: whether a reader may see an item, and its body.
 
 See docs/decisions.md: Windows keep what may come back without an event.
+Before you make it faster, read which ideas were measured and dropped.
 See docs/decisions.md: Experiments that were not worth it.
 """
 
@@ -77,7 +78,7 @@ VERIFY_IDS = statement(_verify_ids)
 class Verified(NamedTuple):
     """A row of `VERIFY_BODIES`: an existing candidate, and how the reader's home treats it.
 
-    The inbox may forget what does not belong, every window what is unpublished. They keep what is not held (the sender
+    The inbox may forget what does not belong, every window what is unpublished. They keep what is not present (the sender
     does not follow back, or is suspended) or has a hidden original, because no event tells when that changes.
 
     `belongs` and `is_held` are about the sender alone.

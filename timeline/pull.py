@@ -73,7 +73,7 @@ def _heads(condition: str, order: str = "DESC") -> str:
 def _reached(heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
     """The first `count` entries of all streams with heads in the CTE `heads`.
 
-    Only the streams of the first `count` held heads can have them, down to the last of these heads.
+    Only the streams of the first `count` present heads can have them, down to the last of these heads.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     within = f"{condition} AND i.id {beyond} reach.id"
@@ -184,7 +184,7 @@ PULL_WINDOW = f"""
 
 
 def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
-    """Entries of the streams that meet `stream`. `item`: a column that says if an entry is held."""
+    """Entries of the streams that meet `stream`. `item`: a column that says if an entry is present."""
     shown, tag = _shown(feed, "placed", "i", "s.is_active"), ", placed.tag" if feed.tags else ""
     return f"""
     WITH {_pulled(feed, stream, BELOW)},

@@ -171,11 +171,11 @@ def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: in
 
 
 def hinting(reader_id: int, sources: Iterable[int]) -> Command:
-    """Write the hint for `hint_of`. It may be wrong without harm."""
+    """The command that writes the hint for `hint_of`. It may be wrong without harm."""
     hint = ",".join(map(str, sorted(sources)))
     return ("SET", keys.merged_outboxes(reader_id), hint, "EX", Window.ttl)
 
 
 def doubting(reader_id: int) -> Command:
-    """Let a hint of too many outboxes expire soon, because a page that only pulls cannot correct it."""
+    """The command that lets a hint of too many outboxes expire soon. A page that only pulls cannot correct it."""
     return ("EXPIRE", keys.merged_outboxes(reader_id), TOO_MANY_SECONDS, "LT")

@@ -3,7 +3,7 @@
 Each item passes four checks:
 - It is of a **kind** that timelines hold (`kinds`).
 - It **belongs** to the reader: their own, or from a followee whose posts (and reposts) they want at home (`belongs`).
-- It is **held** now: its sender is active and, if the item is for mutuals, follows back (`HELD`).
+- It is **present** now: its sender is active and, if the item is for mutuals, follows back (`HELD`).
 - If it is a repost, its original is **shown** (`original_shown`).
 
 A public post with a followed hashtag is an entry too, from any sender (`carried`). It is shown if its sender is active

@@ -26,7 +26,7 @@ Colour = tuple[int, int, int]
 
 
 def parse(text: str) -> Colour:
-    """Parts of a colour like #2457c5."""
+    """Red, green, blue of a colour like #2457c5."""
     return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 

@@ -175,7 +175,7 @@ class BigVAdmin(ModeratedAdmin):
         return self._told(request, user, words % name, messages.SUCCESS)
 
     def demote_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Ask first."""
+        """Ask, then demote."""
         user = self._asked(request, user_id)
         if user is None:
             return self._refused(request, user_id, user)
