@@ -30,7 +30,7 @@ RATES = {
     "app_network": Rate("300/hour", "Apps that register, per network: the /24 of an IPv4 address, the /48 of IPv6."),
     "password": Rate("10/hour", "Password checks of signed-in users, before a risky step."),
     "login_code": Rate("20/hour", "Codes of second factors at login, per name. Each known browser counts separately."),
-    "email": Rate("10/hour", "E-mail addresses that a user adds, and codes that they try."),
+    "email": Rate("10/hour", "E-mail addresses that a user adds, and tries of codes and links that confirm them."),
     "reset": Rate("20/hour", "Password reset letters, and tries of their links, per address."),
     "reset_name": Rate("5/hour", "Password reset letters, per account."),
     "mail": Rate("10/minute", "Letters to one address. The rest wait."),

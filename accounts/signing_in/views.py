@@ -19,7 +19,7 @@ from accounts.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginF
 from accounts.models import User
 from accounts.signing_in import addresses, guard, recovery, second_factors, sign_in
 from web import rates
-from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, keeps_opener, next_page, show, too_many
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, keeps_opener, limited, next_page, show, too_many
 
 GONE = 410
 
@@ -175,12 +175,10 @@ def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
 
 
 @never_cache
+@limited("email")
 @require_http_methods(FORM_METHODS)
 def verify_email(request: PageRequest, key: str) -> HttpResponse:
     """Confirm an address by link, in any browser. Needs a click, because programs open links in advance."""
-    wait = rates.hit("reset", rates.address(request))
-    if wait is not None:
-        return too_many(request, wait)
     row = addresses.of_link(key)
     if request.method == "POST" and row is not None:
         try:

@@ -71,6 +71,16 @@ def test_links_that_do_not_count() -> None:
     assert addresses.proven(user) == ""
 
 
+def test_confirming_an_address_uses_up_no_password_reset(settings: Any) -> None:
+    settings.RATES = settings.RATES | {"reset": "1/hour"}
+    settings.RATE_SCALE = 1
+    addresses.add(user=UserFactory(), address="ann@example.org")
+    path = path_of(last())
+    assert Client().get(path).status_code == 200
+    assert Client().post(path).status_code == 302
+    assert Client().post("/password-reset", {"username_or_email": "nobody"}).status_code == 302
+
+
 def test_another_letter_makes_the_one_before_worthless() -> None:
     user: User = UserFactory()
     addresses.add(user=user, address="ann@example.org")

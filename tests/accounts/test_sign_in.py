@@ -214,7 +214,7 @@ def test_setting_up_and_removing_an_app(ann: User) -> None:
         ("/login/passkey/options", "login_address"),
         ("/password-reset", "reset"),
         ("/password-reset/1/x", "reset"),
-        ("/verify-email/1.x", "reset"),
+        ("/verify-email/1.x", "email"),
         ("/settings/confirm", "password"),
         ("/settings/confirm/passkey", "password"),
         ("/settings/confirm/passkey/options", "password"),
