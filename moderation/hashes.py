@@ -10,7 +10,7 @@ See docs/decisions.md: Own code in place of a library.
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import F
@@ -18,7 +18,6 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from items.models import Item
-from media import actions as media
 from media.models import MediaFile
 from moderation.log import write
 from moderation.models import PictureAction, PictureAttempt, PictureRule, Verb
@@ -115,11 +114,6 @@ def found(rule: PictureRule) -> list[MediaFile]:
 
 
 # --- Rules -----------------------------------------------------------------------------------------------
-def fingerprint_of(file: IO[bytes]) -> tuple[str, int | None]:
-    """Hashes of a file to block, which is not kept. Raises what media.actions.upload does."""
-    return media.fingerprint(file)
-
-
 @transaction.atomic
 def block(*, rule: PictureRule, by: User) -> PictureRule:
     """Add a rule for media kept or used from now on. Raises KnownError, TooManyError."""

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from accounts.people import handle_of
-from media.actions import MediaError
+from media.actions import MediaError, fingerprint
 from media.admin import shots
 from media.decoder import BusyError
 from media.files import StoreError
@@ -71,7 +71,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
     def _compare(self, file: Any) -> None:
         try:
             with file.open("rb") as opened:
-                self.instance.sha256, self.instance.phash = hashes.fingerprint_of(opened)
+                self.instance.sha256, self.instance.phash = fingerprint(opened)
         except MediaError as error:
             raise forms.ValidationError({"file": str(error)}) from error
         except (BusyError, StoreError) as error:

@@ -159,11 +159,6 @@ class Gaps:
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
 
-    @property
-    def is_owed(self) -> bool:
-        """Whether a `Gap` is still to be appended."""
-        return self._thread is not None
-
     def owe(self) -> None:
         """Something was lost."""
         with self._lock:

@@ -78,8 +78,8 @@ VERIFY_IDS = statement(_verify_ids)
 class Verified(NamedTuple):
     """A row of `VERIFY_BODIES`: an existing candidate, and how the reader's home treats it.
 
-    The inbox may forget what does not belong, every window what is unpublished. They keep what is not present (the sender
-    does not follow back, or is suspended) or has a hidden original, because no event tells when that changes.
+    The inbox may forget what does not belong, every window what is unpublished. They keep what is not present (the
+    sender does not follow back, or is suspended) or has a hidden original, because no event tells when that changes.
 
     `belongs` and `is_held` are about the sender alone.
     """

@@ -58,9 +58,6 @@ def belongs(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
     return f"{_all(kinds(reader))} AND ({sender} = {reader} OR ({followed}))"
 
 
-BELONGS = belongs()
-
-
 def belongs_among(senders: str) -> str:
     """`belongs`, with follows, blocks and mutes checked once for each sender in an SQL array.
 

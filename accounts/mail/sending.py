@@ -137,11 +137,11 @@ def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
     except smtplib.SMTPRecipientsRefused as error:
         is_final = all(code >= 500 for code, _words in error.recipients.values())
         _note(letter_id, error, is_final=is_final)
-        _reset(connection)
+        _close(connection)
         return False
     except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
         _note(letter_id, error)
-        _reset(connection)
+        _close(connection)
         return False
     return True
 
@@ -158,12 +158,8 @@ def _said(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
-def _reset(connection: BaseEmailBackend) -> None:
-    """Reconnect after a refusal, because some servers hang up."""
-    _close(connection)
-
-
 def _close(connection: BaseEmailBackend) -> None:
+    """Close the connection. After a refusal the next letter opens a new one, because some servers hang up."""
     try:
         connection.close()
     except OSError as error:
