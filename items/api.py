@@ -332,6 +332,8 @@ class BookmarkView(ApiView):
 class VoteView(ApiView):
     """The caller's vote in a poll, over HTTP."""
 
+    takes_bodies = frozenset({"PUT"})
+
     @extend_schema(
         operation_id="vote",
         request=Ballot,

@@ -115,4 +115,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunSQL((SQL / "push.sql").read_text()),
+        migrations.RunSQL((SQL / "push_validated.sql").read_text()),
     ]

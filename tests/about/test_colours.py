@@ -28,7 +28,7 @@ def test_colours_that_can_be_read(accent: str) -> None:
 
 @pytest.mark.parametrize("accent", ["#ffffff", "#ffcc00", "#8ea6ff", "#777777"])
 def test_colours_that_cannot_be_read_are_refused_with_the_reason(accent: str) -> None:
-    with pytest.raises(ValidationError, match=r"its contrast to the light grounds is \d\.\d, and it has to be 4\.5"):
+    with pytest.raises(ValidationError, match=r"the contrast is \d\.\d and must be at least 4\.5"):
         colours.check(accent)
 
 

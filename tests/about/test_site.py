@@ -95,7 +95,7 @@ def test_pages_of_errors_bear_the_name_and_ask_no_server(settings: Any, django_a
     site.kept.forget()  # and its time is over
     with django_assert_num_queries(0):
         page = too_many(RequestFactory().get("/login"), 3).content.decode()
-    assert "<title>Too often · Reading room</title>" in page
+    assert "<title>Too many tries · Reading room</title>" in page
     assert "/about/theme-" in page
     assert "feedsite</span>" not in page
     assert "Try again in 3 seconds." in page

@@ -40,6 +40,7 @@ def test_sign_up_and_log_in() -> None:
         "banner_url": user.banner_url,
         "is_indexable": True,
         "quotable_by": "everyone",
+        "takes_requests": True,
     }
     assert user.level == Level.DAILY
     assert user.last_seen_at is not None

@@ -100,7 +100,7 @@ def test_a_new_browser_is_told_to_the_owner_and_a_known_one_not(ann: User) -> No
 def test_another_password_keeps_the_place_of_the_browser_that_set_it(ann: User) -> None:
     client = log_in(FIREFOX)
     assert client.post("/settings/password", {"current": PASSWORD, "new": "another long password"}).status_code == 302
-    assert "this one" in client.get("/settings/devices").content.decode()
+    assert "this device" in client.get("/settings/devices").content.decode()
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_the_admin_sends_those_with_a_second_factor_to_the_page(guarded: User) -
     client = Client()
     answer = client.post("/admin/login/", {"username": "ann", "password": PASSWORD})
     assert answer.status_code == 200
-    assert "second factor" in answer.content.decode()
+    assert "two-step" in answer.content.decode()
     assert client.get("/admin/").status_code == 302
 
 

@@ -278,8 +278,8 @@ WRONG_POSTS: dict[str, tuple[str, str]] = {
     "too old": (json.dumps({**POSTS[0], "id": 9, "created_at": "1999-12-31T23:59:59Z"}), "line 5: .* before 2000"),
     "future": (json.dumps({**POSTS[0], "id": 9, "created_at": "2060-01-01T00:00:00Z"}), "line 5: .* in the future"),
     "NUL": (json.dumps({**POSTS[0], "id": 9, "text": "a\0b"}), "line 5: the text holds a NUL character"),
-    "too long": (json.dumps({**POSTS[0], "id": 9, "text": "x" * 5001}), "line 5: .* at most 5000 characters"),
-    "blank": (json.dumps({**POSTS[0], "id": 9, "text": " \n"}), "line 5: .* must not be empty"),
+    "too long": (json.dumps({**POSTS[0], "id": 9, "text": "x" * 5001}), "line 5: .* up to 5000 characters"),
+    "blank": (json.dumps({**POSTS[0], "id": 9, "text": " \n"}), "line 5: .* is empty"),
     "half a pair": (json.dumps({**POSTS[0], "id": 9, "text": "\ud800"}), "line 5: "),
     "endless": ("x" * 1_100_000, "line 5: longer than 1000000 bytes"),
 }

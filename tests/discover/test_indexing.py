@@ -59,12 +59,12 @@ def test_a_document(opensearch: OpenSearch) -> None:
 
 
 def test_items_that_are_not_public_are_not_found(opensearch: OpenSearch) -> None:
-    sender = UserFactory.create()
+    sender, friend = UserFactory.create_batch(2)
     post = actions.publish(sender=sender, content={"text": "post"})
     actions.publish(sender=sender, content={"text": "reply"}, reply_to=post)
     actions.repost(sender=sender, item=post)
     for visibility in set(Visibility) - {Visibility.PUBLIC}:
-        actions.publish(sender=sender, content={"text": "psst"}, visibility=visibility)
+        actions.publish(sender=sender, content={"text": f"psst @{friend.username}"}, visibility=visibility)
     work()
     assert set(opensearch.documents) == {post.pk}
 

@@ -62,6 +62,8 @@ def test_an_item(api: APIClient, anonymous: APIClient, ann: User) -> None:
         "repost_of": None,
         "quote": None,
         "quotable_by": "everyone",
+        "poll": None,
+        "link_card": None,
         "counts": {"likes": 0, "replies": 0, "reposts": 0, "quotes": 0},
         "liked": False,
         "reposted": False,

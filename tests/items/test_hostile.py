@@ -95,6 +95,9 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
 """The measured calls, by name."""
 OTHERS = {
     "web.letters.compiled": "a pattern of ours",
+    "items.text.check_poll": "options of at most 80 characters, each looked at once",
+    "notifications.sentences.words_of": "a kind of ours",
+    "notifications.sentences.said_of": "a kind of ours and a bounded name",
     "accounts.about.words.paragraphs": "the site's own words, which superusers write",
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
     "web.icons.icon": "the names of our icons",
@@ -127,8 +130,8 @@ MODULES = [
 ]
 FILTERS = {
     "add", "admin_urlname", "capfirst", "date", "default", "default_if_none", "divisibleby", "filesizeformat",
-    "floatformat", "intcomma", "join", "length", "linebreaksbr", "pluralize", "slice", "stringformat", "timesince",
-    "truncatechars", "unlocalize", "urlencode", "yesno",
+    "floatformat", "intcomma", "join", "length", "linebreaksbr", "map", "pluralize", "slice", "stringformat",
+    "timesince", "truncatechars", "unlocalize", "urlencode", "yesno",
 }  # fmt: skip
 """Django's filters that our templates may use: of a member's text they look at each character once."""
 

@@ -231,7 +231,8 @@ def test_a_page_that_is_too_large_is_made_each_time(post: Item, monkeypatch: pyt
 @pytest.mark.slow
 @pytest.mark.parametrize("visibility", Visibility)
 def test_no_member_is_shown_a_shared_page_and_no_stranger_a_members(sender: User, visibility: Visibility) -> None:
-    post = actions.publish(sender=sender, content={"text": "zebra"}, visibility=visibility)
+    friend = UserFactory.create(username="friend")
+    post = actions.publish(sender=sender, content={"text": f"zebra @{friend.username}"}, visibility=visibility)
     member = Client()
     member.force_login(sender)
     path = f"/items/{post.pk}"

@@ -14,6 +14,6 @@ def test_reindex_says_how_many() -> None:
     ItemFactory.create(content={"text": "words #tag"})
     out = StringIO()
     call_command("reindex", stdout=out)
-    assert out.getvalue() == "1 items.\n"
+    assert out.getvalue() == "Indexed 1 items.\n"
     assert ItemDocument.objects.get().document == "'tag':2 'words':1"
     assert ItemTag.objects.get().tag == "tag"

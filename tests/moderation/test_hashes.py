@@ -72,7 +72,7 @@ def test_a_blocked_picture_is_refused(sender: User, moderator: User, media_folde
     for data in (PHOTO, *CHANGED.values()):
         answer = client.post(f"{API}/me/media", {"file": upload(data)}, format="multipart")
         assert (answer.status_code, list(answer.json())) == (400, ["file"])
-        assert "rules of this site" in answer.json()["file"][0]
+        assert "site's rules" in answer.json()["file"][0]
     assert files_of(media_folder) == []
     assert not MediaFile.objects.exists()
     assert client.post(f"{API}/me/media", {"file": upload(OTHER)}, format="multipart").status_code == 201

@@ -29,7 +29,8 @@ def manifest(client: Client, **headers: str) -> Any:
 
 def size_of(client: Client, address: str) -> tuple[int, int]:
     if address.startswith("/static/"):
-        return Image.open(str(finders.find(address.removeprefix("/static/")))).size
+        with Image.open(str(finders.find(address.removeprefix("/static/")))) as icon:
+            return icon.size
     answer = client.get(address)
     assert (answer.status_code, answer["Content-Type"]) == (200, "image/png"), address
     return Image.open(io.BytesIO(answer.content)).size

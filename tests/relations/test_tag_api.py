@@ -62,7 +62,7 @@ def test_the_cap(user: User, client: APIClient, monkeypatch: pytest.MonkeyPatch)
     assert client.put("/api/v1/tags/tea/follow").status_code == 204
     refused = client.put("/api/v1/tags/milk/follow")
     assert refused.status_code == 409
-    assert "limit" in refused.json()["detail"]
+    assert "You can follow up to" in refused.json()["detail"]
     assert client.put("/api/v1/tags/tea/follow").status_code == 204
     words = Caller(user).post("v1/tags/milk/follow", status=422)["error"]
     assert words.startswith("Validation failed")

@@ -1,0 +1,2 @@
+ALTER TABLE notifications_pushsubscription VALIDATE CONSTRAINT push_of_session;
+ALTER TABLE notifications_pushsubscription VALIDATE CONSTRAINT push_of_token;
