@@ -1,7 +1,6 @@
 """The caller's push subscription over HTTP: that of the session or token by which the call is made."""
 
 from http import HTTPStatus
-from typing import Any
 
 import msgspec
 from django.http import HttpResponse
@@ -62,12 +61,9 @@ class Push(msgspec.Struct):
 
 def holder_of(request: Request) -> Holder:
     """The session or token by which a call is made."""
-    token_id = token_of(request)
+    token_id = token_of(request) or getattr(request.auth, "token_id", None)  # an app's (clientapi.bearer)
     if token_id:
         return Holder(token_id=token_id)
-    token: Any = request.auth
-    if token is not None:  # an app's (clientapi.bearer)
-        return Holder(token_id=token.token_id)
     return Holder(session_key=request._request.session.session_key)
 
 

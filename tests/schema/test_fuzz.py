@@ -1,6 +1,7 @@
 """Whatever is sent, the answer is one that the schema describes: never a 5xx, always JSON."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, quote_from_bytes, urlencode
 
@@ -76,7 +77,7 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
     def send(name: str, query: list[tuple[str, str]], body: bytes, kind: str, signed_in: bool, key: str) -> None:
         client = APIClient()
         if signed_in:
-            client.force_authenticate(ann, token="x")
+            client.force_authenticate(ann, token=SimpleNamespace(token_id=1))
         address = path.format(
             username=name,
             item_id=name,
@@ -86,6 +87,7 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
             media_id=name,
             filter_id=name,
             scheduled_id=name,
+            conversation_id=name,
             list_id=name,
         )
         response = client.generic(method.upper(), f"{address}?{urlencode(query)}", body, kind, HTTP_IDEMPOTENCY_KEY=key)
