@@ -313,16 +313,7 @@ def test_development_lock_holds_the_runtime_lock() -> None:
     assert embedded <= {line.split("==")[0] for line in runtime - server}
 
 
-def test_development_lock_holds_the_lock_of_the_traces() -> None:
-    traces, development = (
-        {line.split()[0] for line in (settings.BASE_DIR / name).read_text().splitlines() if "==" in line}
-        for name in ("requirements/traces.lock", LOCKS[1])
-    )
-    assert traces < development
-    assert any(line.startswith("opentelemetry-sdk==") for line in traces)
-
-
-@pytest.mark.parametrize("name", [*LOCKS, "requirements/traces.lock"])
+@pytest.mark.parametrize("name", LOCKS)
 def test_locks_name_no_host(name: str) -> None:
     text = (settings.BASE_DIR / name).read_text()
     assert "://" not in text
