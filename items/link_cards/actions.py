@@ -181,7 +181,7 @@ def _read(card_id: int, url: str) -> None:
 
 def _picture(address: str) -> tuple[MediaFile | None, str]:
     """The picture of a page, kept; or why there is none."""
-    if not address or is_refused(_host(address)):
+    if not address or is_refused(host_of(address)):
         return None, ""
     try:
         return linked.keep(pages.read_picture(address)), ""

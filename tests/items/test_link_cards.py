@@ -311,6 +311,16 @@ def test_pictures_that_are_not_shown(
     assert LinkCard.objects.get().error.startswith("picture:")
 
 
+def test_a_picture_at_an_address_that_is_none(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+    page = '<meta charset="utf-8"><title>A page</title><meta property="og:image" content="https://ab--é.com/p.jpg">'
+    far.rules["/"] = answer(page.encode())
+    said = linking(ann, far)
+    work()
+    found = card(said)
+    assert found is not None
+    assert (found.title, found.picture) == ("A page", None)
+
+
 def test_the_same_picture_is_kept_once(
     ann: User,
     far: FarServer,  # noqa: F811
