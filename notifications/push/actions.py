@@ -153,7 +153,7 @@ def check_endpoint(url: str) -> None:
     What a name stands for is looked up when something is sent (web/outbound.py).
     """
     refused = BadSubscriptionError("endpoint", "An https address on the public internet.")
-    if len(url) > ENDPOINT_LENGTH or not (url.isascii() and url.isprintable()) or " " in url:
+    if len(url) > ENDPOINT_LENGTH or not (url.isascii() and url.isprintable()) or {" ", "\\"} & set(url):
         raise refused
     try:
         parsed = parse_url(url)

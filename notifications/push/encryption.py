@@ -10,7 +10,6 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -21,6 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
 from django.utils.crypto import salted_hmac
+from urllib3.util import parse_url
 
 from accounts.about.site import current
 
@@ -121,7 +121,7 @@ def _told(server_key: str) -> ec.EllipticCurvePrivateKey:
 def signed(letter: Letter, endpoint: str, server_key: str) -> dict[str, str]:
     """The headers of a letter, with the site's signature for the service at this endpoint."""
     own = _told(server_key)
-    parts = urlsplit(endpoint)
+    parts = parse_url(endpoint)  # by which it was checked
     contact = current().contact_email
     claims = {
         "aud": f"{parts.scheme}://{parts.netloc}",

@@ -569,6 +569,7 @@ BAD_ENDPOINTS = [
     "https://user:word@push.example.org/1",
     "https://push.example.org/#part",
     "https://push.example.org/a b",
+    "https://push.example.org\\[/1",
     "https://push.example.org/\u00e9",
     "ftp://push.example.org/",
     "javascript:alert(1)",

@@ -80,6 +80,11 @@ def test_the_site_signs_for_one_service(is_standard: bool) -> None:
         assert headers["Crypto-Key"].endswith(f";p256ecdsa={public_key()}")
 
 
+def test_an_endpoint_that_parsers_read_differently() -> None:
+    token = signed(Letter(b"", {}), "https://push.example.org\\[/1", public_key())["Authorization"].split(".")[1]
+    assert json.loads(bytes_of(token))["aud"] == "https://push.example.org"
+
+
 def test_every_machine_with_the_secret_key_has_the_same(settings: Any) -> None:
     before = public_key()
     assert public_key() == before
