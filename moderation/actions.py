@@ -113,6 +113,8 @@ def reject(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> 
 @transaction.atomic
 def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
     """Reject the item and ban its sender. Raises DecidedError, PermissionError."""
+    if case.host and case.item_id is None and case.session_id is None:  # as a report of the account does
+        User.objects.held().get(pk=case.host.pk)
     decided = _decide(case, by, State.REJECTED, note, state, None)
     senders.ban(user=decided.sender, by=by, reason=note)
     return decided

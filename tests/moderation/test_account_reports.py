@@ -1,6 +1,9 @@
 """Reports of accounts without a post: from pages, both APIs, into the moderators' queue."""
 
+import threading
+
 import pytest
+from django.db import connection, transaction
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -11,7 +14,7 @@ from moderation.case_admin import in_queue
 from moderation.export import files
 from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State
 from relations import actions as relations
-from tests.support.at_once import at_once
+from tests.support.at_once import at_once, until_one_waits
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory
 
@@ -103,3 +106,28 @@ def test_reports_at_once_open_one_case(bob: User) -> None:
     at_once(*[(lambda who=who: reports.report_account(account=bob, reporter=who, reason="spam")) for who in reporters])
     assert Case.objects.count() == 1
     assert Report.objects.count() == 4
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_report_and_a_ban_at_once_do_not_deadlock(ann: User, bob: User, admin: User) -> None:
+    reports.report_account(account=bob, reporter=ann, reason="spam")
+    case, problems = Case.objects.get(), []
+
+    def ban() -> None:
+        try:
+            actions.reject_and_ban(case=case, by=admin)
+        except Exception as error:  # noqa: BLE001 (the test looks at it)
+            problems.append(error)
+        finally:
+            connection.close()
+
+    banning = threading.Thread(target=ban)
+    with transaction.atomic():
+        User.objects.held().get(pk=bob.pk)  # as the report does first
+        banning.start()
+        until_one_waits()
+        assert reports.report_account(account=bob, reporter=UserFactory.create(), reason="spam")
+    banning.join(30)
+    assert problems == []
+    assert SenderRule.objects.get(user=bob).kind == SenderKind.BAN
