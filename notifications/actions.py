@@ -402,10 +402,10 @@ PUT_AWAY = """
         WHERE recipient_id = %(user)s AND position < %(below)s AND kind <> ALL(%(kept)s::varchar[])
         ORDER BY position DESC LIMIT %(limit)s FOR UPDATE)) RETURNING position
 """
-# The act of a moderators' message is the recipient's own.
 PUT_AWAY_ACT = """
-    DELETE FROM notifications_act
-    WHERE id = %(act)s AND recipient_id = %(user)s AND actor_id <> recipient_id RETURNING 1
+    DELETE FROM notifications_act a USING notifications_notification n
+    WHERE a.id = %(act)s AND a.recipient_id = %(user)s AND n.id = a.notification_id
+        AND n.kind <> ALL(%(kept)s::varchar[]) RETURNING 1
 """
 
 
@@ -434,7 +434,8 @@ def put_away_act(*, user: User, act_id: int) -> bool:
 
     Its entry stays, even without people, so that an edit of its item does not notify again.
     """
-    is_gone = bool(fetch(PUT_AWAY_ACT, {"user": user.pk, "act": act_id}))
+    kept = [kind.value for kind in OF_MODERATORS]
+    is_gone = bool(fetch(PUT_AWAY_ACT, {"user": user.pk, "act": act_id, "kept": kept}))
     if is_gone:
         _announce_later([user.pk])
     return is_gone

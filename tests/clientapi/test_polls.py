@@ -79,3 +79,15 @@ def test_the_end_is_a_notification(caller: Caller, bob: User) -> None:
 )
 def test_polls_that_cannot_be(caller: Caller, poll: Any) -> None:
     caller.post("v1/statuses", {"status": "x", "poll": {**POLL, **poll}}, status=422)
+
+
+def test_the_end_of_a_poll_is_dismissed(caller: Caller, bob: User) -> None:
+    poll = asked(caller)["poll"]
+    Caller(bob).post(f"v1/polls/{poll['id']}/votes", {"choices": [1]})
+    Poll.objects.update(closes_at=timezone.now() - timedelta(minutes=1))
+    polls.end_polls()
+    for reader in (caller, Caller(bob)):
+        (told,) = reader.get("v1/notifications")
+        assert told["type"] == "poll"
+        reader.post(f"v1/notifications/{told['id']}/dismiss")
+        assert reader.get("v1/notifications") == []
