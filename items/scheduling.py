@@ -112,6 +112,9 @@ def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **
     if publish_at is not None or row.failure:
         _check_time(publish_at or row.publish_at)
     post = row.post | fields
+    answered = Item.objects.filter(pk=post["reply_to"]).first() if post["reply_to"] else None
+    if answered and answered.is_private:
+        post["visibility"] = Visibility.MENTIONED
     _check(post)
     attaching.release(owner_id=sender.pk, ids=media_ids(row.post["content"]))
     _reserve(sender, post)
@@ -149,7 +152,8 @@ def _lock(sender: User) -> None:
 
 
 def _reserve(sender: User, post: dict[str, Any]) -> None:
-    attaching.reserve(attachments.claimed(Item(sender=sender, type=post["type"], content=post["content"])))
+    item = Item(sender=sender, type=post["type"], content=post["content"], visibility=post["visibility"])
+    attaching.reserve(attachments.claimed(item), is_private=item.is_private)
 
 
 # --- Publishing ------------------------------------------------------------------------------------------

@@ -37,14 +37,14 @@ def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
     return [found[number] for number in ids]
 
 
-def reserve(rows: Sequence[MediaFile]) -> None:
-    """Keep claimed media for a scheduled post."""
-    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(use=Use.LATER)
+def reserve(rows: Sequence[MediaFile], *, is_private: bool) -> None:
+    """Keep claimed media for a scheduled post. `is_private`: staff do not see them."""
+    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(use=Use.LATER, is_private=is_private)
 
 
 def release(*, owner_id: int, ids: Sequence[int]) -> None:
     """Let media of a scheduled post be claimed again, or swept."""
-    MediaFile.objects.filter(pk__in=ids, owner_id=owner_id, use=Use.LATER).update(use=Use.NONE)
+    MediaFile.objects.filter(pk__in=ids, owner_id=owner_id, use=Use.LATER).update(use=Use.NONE, is_private=False)
 
 
 def reserved(*, owner_id: int, ids: Iterable[int]) -> dict[int, MediaFile]:

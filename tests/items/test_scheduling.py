@@ -215,6 +215,35 @@ def test_pictures_are_kept_while_they_wait(ann: User) -> None:
     assert last.use == Use.NONE
 
 
+def test_staff_see_no_pictures_of_a_scheduled_private_mention(ann: User, bob: User, client: Client) -> None:
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+    medium = MediaFile.objects.get(pk=uploaded(ann))
+    content = {"text": "@bob", "media": [str(medium.pk)]}
+    fields: dict[str, Any] = {"sender": ann, "publish_at": soon(), "type": "image", "content": content}
+
+    def is_shown() -> bool:
+        return client.get(f"/admin/media/mediafile/{medium.pk}/change/").status_code == 200
+
+    assert is_shown()
+    post = scheduling.schedule(**fields, visibility="mentioned")
+    assert not is_shown()
+    scheduling.change(sender=ann, post_id=post.pk, visibility="public")
+    assert is_shown()
+    scheduling.change(sender=ann, post_id=post.pk, visibility="mentioned")
+    assert not is_shown()
+    scheduling.cancel(sender=ann, post_id=post.pk)
+    assert is_shown(), "an upload that may become anything"
+    private = say(bob, "@ann", visibility="mentioned")
+    post = scheduling.schedule(**fields, reply_to=private)
+    scheduling.change(sender=ann, post_id=post.pk, visibility="public")
+    assert not is_shown()
+    assert Caller(ann).get(f"v1/scheduled_statuses/{post.pk}")["params"]["visibility"] == "direct"
+    come_due(post)
+    assert scheduling.publish_due() == 1
+    assert Item.objects.get(reply_to=private).is_private
+    assert not is_shown()
+
+
 def test_an_account_that_goes_takes_them_along(ann: User) -> None:
     plan(ann)
     purge(user_id=ann.pk, limit=10)
