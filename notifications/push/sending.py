@@ -8,6 +8,7 @@ service that hangs costs a worker little.
 """
 
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 ACTS = 20
 """Acts of one task."""
+TURN_SECONDS = 20.0
+"""Seconds after which a task leaves the other devices to tasks of their own, behind what waits for workers."""
 RETRIES = (15, 60, 240)
 """Seconds after which a message that was not taken is sent again."""
 LONGEST_PAUSE = timedelta(hours=6)
@@ -132,9 +135,14 @@ def push(act_ids: Sequence[int], *, only: int | None = None, attempt: int = 0) -
         return
     told = _told(due)
     subscriptions = PushSubscription.objects.in_bulk({row.subscription_id for row in due})
-    for row in due:
+    until = time.monotonic() + TURN_SECONDS
+    for place, row in enumerate(due):
         subscription = subscriptions.get(row.subscription_id)
-        if subscription is not None and row.act_id in told:
+        if subscription is None or row.act_id not in told:
+            continue
+        if place and time.monotonic() > until:
+            enqueue("notifications.push_again", row.act_id, subscription.pk, attempt)
+        else:
             message = messages.message(told[row.act_id], subscription)
             if not _send(subscription, message, row.kind, f"e{row.entry_id}") and attempt < len(RETRIES):
                 again = (row.act_id, subscription.pk, attempt + 1)

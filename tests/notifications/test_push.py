@@ -1,5 +1,6 @@
 """Push messages: who gets them, what they say, and what a push service may answer."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +27,7 @@ from tests.support.factories import UserFactory, say
 from tests.support.far_servers import FarServer, answer, raw
 from tests.support.push_services import Device, headers_of, service  # noqa: F401
 from tests.support.statements import statements
+from web import outbound
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -390,6 +392,33 @@ def test_another_refusal_is_not_repeated(device: Device, reader: User, other: Us
     say(other, "@reader one")
     assert later == []
     assert PushSubscription.objects.get().failing_since
+
+
+def test_devices_that_hang_hold_no_worker(
+    service: FarServer,  # noqa: F811
+    reader: User,
+    other: User,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in range(4):
+        client = Client()
+        client.force_login(reader)
+        subscribed(client, Device(service, f"/send/{number}"))
+        service.rules[f"/send/{number}"] = lambda _say: time.sleep(1)
+    monkeypatch.setattr(outbound, "SECONDS", 0.3)
+    monkeypatch.setattr(sending, "TURN_SECONDS", 0.5)
+    waiting: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(sending, "enqueue", lambda *task, after_seconds=None: waiting.append((after_seconds, *task)))
+    say(other, "@reader")
+    ((_now, _task, acts),) = waiting
+    waiting.clear()
+    tasks.push(acts)
+    handed_on = [task for task in waiting if task[0] is None]
+    assert len(service.paths) == 2
+    assert [task[1] for task in handed_on] == ["notifications.push_again"] * 2
+    for _none, _name, *rest in handed_on:
+        tasks.push_again(*rest)
+    assert len(set(service.paths)) == 4
 
 
 def test_a_redirect_is_not_followed(device: Device, reader: User, other: User) -> None:
