@@ -25,9 +25,10 @@ LOOKED_AT = 5
 """Characters that are looked at for each that is kept: most of them may be white space."""
 # Elements that name a page, and those whose markup is text. Without all others nothing is nested: parsers take time in
 # proportion to the square of the depth.
-NESTING = re.compile(
-    r"</?(?!(?:title|meta|head|script|style|textarea|iframe|xmp|noembed|noframes)[\s/>])[a-z][^<>]*>", re.IGNORECASE
-)
+_NAMED = r"(?!(?:title|meta|head|script|style|textarea|iframe|xmp|noembed|noframes)[ \t\n\f\r/>])[a-z]"
+NESTING = re.compile(rf"</?{_NAMED}[^<>]*>", re.IGNORECASE | re.ASCII)
+LEFT, MOST_LEFT = re.compile(f"<{_NAMED}", re.IGNORECASE | re.ASCII), 5_000
+"""What may still be nested without them, as in `<a<b>>`, and in the code of scripts."""
 CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", re.IGNORECASE)
 CHARSET_BYTES = 4_096
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -94,8 +95,11 @@ def _encoding(name: str) -> str:
 
 
 def page_of(text: str, url: str) -> Page:
-    """What a page says of itself. Raises NothingError without a title."""
-    tree = LexborHTMLParser(NESTING.sub("", text))
+    """What a page says of itself. Raises NothingError without a title, and for one that is made to be slow."""
+    flat = NESTING.sub("", text)
+    if len(LEFT.findall(flat)) > MOST_LEFT:
+        raise NothingError("tags within tags")
+    tree = LexborHTMLParser(flat)
     said = dict(reversed(list(_properties(tree))))  # the first of a name counts
     title = tree.css_first("title")
     found = Page(

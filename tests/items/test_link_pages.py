@@ -1,5 +1,6 @@
 """What pages elsewhere say of themselves, however they say it."""
 
+import contextlib
 import time
 
 import pytest
@@ -97,12 +98,13 @@ def test_encodings(body: bytes, content_type: str, wanted: str) -> None:
     "part",
     ["<b>", "<a><p>", "<div>", "<table><tr>", "<meta content=x name=y>", "<title>", "<!--", "<svg><math>", "&amp;",
      "<font><p><b>", "<select><option>", "<template>", "<a>x</p>", "<nobr>", "<form><button>", "<div", "<x>",
-     "<textarea>", "</title>", "<head>", "<title/>"],
+     "<textarea>", "</title>", "<head>", "<title/>", "<di<i>v>", "<<i>svg>", "<b<>", "<title\v>", "<t\u0131tle>"],
 )  # fmt: skip
 def test_no_markup_takes_long(part: str) -> None:
     html = "<title>T</title>" + part * (MOST_BYTES // len(part))
     began = time.process_time()
-    page_of(text_of(html.encode(), ""), URL)
+    with contextlib.suppress(NothingError):
+        page_of(text_of(html.encode(), ""), URL)
     assert time.process_time() - began < 1.0
 
 
