@@ -114,7 +114,7 @@ class FilterView(ClientView):
         fields = changed_fields(Params(request), is_first=self.is_first, listed=listed)
         with _answers():
             if fields:
-                filters.change(owner=owner, filter_id=listed.id, **fields)
+                filters.change(owner=owner, filter_id=listed.id, read=listed.keywords, **fields)
         return FeedResponse(_shown(filter_or_404(filter_id, owner), is_first=self.is_first))
 
     def delete(self, request: Request, filter_id: str) -> HttpResponse:
@@ -209,7 +209,7 @@ class KeywordsView(ClientView):
         listed = filter_or_404(filter_id, owner)
         new = Keyword(_phrase(params, "keyword"), params.flag("whole_word"))
         with _answers():
-            filters.change(owner=owner, filter_id=listed.id, keywords=[*listed.keywords, new])
+            filters.change(owner=owner, filter_id=listed.id, keywords=[*listed.keywords, new], read=listed.keywords)
         return FeedResponse(_keyword(filter_or_404(filter_id, owner).keywords[-1]))
 
 
@@ -230,7 +230,7 @@ class KeywordView(ClientView):
         changed = Keyword(phrase, whole_word, known.id)
         with _answers():
             keywords = [changed if one.id == known.id else one for one in listed.keywords]
-            filters.change(owner=owner, filter_id=listed.id, keywords=keywords)
+            filters.change(owner=owner, filter_id=listed.id, keywords=keywords, read=listed.keywords)
         return FeedResponse(_keyword(changed))
 
     def delete(self, request: Request, filter_id: str) -> HttpResponse:
@@ -241,7 +241,7 @@ class KeywordView(ClientView):
             raise InvalidError("Validation failed: A filter has a keyword; delete the filter")
         with _answers():
             keywords = [one for one in listed.keywords if one.id != known.id]
-            filters.change(owner=owner, filter_id=listed.id, keywords=keywords)
+            filters.change(owner=owner, filter_id=listed.id, keywords=keywords, read=listed.keywords)
         return nothing()
 
 

@@ -106,12 +106,14 @@ def change(
     phrase: str | None = None,
     whole_word: bool | None = None,
     keywords: Sequence[Keyword] | None = None,
+    read: Collection[Keyword] | None = None,
     **fields: Any,
 ) -> None:
     """Change some of action, expires_at, contexts and title, the first phrase, or all keywords.
 
-    `keywords`: those with an id change, those without are new, and those not named go. Raises Filter.DoesNotExist,
-    FilterCapError and NothingToFindError.
+    `keywords`: those with an id change, those without are new, and those not named go. `read`: what the caller read
+    before, so that what was added or deleted since stays so. Raises Filter.DoesNotExist, FilterCapError and
+    NothingToFindError.
     """
     _lock([owner.pk])
     rows = _rows(owner, filter_id)
@@ -125,7 +127,7 @@ def change(
         said = said if whole_word is None else said._replace(whole_word=whole_word)
         keywords = [said, *(Keyword(row.phrase, row.whole_word, row.pk) for row in others)]
     if keywords is not None:
-        _replace(owner, filter_id, keywords)
+        _replace(owner, filter_id, keywords, None if read is None else {one.id for one in read})
     _renew([owner.pk])
 
 
@@ -153,17 +155,17 @@ def _add(owner: User, keyword: Keyword, fields: dict[str, Any]) -> Filter:
     return Filter.objects.create(owner=owner, phrase=keyword.phrase, whole_word=keyword.whole_word, **fields)
 
 
-def _replace(owner: User, filter_id: int, keywords: Sequence[Keyword]) -> None:
+def _replace(owner: User, filter_id: int, keywords: Sequence[Keyword], read: Collection[int] | None) -> None:
     rows = _rows(owner, filter_id)
     kept = {one.id: one for one in keywords if one.id in rows}
-    new = [one for one in keywords if one.id not in rows]
+    new = [one for one in keywords if one.id not in rows and one.id not in (read or ())]
     if not keywords:
         raise NothingToFindError
     for number, one in kept.items():
         _check(one.phrase)
         Filter.objects.filter(pk=number).update(phrase=one.phrase, whole_word=one.whole_word)
     shared = {name: getattr(next(iter(rows.values())), name) for name in ("action", "expires_at", "contexts", "title")}
-    Filter.objects.filter(pk__in=rows.keys() - kept.keys()).delete()
+    Filter.objects.filter(pk__in=(rows.keys() if read is None else rows.keys() & read) - kept.keys()).delete()
     for one in new:
         _add(owner, one, shared | {"group": filter_id})
 

@@ -293,3 +293,12 @@ def test_keywords_share_what_their_filter_says(reader: User, monkeypatch: pytest
     assert filters.filters_of(reader)[0].phrases == ["more"]
     with pytest.raises(Filter.DoesNotExist):
         filters.change(owner=UserFactory(), filter_id=made.pk, action="hide")
+
+
+def test_keywords_that_another_app_adds_or_deletes_meanwhile(ann: User) -> None:
+    first, second, third = (filters.Keyword(phrase, whole_word=False) for phrase in ("zebra", "okapi", "lemur"))
+    number = filters.create(owner=ann, keywords=[first, second]).pk
+    read = filters.filters_of(ann)[0].keywords
+    filters.change(owner=ann, filter_id=number, keywords=[read[1], third])
+    filters.change(owner=ann, filter_id=number, keywords=[*read, first._replace(phrase="bilby")], read=read)
+    assert filters.filters_of(ann)[0].phrases == ["okapi", "lemur", "bilby"]
