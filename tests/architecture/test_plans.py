@@ -120,11 +120,16 @@ ALLOWED = (
             "reader: GET /settings/export/",
         )
     ),
+    *(
+        Allowed(step, "SELECT p.conversation_id", 350_000, "each private mention that one can read, with its people")
+        for step in ("reader: GET /api/v1/users/me/export", "reader: GET /settings/export/")
+    ),
     # The stream: a row for each connection that is told of a post, at 400 connections and 100 posts.
     Allowed("stream", "AS one (reader, tag, list, place)", 250_000, "who of the watchers sees each post"),
-    Allowed("stream", "SELECT met.* FROM unnest(", 200_000, "what each of those who are told did with it"),
+    Allowed("stream", "SELECT met.* FROM unnest(", 220_000, "what each of those who are told did with it"),
     Allowed("stream", "SELECT quote.* FROM (SELECT pair.item", 100_000, "what each of those who are told sees in it"),
     # Workers: batches.
+    Allowed("task items.remove_refused_cards", "items_linkcard", 25_000, "the cards of a host that staff refused"),
     Allowed("task", "follower_id > $2 AND f.follower_id <= $3", 30_000, "a part of 5,000 followers"),
     Allowed("task", "UPDATE timeline_delivery d SET attempts", 12_000, "the first 2,000 followers with the claim"),
     Allowed(

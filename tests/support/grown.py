@@ -34,6 +34,7 @@ from items.models import (
     Like,
     LinkCard,
     Pin,
+    Poll,
     RefusedHost,
     ScheduledPost,
     Visibility,
@@ -205,6 +206,20 @@ class Grown:
         grow(rule, 100, withdrawn_at="CASE WHEN g > 20 THEN now() END")
         SiteSettings.objects.create()
 
+    def polled(self, lasts: timedelta) -> Item:
+        """A poll in which many voted."""
+        closes_at = timezone.now() + lasts
+        content = {"poll": {"options": ["a", "b"], "multiple": False, "closes_at": closes_at.isoformat()}}
+        item = ItemFactory(sender=self.star, type="poll", content=content)
+        Poll.objects.create(item=item, closes_at=closes_at, votes=[MANY, 0], voters=MANY)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO items_vote (item_id, user_id, choices)"
+                " SELECT %s, id, '{0}' FROM accounts_user WHERE id >= %s ORDER BY id LIMIT %s",
+                [item.pk, self.first, MANY],
+            )
+        return item
+
     def _items(self) -> None:
         post = ItemFactory(sender=self.ordinary, content={"text": "nothing"})
         words = """jsonb_build_object('text',
@@ -219,6 +234,7 @@ class Grown:
         grow(repost, MANY, id=self.ids(4), sender_id=self.nth)
         quote = ItemFactory(sender=self.ordinary, quote_of=self.busy)
         grow(quote, MANY, id=self.ids(8), sender_id=self.nth)
+        self.poll, self.ended_poll = self.polled(timedelta(days=1)), self.polled(-timedelta(days=1))
         with connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO items_item (id, sender_id, repost_of_id, type, title, content, extra_info, status,"

@@ -136,6 +136,8 @@ PAGES = [
     "/items/new?quote_of={busy}",
     "/items/new/media?ids={middle},1,2",
     "/items/new/media-form",
+    "/items/new/poll-form",
+    "/items/{poll}",
     "/items/{busy}",
     "/items/{busy}?last_id={middle}",
     "/items/{busy}/menu",
@@ -339,6 +341,7 @@ WRITES: list[tuple[str, str, Any]] = [
     ("post", "me/conversations/{talk}/read", None),
     ("post", "me/conversations/{talk}/accept", None),
     ("delete", "me/conversations/{talk}", None),
+    ("put", "items/{poll}/vote", {"choices": [0]}),
     ("put", "items/{own}/pin", None),
     ("delete", "items/{own}/pin", None),
     ("put", "items/{busy}/like", None),
@@ -377,6 +380,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("/settings/filters/{filter}", {"phrase": "changed", "action": "warn", "lasts": "7"}),
     ("/settings/filters/{filter}/delete", {}),
     ("/items/{quote}/revoke-quote", {}),
+    ("/items/{poll}/vote", {}),
     ("/items/{mine}/pin", {}),
     ("/items/{mine}/unpin", {}),
     *[(f"/tags/quiet8/{verb}", {}) for verb in ("unfollow", "follow")],
@@ -432,6 +436,7 @@ CLIENT_READS = [
     "v1/statuses/{busy}/favourited_by?min_id=1",
     *("v1/timelines/tag/busy?min_id={middle}", "v1/timelines/list/{list}", "v1/timelines/list/{list}?min_id={middle}"),
     *("v1/statuses?id[]={busy}", "v1/statuses/{busy}", "v1/statuses/{busy}/context", "v1/statuses/{reply}/context"),
+    "v1/polls/{poll}",
     *("v1/statuses/{busy}/history", "v1/statuses/{busy}/favourited_by", "v1/statuses/{busy}/reblogged_by"),
     *("v1/statuses/{busy}/quotes", "v1/statuses/{busy}/quotes?min_id={middle}", "v1/statuses/{quote}"),
     *("v1/statuses/{own}/source", "v1/bookmarks", "v1/favourites", "v1/accounts?id[]={person}"),
@@ -477,6 +482,7 @@ CLIENT_WRITES: list[tuple[str, str, Any]] = [
     *[("post", f"v1/tags/quiet9/{act}", {}) for act in ("unfollow", "follow")],
     ("patch", "v1/accounts/update_credentials", {"display_name": "A name"}),
     ("put", "v1/statuses/{own}", {"status": "changed words"}),
+    ("post", "v1/polls/{poll}/votes", {"choices": [0]}),
     ("put", "v1/statuses/{own}/interaction_policy", {"quote_approval_policy": "followers"}),
     ("post", "v1/statuses/{quoted}/quotes/{quote}/revoke", {}),
     ("post", "v1/statuses/{own}/pin", {}),
@@ -565,6 +571,7 @@ def play(scenario: Scenario) -> None:
         row: Any = cursor.fetchone()
     scenario.names = {
         "busy": site.busy.pk,
+        "poll": site.poll.pk,
         "talk": site.talk.pk,
         "middle": row[0],
         "reply": Item.objects.filter(root=site.busy).latest("pk").pk,
@@ -1011,6 +1018,7 @@ def link_cards(scenario: Scenario) -> None:
         scenario.work()
     card = LinkCard.objects.exclude(facts=None).latest("pk")
     cards.remove(card=card)
+    scenario.task("items.end_polls")
     scenario.task("items.remove_refused_cards", scenario.site.refused.pk)
     scenario.queue.clear()  # the rest of them, some at a time
 
