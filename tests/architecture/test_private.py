@@ -348,6 +348,7 @@ def admin_pages(world: World) -> Iterator[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_staff_read_one_only_by_a_report(world: World) -> None:
     staff = User.objects.create_superuser("boss", "correct horse battery staple")
     rule = PictureRule(sha256="0" * 64, note="x", medium_id=world.medium)

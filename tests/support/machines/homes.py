@@ -151,10 +151,9 @@ class Home(RuleBasedStateMachine):
     @rule(sender=people, pick=some, visibility=st.sampled_from(Visibility.values), is_reply=st.booleans())
     def quote(self, sender: int, pick: int, visibility: str, is_reply: bool) -> None:
         """An entry of home as a post; what is inside is asked when it is read."""
-        quoted, fresh = self._item(pick), self._fresh(sender)
-        said = {"content": {"text": "a quote"}, "visibility": visibility, "reply_to": quoted if is_reply else None}
+        quoted = self._item(pick)
         with suppress(items.NotQuotableError):
-            items.publish(sender=fresh, quote_of=quoted, **said)
+            self._say(sender, visibility, "a quote", answered=quoted if is_reply else None, quote_of=quoted)
 
     @precondition(lambda self: Item.objects.exclude(quote_of=None).exists())
     @rule(pick=some)
@@ -756,12 +755,14 @@ class Home(RuleBasedStateMachine):
     def _fresh(self, person: int) -> User:
         return User.objects.get(pk=self.users[person].pk)
 
-    def _say(self, sender: int, visibility: str, text: str, answered: Item | None = None) -> Item | None:
+    def _say(
+        self, sender: int, visibility: str, text: str, *, answered: Item | None = None, quote_of: Item | None = None
+    ) -> Item | None:
         """Say something, which mentions the next two people; None where a private mention has nobody to see it."""
         names = " ".join(f"@user{(sender + step) % USERS}" for step in (1, 2))
         fields: dict[str, Any] = {"content": {"text": f"{text} {names}"}, "visibility": visibility}
         try:
-            return items.publish(sender=self._fresh(sender), reply_to=answered, **fields)
+            return items.publish(sender=self._fresh(sender), reply_to=answered, quote_of=quote_of, **fields)
         except ContentError:
             return None
 
