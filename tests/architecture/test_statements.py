@@ -23,6 +23,7 @@ from items import search
 from items.conversations import conversation_of
 from items.hydrate import hydrate
 from live import actions as live
+from notifications import actions as notices
 from notifications.push import sending
 from relations import actions as relations
 from relations import lists
@@ -208,6 +209,7 @@ CALLS: dict[str, Call] = {
     "not-interested": page("/history/not-interested"),
     "live": page("/live"),
     "export": _exported,
+    "poll-ended": lambda site: notices.tell_of_poll(item=site.newest, user_ids=[site.reader.pk]),
 }
 """The name of a file, and what sends its statement. Where a call sends several that no call before it sent, they have
 numbers. What a later call shares with an earlier one stands in the earlier one's file.

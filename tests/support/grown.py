@@ -209,8 +209,11 @@ class Grown:
     def polled(self, lasts: timedelta) -> Item:
         """A poll in which many voted."""
         closes_at = timezone.now() + lasts
-        content = {"poll": {"options": ["a", "b"], "multiple": False, "closes_at": closes_at.isoformat()}}
-        item = ItemFactory(sender=self.star, type="poll", content=content)
+        content = {
+            "text": "a poll",
+            "poll": {"options": ["a", "b"], "multiple": False, "closes_at": closes_at.isoformat()},
+        }
+        item = ItemFactory(sender=self.ordinary, type="poll", content=content)
         Poll.objects.create(item=item, closes_at=closes_at, votes=[MANY, 0], voters=MANY)
         with connection.cursor() as cursor:
             cursor.execute(
@@ -234,7 +237,7 @@ class Grown:
         grow(repost, MANY, id=self.ids(4), sender_id=self.nth)
         quote = ItemFactory(sender=self.ordinary, quote_of=self.busy)
         grow(quote, MANY, id=self.ids(8), sender_id=self.nth)
-        self.poll, self.ended_poll = self.polled(timedelta(days=1)), self.polled(-timedelta(days=1))
+        self.polled(-timedelta(days=1))  # its voters are told
         with connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO items_item (id, sender_id, repost_of_id, type, title, content, extra_info, status,"

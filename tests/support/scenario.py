@@ -482,7 +482,7 @@ CLIENT_WRITES: list[tuple[str, str, Any]] = [
     *[("post", f"v1/tags/quiet9/{act}", {}) for act in ("unfollow", "follow")],
     ("patch", "v1/accounts/update_credentials", {"display_name": "A name"}),
     ("put", "v1/statuses/{own}", {"status": "changed words"}),
-    ("post", "v1/polls/{poll}/votes", {"choices": [0]}),
+    ("post", "v1/polls/{other_poll}/votes", {"choices": [0]}),
     ("put", "v1/statuses/{own}/interaction_policy", {"quote_approval_policy": "followers"}),
     ("post", "v1/statuses/{quoted}/quotes/{quote}/revoke", {}),
     ("post", "v1/statuses/{own}/pin", {}),
@@ -571,7 +571,6 @@ def play(scenario: Scenario) -> None:
         row: Any = cursor.fetchone()
     scenario.names = {
         "busy": site.busy.pk,
-        "poll": site.poll.pk,
         "talk": site.talk.pk,
         "middle": row[0],
         "reply": Item.objects.filter(root=site.busy).latest("pk").pk,
@@ -580,6 +579,7 @@ def play(scenario: Scenario) -> None:
     }
     about.kept.set(about.Site(members_invite=True))
     for who, user in (("reader", site.reader), ("star", site.star)):
+        scenario.names |= {name: site.polled(timedelta(days=1)).pk for name in ("poll", "other_poll")}
         page, api = Client(), APIClient()
         page.force_login(user)
         api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=user)}")
