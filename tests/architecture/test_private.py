@@ -191,6 +191,7 @@ def test_no_address_shows_one_to_others(world: World, who: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("who", ["third", "stranger"])
+@pytest.mark.long
 def test_nobody_else_acts_on_one(world: World, who: str) -> None:
     """By whatever method and address that names it."""
     client, app = Client(), Caller(world.people.get(who))

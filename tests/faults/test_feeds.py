@@ -74,6 +74,7 @@ def homes(reading: list[User]) -> list[list[int]]:
     return [shown[place % CIRCLES] for place in range(len(reading))]
 
 
+@pytest.mark.long
 def test_fault_2_flushall_with_many_readers(web: WebServer, worker: Worker) -> None:
     """FLUSHALL: all readers ask at once, and every first page is right; inboxes come back as they are read."""
     readers, expected = community(READERS)

@@ -93,6 +93,7 @@ def test_an_overload_is_refused_and_what_was_acknowledged_is_there(web: Queueing
     assert f"feedsite_web_shed_total {len(refused)}.0" in counted
 
 
+@pytest.mark.long
 def test_those_who_wait_behind_frozen_threads_are_refused(web: Queueing, members: list[User]) -> None:
     tokens = tokens_of(members)
     assert web.publish(tokens[0], "before").status == 201

@@ -322,6 +322,7 @@ def text(tmp_path: Path, start: bytes, part: bytes, size: int) -> Path:
     return path
 
 
+@pytest.mark.long
 def test_very_many_entries_take_little_time_and_memory(tmp_path: Path) -> None:
     path = text(tmp_path, b"", b"{},", 21 << 20)
     begin = time.process_time()
