@@ -294,7 +294,7 @@ def demote(*, user: User) -> bool:
 
 
 def forget_security(user: User) -> None:
-    """Delete addresses, second factors and sign-in places. accounts.purge does it for deletions by older versions."""
+    """Delete addresses, second factors and sign-in places. accounts.purge repeats it for older deletions."""
     for model in (EmailAddress, Authenticator, UserSession):
         model.objects.filter(user=user).delete()
 

@@ -92,7 +92,7 @@ def unread_among(reader: User, chosen: Chosen) -> list[ToldAct]:
 
 
 def presented(acts: Collection[ToldAct], reader: User) -> list[Notification]:
-    """The notifications of acts, with accounts and statuses."""
+    """Make Mastodon's notifications of these acts, with accounts and statuses."""
     item_ids = list(dict.fromkeys(act.item_id for act in acts if act.item_id))
     shown = {int(status.id): status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}
     accounts = accounts_by_id({str(act.actor_id) for act in acts})

@@ -179,7 +179,7 @@ class PastError(ValueError):
 
 
 class HeldError(Exception):
-    """A rule would hold the item for review."""
+    """Raised when a rule would hold the item for review. `reasons` say why."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__(", ".join(reasons))

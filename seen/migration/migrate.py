@@ -113,7 +113,7 @@ class HistoryFile:
         self._resources.close()
 
     def wrong(self, what: object) -> MigrationError:
-        """An error in the current line."""
+        """Make an error that names the current line."""
         return MigrationError(f"{self.name} line {self.at.lines + 1}: {what}")
 
     def __iter__(self) -> Iterator[bytes]:

@@ -49,7 +49,7 @@ CLOCK_SKEW = timedelta(days=1)
 TIMEOUT_SECONDS = 5.0
 """How long workers and commands wait for the old server."""
 AT_ONCE = 20
-"""Users whose old histories are in memory at once. Redis's replies are ten times as large as the numbers."""
+"""Users read at once from the old Redis. Its replies take ten times the memory of the numbers in them."""
 _HEAD = struct.Struct("<4sBB2x")
 _MONTH = struct.Struct("<II")
 _MAGIC, _VERSION = b"FSPH", 1
@@ -171,7 +171,9 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
 
 # --- Double writing ----------------------------------------------------------------------------------------
 def write(scores: Mapping[int, Sequence[int]]) -> None:
-    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. It may refuse plays.
+    """Also write plays to the old Redis, until the cut-over. The old Redis may refuse some.
+
+    `scores` has each user's plays in a row: milliseconds, item id, milliseconds, item id and so on.
 
     Raises redis.RedisError and OSError.
     """

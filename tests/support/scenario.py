@@ -1,6 +1,7 @@
 """The calls of the grown site: every address, every task and every command, by the users who have most."""
 
 import time
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -526,7 +527,7 @@ class Scenario:
                 return
             name, args = self.queue.pop(0)
             self.task(name, *args)
-        raise AssertionError("the queue does not empty")
+        raise AssertionError(f"the queue does not empty: {Counter(name for name, _ in self.queue)}")
 
     def task(self, name: str, *args: Any) -> None:
         self.ran.add(name)
