@@ -6,6 +6,7 @@ from datetime import timedelta
 from itertools import islice
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from media.actions import forget, move_files
@@ -34,12 +35,14 @@ def sweep() -> int:
     MediaFile.objects.filter(pk__in=list(keyed.values_list("pk", flat=True)[:KEYS])).update(key="")
     unused = MediaFile.objects.filter(use=Use.NONE, created_at__lt=Now() - UNUSED).order_by("created_at")
     withdrawn = MediaFile.objects.filter(withdrawn_at__lt=Now() - WITHDRAWN).order_by("withdrawn_at")
-    return moved + sum(_forget(rows.values_list("pk", flat=True)[:BATCH]) for rows in (unused, withdrawn))
+    return moved + sum(map(_forget, (unused, withdrawn)))
 
 
 @transaction.atomic
-def _forget(ids: Iterable[int]) -> int:
-    rows = list(MediaFile.objects.select_for_update(skip_locked=True).filter(pk__in=list(ids)).order_by("pk"))
+def _forget(due: QuerySet[MediaFile]) -> int:
+    ids = list(due.values_list("pk", flat=True)[:BATCH])
+    # The condition is asked again under the lock: a member may have used a medium since.
+    rows = list(due.select_for_update(skip_locked=True).filter(pk__in=ids).order_by("pk"))
     forget(rows)
     return len(rows)
 

@@ -4,9 +4,10 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
@@ -44,6 +45,20 @@ def test_used_media_stay(medium: MediaFile, media_folder: Path) -> None:
     MediaFile.objects.update(created_at=timezone.now() - DAY, use="avatar", key="one")
     sweeping.sweep()
     assert MediaFile.objects.get().key == ""
+    assert len(files_of(media_folder)) == 2
+
+
+def test_a_medium_that_is_used_while_the_sweep_looks_stays(medium: MediaFile, media_folder: Path) -> None:
+    MediaFile.objects.update(created_at=timezone.now() - DAY)
+
+    def used_before_the_lock(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "media_mediafile" in sql and "FOR UPDATE" in sql:
+            MediaFile.objects.update(use="item")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(used_before_the_lock):
+        sweeping.sweep()
+    assert MediaFile.objects.get().use == "item"
     assert len(files_of(media_folder)) == 2
 
 
