@@ -78,7 +78,7 @@ from timeline.senders import Scope
 
 READERS, EVENTS = 400, 100
 """The connections of the stream, and what it tells in one question."""
-DRAIN = 500
+DRAIN = 1_000
 SCOPES = "read write follow push"
 
 # --- Pages, for which {busy} is an item with much of everything, {middle} an id among others ---------------------
