@@ -120,7 +120,6 @@ class Content:
 class Answer(NamedTuple):
     """An answer of a poll. `share` is its part of the voters in percent."""
 
-    place: int
     text: str
     share: int
     votes: str
@@ -431,7 +430,7 @@ def _poll(item: ItemBody, poll: Poll, *, may_vote: bool) -> PollCard:
     votes = [option.votes or 0 for option in poll.options]
     chosen = poll.voted or []
     answers = [
-        Answer(place, option.text, round(100 * count / (poll.voters or 1)), _votes(count), place in chosen)
+        Answer(option.text, round(100 * count / (poll.voters or 1)), _votes(count), place in chosen)
         for place, (option, count) in enumerate(zip(poll.options, votes, strict=True))
     ]
     return PollCard(

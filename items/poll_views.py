@@ -1,7 +1,5 @@
 """The acts of polls on a page."""
 
-import re
-
 from django.contrib import messages
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
@@ -16,8 +14,6 @@ from items.forms import ItemForm
 from items.hydrate import hydrate
 from web.pages import PageRequest, go_on, limited, show, wants_part
 
-PLACE = re.compile(r"[0-9]\Z", re.ASCII)
-
 
 @require_POST
 @signed_in
@@ -25,9 +21,10 @@ PLACE = re.compile(r"[0-9]\Z", re.ASCII)
 def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Vote in the poll of an item. The part of an open page is the poll as it is then; a message says what failed."""
     item = item_or_404(item_id, reader)
-    choices = [int(text) for text in request.POST.getlist(f"choice-{item_id}") if PLACE.match(text)]
     try:
-        polls.vote(user=reader, item=item, choices=choices)
+        polls.vote(user=reader, item=item, choices=request.POST.getlist(f"choice-{item_id}"))
+    except polls.AnswersChangedError:
+        problem = _("The answers were changed. Choose again.")
     except polls.ChoiceError:
         problem = _("Choose an answer first.")
     except polls.OwnPollError:

@@ -58,6 +58,10 @@ class ChoiceError(ValueError):
     """The choices do not fit the poll. The message is for people."""
 
 
+class AnswersChangedError(ChoiceError):
+    """The poll no longer has an answer that was chosen: it was edited meanwhile."""
+
+
 class Tally(NamedTuple):
     """A row of `OF_ITEMS`."""
 
@@ -119,10 +123,11 @@ def rewritten(item: Item, content: dict[str, Any]) -> dict[str, Any]:
 
 
 @transaction.atomic
-def vote(*, user: User, item: Item, choices: Sequence[int]) -> None:
+def vote(*, user: User, item: Item, choices: Sequence[int | str]) -> None:
     """Vote in the poll of an item, or of a repost's original: once, for good.
 
-    Raises ChoiceError, OwnPollError, PollEndedError, VotedError.
+    `choices` are answers by place or by text; after an edit a text finds its own answer. Raises AnswersChangedError,
+    ChoiceError, OwnPollError, PollEndedError, VotedError.
     """
     item = item.repost_of or item
     asked = item.content.get("poll")
@@ -133,18 +138,29 @@ def vote(*, user: User, item: Item, choices: Sequence[int]) -> None:
         raise OwnPollError
     # Edits wait for the lock: read again what the options are.
     asked = Item.objects.values_list("content", flat=True).get(pk=item.pk)["poll"]
-    if not choices or len(set(choices)) < len(choices) or not all(0 <= one < len(poll.votes) for one in choices):
+    places = [_place(one, asked["options"]) for one in choices]
+    if not places or len(set(places)) < len(places):
         raise ChoiceError("Choose answers of this poll, each at most once.")
-    if len(choices) > 1 and not asked["multiple"]:
+    if len(places) > 1 and not asked["multiple"]:
         raise ChoiceError("Choose only one answer in this poll.")
     if Vote.objects.filter(item=item, user=user).exists():
         raise VotedError
     if poll.closes_at <= timezone.now():
         raise PollEndedError
-    Vote.objects.create(item=item, user=user, choices=sorted(choices))
-    poll.votes = [count + (place in choices) for place, count in enumerate(poll.votes)]
+    Vote.objects.create(item=item, user=user, choices=sorted(places))
+    poll.votes = [count + (place in places) for place, count in enumerate(poll.votes)]
     poll.voters += 1
     poll.save(update_fields=["votes", "voters"])
+
+
+def _place(choice: int | str, options: Sequence[str]) -> int:
+    if isinstance(choice, str):
+        if choice not in options:
+            raise AnswersChangedError("This poll has no such answer.")
+        return options.index(choice)
+    if not 0 <= choice < len(options):
+        raise ChoiceError("Choose answers of this poll.")
+    return choice
 
 
 # --- The end ---------------------------------------------------------------------------------------------

@@ -286,12 +286,26 @@ def test_polls_on_pages(client: Client, ann: User, bob: User) -> None:
     assert b"choice-" in client.get(f"/items/{item.pk}").content
     address, choice = f"/items/{item.pk}/vote", f"choice-{item.pk}"
     assert b"Choose an answer" in client.post(address, {}, headers={"HX-Request": "true"}).content
-    answer = client.post(address, {choice: "1"}, headers={"HX-Request": "true"}).content.decode()
+    answer = client.post(address, {choice: "coffee"}, headers={"HX-Request": "true"}).content.decode()
     assert "100 %" in answer
-    assert "already" in client.post(address, {choice: "1"}, headers={"HX-Request": "true"}).content.decode()
-    assert client.post(address, {choice: "0"}, follow=True).status_code == 200
+    assert "already" in client.post(address, {choice: "coffee"}, headers={"HX-Request": "true"}).content.decode()
+    assert client.post(address, {choice: "tea"}, follow=True).status_code == 200
     over(item)
     assert "ended" in client.get(f"/items/{item.pk}").content.decode()
+
+
+def test_a_page_from_before_an_edit_votes_for_no_other_answer(client: Client, ann: User, bob: User) -> None:
+    item = ask(ann)
+    content = {"text": "", "poll": item.content["poll"] | {"options": ["beer", "tea"]}}
+    edit(item=item, content=content)
+    client.force_login(bob)
+    address, choice = f"/items/{item.pk}/vote", f"choice-{item.pk}"
+    answer = client.post(address, {choice: "coffee"}, headers={"HX-Request": "true"}).content.decode()
+    assert "The answers were changed" in answer
+    assert 'value="beer"' in answer
+    assert not Vote.objects.exists()
+    client.post(address, {choice: "tea"})
+    assert Vote.objects.get().choices == [1]
 
 
 def test_a_page_without_polls_asks_nothing_of_them(ann: User, bob: User) -> None:

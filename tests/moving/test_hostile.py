@@ -4,7 +4,10 @@ import gzip
 import io
 import json
 import os
+import signal
 import struct
+import subprocess
+import sys
 import tarfile
 import time
 import tracemalloc
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from accounts.models import User
 from community.archives import actions, archive, finding, importing, reader, tasks
@@ -362,9 +366,17 @@ def test_a_program_that_takes_too_long_is_ended(
     user: User, folder: Path, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.ARCHIVE_BYTES = 400 << 20
-    monkeypatch.setattr(reader, "seconds", lambda: 1)
-    done = ended(user, packed(("media_attachments/files/a", b"\0" * (300 << 20), {})))
+    monkeypatch.setattr(reader, "WAIT_FACTOR", 0.001)
+    done = ended(user, packed(("media_attachments/files/a", b"\0" * (100 << 20), {})))
     assert (done.state, done.failure, done.attempts) == (State.FAILED, "large", 1)
+
+
+@pytest.mark.slow
+def test_a_program_that_computes_too_long_is_ended() -> None:
+    job = {"bounds": list(reader.bounds()), "seconds": 1, "wall": 60}
+    program = f"from community.archives import reading\nreading.confine({job!r})\nwhile True: pass"
+    done = subprocess.run([sys.executable, "-c", program], cwd=settings.BASE_DIR, check=False)
+    assert done.returncode == -signal.SIGXCPU
 
 
 @pytest.mark.slow

@@ -968,10 +968,12 @@ def told(scenario: Scenario) -> None:
         Stream(("user",), has_home=True, has_notifications=True),
         Stream(("public",), is_public=True),
         Stream(("hashtag", "busy"), tag="busy"),
+        Stream(("direct",), has_conversations=True),
     )
     hearers = [Hearer(reader, streams, is_socket=False) for reader in readers]
     hearers.append(Hearer(site.reader.pk, (Stream(("list", str(listed)), list_id=listed),), is_socket=True))
-    personal = [Notified(site.reader.pk, {}), FiltersChanged(site.reader.pk)]
+    private = Item.objects.published().filter(visibility="mentioned").order_by("-pk").values_list("pk", flat=True)
+    personal = [Notified(site.reader.pk, {}), FiltersChanged(site.reader.pk), *map(Published, private[:EVENTS])]
     streaming.news_for(hearers, [*entries, *((Position(2, place), event) for place, event in enumerate(personal))])
     (reply,) = hydrate(
         Item.objects.exclude(reply_to=None).order_by("-pk").values_list("pk", flat=True)[:1], site.reader
