@@ -1,11 +1,13 @@
 """A Valkey cluster of the tests' own: primaries with their replicas, in a temporary folder, gone with the process."""
 
+import gc
 import logging
 import random
 import shutil
 import signal
 import socket
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -316,3 +318,7 @@ def forget_clients() -> None:
             client().close()
         client.cache_clear()
     connections.feeds_breaker.reset()
+    # redis-py leaves the connections of a node that went away to the garbage collector.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
