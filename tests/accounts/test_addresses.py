@@ -1,5 +1,3 @@
-"""E-mail addresses of users: added, proven, changed, removed, and what others learn of them: nothing."""
-
 import re
 from datetime import timedelta
 from typing import Any
@@ -49,7 +47,7 @@ def test_the_link_proves_in_any_browser_once_and_by_a_press() -> None:
     path = path_of(last())
 
     assert "@ann" in Client().get(path).content.decode()
-    assert addresses.proven(user) == ""  # programs open links ahead
+    assert addresses.proven(user) == ""  # mail programs open links in advance
     assert Client().post(path).status_code == 302
 
     user.refresh_from_db()
@@ -95,7 +93,7 @@ def test_another_letter_makes_the_one_before_worthless() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", ["another password", "a forgotten password", "everywhere", "by an admin"])
 def test_what_ends_the_sessions_ends_the_letter(ends: str) -> None:
-    """Another has added an address of theirs in a session that the owner then ends."""
+    """An intruder adds an address in a session that the owner then ends."""
     user = proven("ann", "ann@example.org")
     addresses.add(user=user, address="mallory@example.org")
     path, code = path_of(last()), last().context["code"]
@@ -118,7 +116,7 @@ def test_what_ends_the_sessions_ends_the_letter(ends: str) -> None:
         addresses.prove_by_code(user=user, code=code)
     assert addresses.proven(user) == "ann@example.org"
 
-    addresses.send_again(user=user)  # the owner's own, that waited meanwhile
+    addresses.send_again(user=user)  # the owner's own address, pending until now
     addresses.prove_by_code(user=user, code=last().context["code"])
     assert addresses.proven(user) == "mallory@example.org"
 
@@ -133,7 +131,7 @@ def test_wrong_codes_spend_a_code() -> None:
             addresses.prove_by_code(user=user, code=wrong)
     with pytest.raises(addresses.SpentError):
         addresses.prove_by_code(user=user, code=code)
-    assert Client().post(path_of(last())).status_code == 302  # its link is no guess
+    assert Client().post(path_of(last())).status_code == 302  # opening the link is not a guess
 
 
 def test_a_code_is_of_its_own_user() -> None:
@@ -169,7 +167,7 @@ def test_an_address_that_another_has_gets_a_letter_that_says_so_and_nothing_else
         answers.add((answer.status_code, answer["Location"], client.get("/settings/email").content.count(b"Confirm")))
         counts.add(sum(" feedsite_draw" not in each["sql"] for each in statements.captured_queries))
     assert len(answers) == 1
-    assert max(counts) - min(counts) <= 1  # the owner by the copy in the user's row is looked for where there is no row
+    assert max(counts) - min(counts) <= 1  # a free address costs one more look-up
     taken = last("address_taken")
     assert (taken.address, taken.context) == ("ann@example.org", {"name": "ann"})
     assert addresses.owner("ann@example.org") == ann
@@ -297,7 +295,7 @@ def test_an_address_that_an_admin_gave_another_meanwhile_is_not_proven() -> None
     addresses.add(user=ann, address="both@example.org")
     letter = last()
     bob: User = UserFactory(username="bob")
-    User.objects.filter(pk=bob.pk).update(email="Both@example.org")  # the admin's form of the version before
+    User.objects.filter(pk=bob.pk).update(email="Both@example.org")  # as an older admin form does
     with pytest.raises(addresses.SpentError):
         addresses.prove_by_code(user=ann, code=letter.context["code"])
     assert Client().post(path_of(letter)).status_code == 410

@@ -1,5 +1,3 @@
-"""The admin as its pages: what they show, what their actions do, and what they must not write."""
-
 import re
 from typing import Any
 
@@ -33,7 +31,7 @@ USERS = "/admin/accounts/user/"
 
 @pytest.mark.slow
 def test_the_list_counts_followers_exactly_in_one_query(admin_client: Client, django_assert_num_queries: Any) -> None:
-    """Also those that are staged and not yet folded."""
+    """Staged follows count too."""
     star = UserFactory.create(username="star", follower_count=40)
     for fan in UserFactory.create_batch(3):
         actions.follow(follower=fan, followee=star)
@@ -46,7 +44,6 @@ def test_the_list_counts_followers_exactly_in_one_query(admin_client: Client, dj
 
 
 def column(admin_client: Client, name: str) -> int:
-    """The number by which the list is asked to sort by a column."""
     shown = admin_client.get(USERS).context["cl"].list_display
     return [getattr(one, "__name__", one) for one in shown].index(name)
 
@@ -63,7 +60,7 @@ def test_the_list_sorts_by_followers(admin_client: Client) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("sign", ["-", ""])
 def test_sorting_by_followers_reads_an_index(admin_client: Client, sign: str) -> None:
-    """However many users there are, and however many of them have equally many followers."""
+    """For any number of users and of ties."""
     place = column(admin_client, "followers")
     User.objects.bulk_create([User(username=f"u{n}", follower_count=n % 3) for n in range(3_000)])
     with connection.cursor() as cursor:
@@ -107,7 +104,6 @@ def found(admin_client: Client, term: str, **query: str) -> list[str]:
 
 @pytest.mark.slow
 def test_users_are_found_by_id_e_mail_and_name_the_exact_first(admin_client: Client) -> None:
-    """Also where many have the name in theirs, and whatever the case."""
     ann = UserFactory.create(username="ann", email="Ann@Example.org")
     UserFactory.create(username="joanna", display_name="Ann Other")
     UserFactory.create(username="anniversary")
@@ -163,7 +159,7 @@ def test_a_users_page_leads_to_all_that_is_theirs(admin_client: Client) -> None:
     user = UserFactory.create(username="user")
     page = text(admin_client.get(f"{USERS}{user.pk}/change/"))
     links = re.findall(rf'<a href="(/admin/[a-z/]+/\?[^"]*(?:user|{user.pk})[^"]*)"', page)
-    assert len(links) == 14  # and the page on which moderators act
+    assert len(links) == 14  # the 15th is the moderators' page
     for link in links:
         assert admin_client.get(link.replace("&amp;", "&")).status_code == 200, link
     assert 'href="/@user"' in page
@@ -269,7 +265,6 @@ def test_the_page_says_that_automatic_tagging_is_off_and_allows_it(admin_client:
 
 @pytest.mark.slow
 def test_the_page_says_what_a_post_costs_before_anything_is_pressed(admin_client: Client) -> None:
-    """From the followers that are looked at to all of them."""
     user = UserFactory.create(username="user")
     for level in (Level.DORMANT, Level.MONTHLY, Level.DAILY, Level.DAILY):
         actions.follow(follower=UserFactory.create(level=level), followee=user)
@@ -293,7 +288,7 @@ def test_the_page_says_whom_the_policy_pushes_to(admin_client: Client) -> None:
 
 @pytest.mark.slow
 def test_the_name_of_a_button_begins_with_its_words(admin_client: Client) -> None:
-    """So that it is found by what is to be read on it, by voice too."""
+    """Voice control finds a button by its visible words."""
     UserFactory.create(username="star", is_big_v=True)
     UserFactory.create(username="rising", is_big_v=True)
     UserFactory.create(username="reader")
@@ -340,7 +335,7 @@ def test_the_buttons_of_the_list_come_back_to_it(admin_client: Client) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["make", "demote", "allow"])
 def test_the_verbs_are_for_those_who_may(admin_client: Client, name: str) -> None:
-    """Neither by a link, nor from another site, nor for readers, onlookers, and those whom superusers change."""
+    """Refused: GET, other sites, strangers, staff with view rights only, and staff who act on staff."""
     user = UserFactory.create(is_auto_big_v=False, is_big_v=name == "demote")
     boss = UserFactory.create(is_staff=True, is_auto_big_v=False, is_big_v=name == "demote")
     looker, clerk = UserFactory.create_batch(2, is_staff=True)
@@ -411,7 +406,7 @@ def test_deactivate_and_reactivate_but_never_oneself(admin_client: Client, admin
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Which fields each save of a user wrote; None stands for all."""
+    """The fields that each save of a user wrote. None: all."""
     fields: list[Any] = []
     save = User.save
 
@@ -426,7 +421,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.slow
 def test_an_edit_writes_what_was_edited_and_nothing_else(admin_client: Client, written: list[Any]) -> None:
-    """Counts, epoch, level and big-V change between the form's reading and its writing."""
+    """Counts, epoch, level and big-V may change while the form is open."""
     user = UserFactory.create(username="user")
     url = f"{USERS}{user.pk}/change/"
     form = admin_client.get(url).context["adminform"].form
@@ -473,7 +468,7 @@ def test_users_are_never_deleted(admin_client: Client) -> None:
 # --- Permissions -----------------------------------------------------------------------------------------
 @pytest.fixture
 def clerk() -> User:
-    """Staff with every permission that there is, and yet no superuser."""
+    """Staff with every permission, not a superuser."""
     clerk = UserFactory.create(username="clerk", is_staff=True)
     clerk.user_permissions.set(Permission.objects.all())
     return clerk
@@ -481,7 +476,7 @@ def clerk() -> User:
 
 @pytest.mark.slow
 def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) -> None:
-    """Neither by editing oneself, others or groups, nor by a password or a token of somebody who may more."""
+    """Neither by editing oneself, others or groups, nor by a password or token of a stronger account."""
     colleague, reader = UserFactory.create(username="colleague", is_staff=True), UserFactory.create(username="reader")
     client = Client()
     client.force_login(clerk)
@@ -507,7 +502,7 @@ def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) 
 @pytest.mark.parametrize("how", ["permission", "group"])
 @pytest.mark.parametrize("is_active", [True, False])
 def test_a_service_is_changed_by_superusers_only(clerk: User, admin_client: Client, how: str, is_active: bool) -> None:
-    """An account that acts for others is no staff, and yet its password is worth more than that of a reader."""
+    """A service account is not staff, but its password is worth more than a reader's."""
     service = UserFactory.create(username="service", is_active=is_active)
     permission = Permission.objects.get(codename="act_for_others")
     if how == "permission":
@@ -589,7 +584,7 @@ READS = ("SELECT", "SAVEPOINT", "RELEASE", "DECLARE")
 
 
 def addresses() -> list[str]:
-    """Every page of the admin that needs no row, and the first row's page of every model."""
+    """Every admin page that needs no row, and the first row's page of every model."""
     found = [reverse(f"admin:{name}") for name in ("index", "password_change", "jsi18n")]
     found.append(reverse("admin:moderation_wordrule_many"))
     for model in admin.site._registry:

@@ -1,5 +1,3 @@
-"""Sign-up, tokens, one's own account."""
-
 from datetime import timedelta
 
 import pytest
@@ -86,7 +84,7 @@ def test_names_and_passwords_that_are_refused(ann: User, username: object, passw
 
 
 def test_two_sign_ups_for_one_name(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process of the version before takes the name at the same moment, and the database refuses the second."""
+    """An older process takes the name at the same moment. The database refuses the second."""
     answers = iter([False] * 4 + [True])
     monkeypatch.setattr("accounts.models.UserQuerySet.exists", lambda self: next(answers))
     response = APIClient().post(f"{API}/users", {"username": "ann", "password": PASSWORD})

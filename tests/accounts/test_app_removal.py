@@ -1,5 +1,3 @@
-"""An app that is removed goes with its tokens, and the streams that they hold open hear of it."""
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Drawn avatars: the address holds everything, and costs no statement."""
+"""An avatar's address holds everything, so drawing it needs no SQL."""
 
 import html
 import re
@@ -20,7 +20,7 @@ NAMES = ["Ann", "作者", "ß", "ŉ", "ΐ", "/", "&", "<b>", "🦊", "🦊 fox",
 
 
 def luminance(colour: str) -> float:
-    """The relative luminance of WCAG."""
+    """WCAG's relative luminance."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -101,7 +101,7 @@ def test_pages_draw_one_letter_by_themselves(client: Client, db: None) -> None:
     publish(sender=ann, content={"text": "words"})
     for name, letter in {"ann": "A", "< >": "<", "'": "'", "\u202e": "?", "曉": "曉"}.items():
         User.objects.filter(pk=ann.pk).update(display_name=name)
-        page = client.get("/@ann", {"whole": "1"}).content.decode()  # a page with a query is not kept
+        page = client.get("/@ann", {"whole": "1"}).content.decode()  # a page with a query is not cached
         drawn = re.findall(r'<span class="avatar tint-\d" data-letter="([^"]*)"', page)
         assert {html.unescape(one) for one in drawn} == {letter}
         assert len(drawn) == 2, "the page's head and the card"

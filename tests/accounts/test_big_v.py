@@ -1,5 +1,3 @@
-"""Big-V by hand and by threshold; the news of it is part of the transaction."""
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +19,7 @@ News = list[tuple[str, int, bool]]
 
 @pytest.fixture
 def news() -> Iterator[News]:
-    """The announcements: the signal's name, the user's id, and the flag in the database at that moment."""
+    """The signals: name, user id, and the flag in the database at that moment."""
     heard: News = []
 
     def listen(name: str, signal: Signal) -> Any:
@@ -65,7 +63,7 @@ def test_only_big_vs_are_demoted(news: News) -> None:
 
 
 def test_a_stale_user_does_not_decide(news: News) -> None:
-    """The row does, locked: the caller may have read the user long ago."""
+    """The caller's copy may be old. The locked row decides."""
     user = UserFactory.create()
     User.objects.filter(pk=user.pk).update(is_big_v=True, follower_count=7, window_epoch=9)
     assert make_big_v(user=user) is False
@@ -104,9 +102,8 @@ def test_folding_upgrades_who_has_reached_it(settings: Any) -> None:
     assert User.objects.filter(is_big_v=True).count() == 1
 
 
-# --- Demoted by hand -------------------------------------------------------------------------------------
 def history(user: User) -> list[tuple[str, str, str | None]]:
-    """Oldest first: which change, of what origin, by whom."""
+    """Oldest first: change, origin, by whom."""
     return list(user.big_v_changes.order_by("pk").values_list("kind", "origin", "by__username"))
 
 
@@ -163,7 +160,7 @@ def test_asking_twice_changes_nothing_and_is_noted_once() -> None:
 
 
 def test_the_threshold_takes_back_no_demotion(settings: Any) -> None:
-    """An upgrade that read the user before an admin made and demoted them finds that out under the lock."""
+    """The upgrade may have read the user before an admin's demotion. It checks again under the lock."""
     settings.BIG_V_THRESHOLD = 2
     star = UserFactory.create(follower_count=9, is_big_v=True)
     demote(user=star)
@@ -176,7 +173,7 @@ def test_the_threshold_takes_back_no_demotion(settings: Any) -> None:
 def test_a_deactivated_user_is_not_made_big_v(settings: Any, news: News) -> None:
     settings.BIG_V_THRESHOLD = 2
     gone = UserFactory.create(follower_count=9)
-    User.objects.filter(pk=gone.pk).update(is_active=False)  # the caller's row is older
+    User.objects.filter(pk=gone.pk).update(is_active=False)  # the caller's copy is older
     with pytest.raises(NotActiveError):
         make_big_v(user=gone)
     assert upgrade_big_vs([gone.pk]) == []

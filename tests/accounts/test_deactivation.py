@@ -1,4 +1,4 @@
-"""Deactivation hides, reactivation shows again; what is seen of it in a home is in tests/properties."""
+"""tests/properties checks what homes show of it."""
 
 import pytest
 from django.test import Client

@@ -1,5 +1,3 @@
-"""Deleting an account: it vanishes at once, everything else follows, and counts stay exact."""
-
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -37,7 +35,7 @@ def ann() -> User:
 
 
 def exact() -> None:
-    """The counts say what the rows say."""
+    """Stored counts equal the rows."""
     relations.fold_follower_counts()
     for user in User.objects.all():
         assert user.following_count == Follow.objects.filter(follower=user).count(), user
@@ -86,7 +84,7 @@ def test_a_name_is_held_and_then_free(ann: User) -> None:
     HeldName.objects.update(until=timezone.now() - timedelta(seconds=1))
     assert joining.sign_up(username="Ann", password=PASSWORD).username == "Ann"
     assert actions.forget_held_names() == 1
-    actions.delete_account(user=User.objects.named("ann").get())  # the same name is held again
+    actions.delete_account(user=User.objects.named("ann").get())  # the name is held again
     assert HeldName.objects.count() == 1
 
 
@@ -203,7 +201,7 @@ def test_a_worker_that_died_is_followed_by_another(ann: User, monkeypatch: pytes
             purge.purge(ann.pk)
     finally:
         account_purged.disconnect(die)
-    assert purge.purge(ann.pk) is False  # the dead worker still has it
+    assert purge.purge(ann.pk) is False  # the dead worker's claim still holds
     assert purge.sweep() == 0
     Deletion.objects.update(tried_at=timezone.now() - claims.CLAIM_LIFE - timedelta(seconds=1))
     assert purge.sweep() == 1
@@ -214,7 +212,7 @@ def test_a_worker_that_died_is_followed_by_another(ann: User, monkeypatch: pytes
 
 
 def test_what_was_under_way_is_met(ann: User) -> None:
-    """A follow that commits just after the deletion was done."""
+    """A follow may commit just after the deletion."""
     other = UserFactory()
     actions.delete_account(user=ann)
     assert purge.purge(ann.pk) is False

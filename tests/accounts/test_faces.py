@@ -1,5 +1,3 @@
-"""Avatars and banners: set, shown wherever a name stands, removed, and gone with the account."""
-
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,7 @@ def put(client: APIClient, face: str, file: SimpleUploadedFile) -> Any:
 
 
 def sizes(url: str) -> list[tuple[int, int]]:
-    """The sizes of an avatar or banner and of its small form."""
+    """Sizes of a picture and of its small form."""
     found = []
     for address in (url, small(url)):
         with store().open(address.removeprefix("/media/")) as file:

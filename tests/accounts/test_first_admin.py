@@ -1,5 +1,3 @@
-"""The link by which a site without an administrator gets one: once, within a day."""
-
 import io
 import re
 from typing import Any

@@ -1,5 +1,3 @@
-"""Guessing passwords, on every way in: by one address and by many, at one name and at many."""
-
 import re
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +42,7 @@ def ann() -> User:
 
 @pytest.fixture
 def limits(settings: Any) -> dict[str, str]:
-    """So that each test meets the one that it sets."""
+    """Only the limit that a test sets applies."""
     settings.RATES = settings.RATES | dict.fromkeys(("login", "login_address", "login_name"), "1000/hour")
     limits: dict[str, str] = settings.RATES
     return limits
@@ -54,7 +52,7 @@ def limits(settings: Any) -> dict[str, str]:
 def test_one_address_at_one_name_however_it_is_written(way: Way, ann: User, limits: dict[str, str]) -> None:
     limits["login"] = "3/hour"
     names = ["ann", "ANN", " ann ", "\uff41nn", "\U0001d41ann", "a\u24ddn"]
-    assert by_page(Client(), "\U0001d41ann", PASSWORD, "10.0.0.9").status_code == 302  # the form takes them for one
+    assert by_page(Client(), "\U0001d41ann", PASSWORD, "10.0.0.9").status_code == 302  # the form normalizes it
     statuses = [way(Client(), name, "wrong", "2001:db8::1").status_code for name in names]
     assert statuses == [REFUSED[way]] * 3 + [429] * 3
     assert way(Client(), "ann", PASSWORD, "2001:db8::2").status_code == 429
@@ -80,7 +78,7 @@ def test_many_addresses_at_one_name_do_not_keep_its_owner_out(way: Way, ann: Use
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
     assert "ann" not in cookie.value
-    for name in ("ann", "nobody"):  # a name that does not exist is counted as well
+    for name in ("ann", "nobody"):  # unknown names count too
         statuses = [way(Client(), name, "wrong", f"10.0.1.{number}").status_code for number in range(5)]
         assert statuses[-1] == 429
         assert set(statuses) == {REFUSED[way], 429}
@@ -89,10 +87,10 @@ def test_many_addresses_at_one_name_do_not_keep_its_owner_out(way: Way, ann: Use
     assert way(owner, "ann", PASSWORD, "10.0.2.1").status_code in (200, 302)
     thief = Client()
     thief.cookies[COOKIE] = owner.cookies[COOKIE].value
-    limits["login"] = "3/hour"  # a stolen cookie guesses no faster, from wherever
+    limits["login"] = "3/hour"  # a stolen cookie allows no faster guessing
     statuses = [by_api(thief, "ann", "wrong", f"10.0.3.{number}").status_code for number in range(4)]
     assert statuses[-1] == 429
-    limits["login_name"] = "1/hour"  # and it speaks for ann only
+    limits["login_name"] = "1/hour"  # the cookie is valid for ann only
     assert [by_api(thief, "bob", "wrong", f"10.0.4.{number}").status_code for number in range(2)] == [400, 429]
 
 
@@ -100,7 +98,7 @@ def test_many_addresses_at_one_name_do_not_keep_its_owner_out(way: Way, ann: Use
 def test_refusals_do_not_tell_which_names_exist(
     ann: User, limits: dict[str, str], settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wrong, unknown, deactivated: the same status and bytes, and a password is hashed each time."""
+    """Wrong, unknown, deactivated: same status and bytes. A password is hashed each time."""
     gone = UserFactory(username="gone")
     hashed: list[str] = []
     encode = PBKDF2PasswordHasher.encode
@@ -140,7 +138,7 @@ def test_refusals_do_not_tell_which_names_exist(
             assert never.status_code == once.status_code == 404
             assert never.content == once.content
     taken = [stranger.post("/api/v1/users", {"username": name, "password": PASSWORD}) for name in ("ann", "gone")]
-    assert taken[0].content == taken[1].content  # a name that is held says no more than one that is used
+    assert taken[0].content == taken[1].content  # a held name looks like a used one
 
 
 def _without_secrets(page: str) -> str:
@@ -162,7 +160,7 @@ def test_a_session_that_was_planted_is_nobodys(ann: User) -> None:
 
 
 def device_of(username: str, password: str = PASSWORD) -> str:
-    """The cookie of a browser in which somebody has just signed in."""
+    """The device cookie after a sign-in."""
     browser = Client()
     assert by_page(browser, username, password, "10.0.0.1").status_code == 302
     return browser.cookies[COOKIE].value
@@ -178,7 +176,7 @@ def guess(way: Way, device: str, address: str, password: str = "") -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", ["/settings/password", "/settings/log-out-everywhere", "password", "sessions"])
 def test_old_devices_get_no_guesses_of_their_own(ann: User, limits: dict[str, str], ends: str) -> None:
-    """After another password and after logging out everywhere; the browser in which that was done goes on."""
+    """The browser that ended the others stays trusted."""
     old, here = device_of("ann"), Client()
     by_page(here, "ann", PASSWORD, "10.0.0.1")
     new = "another long password"
@@ -209,7 +207,7 @@ def test_a_password_set_by_an_admin_ends_devices(ann: User, limits: dict[str, st
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_many_devices_guess_no_more_than_one(way: Way, ann: User, limits: dict[str, str]) -> None:
-    """From any number of addresses; the owner comes in without a cookie meanwhile, and others are not counted."""
+    """The owner still gets in without a cookie, and other users are not counted."""
     devices = [device_of("ann") for _ in range(4)]
     limits["login_devices"] = "5/hour"
     statuses = [guess(way, device, f"10.0.1.{place}") for place, device in enumerate(devices * 3)]

@@ -1,5 +1,3 @@
-"""Sign-up by the site's mode: open, by invitation, by approval, closed."""
-
 import io
 import json
 import re
@@ -91,7 +89,7 @@ def test_the_environment_closes_a_site_that_its_admin_opened(mode: Mode, setting
 # --- Addresses in use ------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_an_address_in_use_is_not_told_by_bytes_or_statements(mode: Mode) -> None:
-    """By the page, the API and the settings; the letter to the address tells, and its owner alone reads it."""
+    """Page, API and settings answer alike. Only the letter to the address tells."""
     ann: User = UserFactory(username="ann")
     addresses.add(user=ann, address="ann@example.org")
     addresses.prove_by_code(user=ann, code=Letter.objects.latest("pk").context["code"])
@@ -107,9 +105,7 @@ def test_an_address_in_use_is_not_told_by_bytes_or_statements(mode: Mode) -> Non
 
 
 def _trace(address: str) -> tuple[Any, ...]:
-    """The answers to sign-ups with an address and to adding it, without what is of the moment, and the shapes of their
-    statements.
-    """
+    """The answers to joining with an address and to adding it, without random values, and the shapes of their SQL."""
     User.objects.filter(username__startswith="new").delete()
     Application.objects.all().delete()
     reason = {"reason": "to read", "email": address}
@@ -219,7 +215,6 @@ def test_a_member_has_fifty_good_invitations(mode: Mode) -> None:
 
 @pytest.mark.slow
 def test_revoked_invitations_hide_no_good_ones(mode: Mode) -> None:
-    """Neither from the count of a member's good ones, nor from the page that lists them."""
     ann = UserFactory()
     mode(SignUp.OPEN, members_invite=True)
     good = [invitations.make(user=ann) for _ in range(invitations.GOOD - 1)]
@@ -283,7 +278,7 @@ def test_a_letter_brings_an_invitation(inviting: tuple[User, Client]) -> None:
 def test_letters_with_invitations_are_limited_and_tell_of_no_account(
     inviting: tuple[User, Client], settings: Any
 ) -> None:
-    """By the member, and by the address whoever invites it."""
+    """Limited per member and per invited address."""
     settings.RATES = settings.RATES | {"invite_mail": "4/day", "invite_address": "2/day"}
     _ann, client = inviting
     UserFactory(username="member", email="member@example.org")
@@ -460,7 +455,7 @@ def test_an_application_on_which_no_admin_decides_goes(mode: Mode, settings: Any
 def test_a_name_that_was_taken_meanwhile_is_refused_and_the_application_stays(mode: Mode) -> None:
     mode(SignUp.APPROVAL)
     post(reason="I read a lot.")
-    UserFactory(username="NEWCOMER")  # as a process of the version before does, which asks no application
+    UserFactory(username="NEWCOMER")  # the previous version does not look at applications
     with pytest.raises(ValidationError):
         applications.approve(application_id=Application.objects.get().pk)
     assert Application.objects.exists()

@@ -1,5 +1,3 @@
-"""The queue of applications and the invitations, in the admin and in the settings."""
-
 import re
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Levels rise at once and fall by the periodic task, which announces it after the commit."""
-
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -29,7 +27,7 @@ def seen(ago: timedelta | None, **fields: Any) -> User:
 
 @pytest.fixture
 def news() -> Iterator[News]:
-    """The announcements of `levels_lowered`: the ids of users by level."""
+    """`levels_lowered`: user ids by level."""
     heard: News = []
 
     def hear(user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:
@@ -44,7 +42,7 @@ def news() -> Iterator[News]:
 @pytest.mark.parametrize("level", [Level.DORMANT, Level.MONTHLY, Level.WEEKLY])
 @pytest.mark.parametrize("ago", [None, timedelta(minutes=1), timedelta(days=3)])
 def test_being_seen_raises_to_the_top(level: Level, ago: timedelta | None) -> None:
-    """Windows of a dormant user took no deliveries, so they are of no use; those of others are deepened."""
+    """A dormant user's window took no deliveries, so its epoch advances. Other windows stay."""
     user, other = seen(ago, level=level), seen(None, level=level)
     before, epochs = timezone.now(), (user.window_epoch, other.window_epoch)
     assert touch([user.pk]) == [user.pk]
@@ -110,7 +108,7 @@ def test_two_requests_at_once_raise_once() -> None:
 
 
 MINUTE = timedelta(minutes=1)
-"""A slow machine does not cross an age by chance."""
+"""Margin for a slow machine."""
 
 
 @pytest.mark.parametrize(
@@ -135,7 +133,7 @@ MINUTE = timedelta(minutes=1)
 )
 @pytest.mark.parametrize("ever_seen", [True, False])
 def test_ages_decide(level: int, ago: timedelta, lowered: int, ever_seen: bool) -> None:
-    """Users who were never seen count as seen when they joined; no user rises."""
+    """Who was never seen counts as seen when joining. Nobody rises."""
     user = seen(ago if ever_seen else None, level=level, date_joined=timezone.now() - (40 * DAY if ever_seen else ago))
     epoch, pushes = user.window_epoch, user.push_generation
     assert lower_levels() == (level != lowered)
@@ -199,6 +197,6 @@ def test_lowering_and_being_seen_at_once_ends_at_the_top() -> None:
         raised, lowered = at_once(lambda user=user: touch([user.pk]), lower_levels)
         user.refresh_from_db()
         assert user.level == Level.DAILY
-        # Raised only if it had been lowered, and the generation tells.
+        # The generation rises only if the level had been lowered.
         assert len(raised) == lowered
         assert user.push_generation == before + lowered

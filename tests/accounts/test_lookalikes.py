@@ -1,5 +1,3 @@
-"""Names that look like others."""
-
 import string
 
 import pytest

@@ -1,5 +1,3 @@
-"""Display names that deceive are refused, and names reorder nothing of what stands around them."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""Where one is signed in: the list, ending one of it, and the letter about a new one."""
-
 from datetime import timedelta
 
 import pytest
@@ -87,7 +85,7 @@ def test_a_session_whose_row_is_lacking_gets_one_when_it_is_seen(ann: User) -> N
 
 def test_a_new_browser_is_told_to_the_owner_and_a_known_one_not(ann: User) -> None:
     first = log_in(FIREFOX)
-    assert not Letter.objects.exists()  # the first sign-in ever
+    assert not Letter.objects.exists()  # the first sign-in
     first.post("/logout")
     first.post("/login", {"username": "ann", "password": PASSWORD})
     assert not Letter.objects.exists()

@@ -1,5 +1,3 @@
-"""The policy's row: seeded once, changed by command, of one generation at a time."""
-
 from collections.abc import Callable
 from importlib import import_module
 from io import StringIO
@@ -133,7 +131,7 @@ def test_a_failover_is_noticed() -> None:
     before = policy.current()
     tasks.follow_timeline()
     assert policy.current() == before
-    Policy.objects.update(drawn_on=before.generation)  # of a server that is gone
+    Policy.objects.update(drawn_on=before.generation)  # on a server that is lost
     assert policy.current() == (before.push_level, before.inbox_from, None)
     assert run() == "push level 3, inbox from 0, generation not yet chosen\n"
     tasks.follow_timeline()

@@ -1,5 +1,3 @@
-"""Every way of being here counts as being seen, after the answer and at most once in the interval."""
-
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -79,7 +77,7 @@ def test_it_is_written_after_the_answer() -> None:
     request.user = user
     response = PresenceMiddleware(lambda request: HttpResponse())(request)
     assert not is_seen(user)
-    response.close()  # as the server does once the answer is sent
+    response.close()  # as the server does after sending
     assert is_seen(user)
 
 
@@ -90,7 +88,7 @@ def test_an_open_stream_counts(settings: Any) -> None:
     async def one_turn() -> None:
         hub = Hub()
         hub._of_user[user.pk] = 1
-        hub._opening = ThreadPoolExecutor(1)  # so that the one connection can be closed
+        hub._opening = ThreadPoolExecutor(1)  # closes the one connection
         await hub._note_presence()
         await hub.in_thread(connections.close_all)
         await hub.stop()

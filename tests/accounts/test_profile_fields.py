@@ -1,5 +1,3 @@
-"""The fields of a profile: up to four pairs of a label and a text, by the page, both APIs, imports and exports."""
-
 import msgspec
 import pytest
 from django.core.exceptions import ValidationError

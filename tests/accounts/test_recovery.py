@@ -1,5 +1,3 @@
-"""A forgotten password: the letter, its link, and what neither tells."""
-
 import re
 from datetime import timedelta
 from typing import Any
@@ -34,7 +32,6 @@ def with_address(name: str = "ann", address: str = "ann@example.org") -> User:
 
 
 def link_for(asked: str) -> str:
-    """The path of the link that the letter brings."""
     recovery.ask(asked=asked, language="en")
     recovery.work_off()
     letter = Letter.objects.get(kind="reset")
@@ -119,7 +116,7 @@ def test_two_who_use_a_link_at_once_set_one_password() -> None:
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_the_answer_tells_nothing_of_the_account() -> None:
-    """By the page and the API: the same status, bytes and statements, whatever is typed."""
+    """Same status, bytes and SQL by page and API, whatever is typed."""
     with_address()
     UserFactory(username="bare")
     gone = with_address("gone", "gone@example.org")

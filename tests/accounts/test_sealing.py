@@ -1,4 +1,4 @@
-"""Secrets of second factors are sealed in the database, and outlive a change of the site's secret key."""
+"""Secrets of second factors are sealed in the database and survive a change of SECRET_KEY."""
 
 import time
 from io import StringIO
@@ -27,7 +27,7 @@ def code_of_now() -> str:
 
 @pytest.fixture
 def ann() -> User:
-    """Set up a while ago, so that the codes of now are not spent."""
+    """Set up 5 minutes ago, so current codes are unused."""
     user: User = UserFactory(username="ann")
     with time_machine.travel(time.time() - 300, tick=False):
         second_factors.set_up_app(user=user, secret=SECRET, code=code_of_now())
@@ -50,7 +50,7 @@ def test_a_row_of_before_counts_and_is_sealed_by_its_use(ann: User) -> None:
     Authenticator.objects.filter(user=ann, type=Type.TOTP).update(data={"secret": SECRET})
     second_factors.use_code(user=ann, code=code_of_now())
     assert stored(ann)[0].startswith(sealing.PREFIX)
-    with pytest.raises(RefusedError):  # and it is spent
+    with pytest.raises(RefusedError):  # used up
         second_factors.use_code(user=ann, code=code_of_now())
 
 

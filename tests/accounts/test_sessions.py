@@ -1,4 +1,4 @@
-"""Sessions are read from copies on the cache server, and end by PostgreSQL, whatever happens to that server."""
+"""Sessions are read from Redis copies. PostgreSQL alone decides that they end."""
 
 import time
 from collections.abc import Callable
@@ -34,7 +34,7 @@ Fault = Callable[[Valkey], Any]
 
 
 def signed_in(user: User) -> Client:
-    """A browser whose session has a copy."""
+    """A browser with a cached session."""
     client = Client()
     assert client.login(username=user.username, password=PASSWORD)
     assert is_in(client)
@@ -65,11 +65,10 @@ def copies(feeds: redis.Redis) -> list[bytes]:
 FAULTS = pytest.mark.parametrize("fault", [frozen, dead, full])
 
 
-# --- Statements that a copy saves ------------------------------------------------------------------------
 def test_a_page_asks_postgresql_for_the_user_and_not_for_the_session(ann: User) -> None:
     client = Client()
     client.force_login(ann)
-    client.get(PAGE)  # notes that the user is here, and makes the copy
+    client.get(PAGE)  # records presence and caches the session
     with_copy = asked(client)
     cache.clear()
     without = asked(client)
@@ -98,13 +97,12 @@ def test_a_copy_names_neither_the_session_nor_its_key(ann: User, feeds: redis.Re
     assert key.encode() not in feeds.get(copy)
 
 
-# --- How a session ends ----------------------------------------------------------------------------------
 def log_out(client: Client, user: User) -> None:
     assert client.post("/logout").status_code == 302
 
 
 def by_sql(client: Client, user: User) -> None:
-    """As another version of the site does, or an operator."""
+    """As an operator or another version does."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_session WHERE session_key = %s", [key_of(client)])
 
@@ -140,7 +138,7 @@ def test_a_session_that_ended_while_the_cache_was_away_does_not_live_on(
         end(client, ann)
     connections.cache_breaker.reset()
     for copy, value in kept.items():
-        feeds.set(copy, value)  # where the server could delete it, or lost it: the worst that a copy may do
+        feeds.set(copy, value)  # worst case: the copy survives
     thief = Client()
     thief.cookies[settings.SESSION_COOKIE_NAME] = key
     assert not is_in(thief)
@@ -150,7 +148,7 @@ def test_the_other_sessions_of_the_user_go_on_for_one_statement(ann: User) -> No
     here, there = signed_in(ann), signed_in(ann)
     usual = len(asked(there))
     log_out(here, ann)
-    assert [len(asked(there)) for _ in range(3)] == [usual + 2, usual, usual]  # the row, and the user again
+    assert [len(asked(there)) for _ in range(3)] == [usual + 2, usual, usual]  # the session's row, and the user again
     assert not is_in(here)
 
 
@@ -166,7 +164,7 @@ def test_a_session_that_ends_while_a_page_is_made_leaves_no_copy_that_counts(ann
     cache.clear()
     request = HttpRequest()
     request.session = SessionStore(key_of(client))
-    assert request.session["_auth_user_id"] == str(ann.pk)  # read, and a copy was made
+    assert request.session["_auth_user_id"] == str(ann.pk)  # caches a copy
     by_sql(client, ann)
     assert user_of(request) == AnonymousUser()
     assert not is_in(client)
@@ -177,7 +175,7 @@ def test_a_copy_of_a_row_that_a_failover_lost_ends_with_the_log_out(
 ) -> None:
     client = signed_in(ann)
     key, kept = key_of(client), {copy: feeds.get(copy) for copy in copies(feeds)}
-    with connection.cursor() as cursor:  # the standby never had it
+    with connection.cursor() as cursor:  # the standby lost it
         cursor.execute("ALTER TABLE django_session DISABLE TRIGGER USER")
         cursor.execute("DELETE FROM django_session")
         cursor.execute("ALTER TABLE django_session ENABLE TRIGGER USER")
@@ -224,7 +222,6 @@ def test_sessions_of_the_version_before_go_on(ann: User, feeds: redis.Redis) -> 
     assert not is_in(client)
 
 
-# --- Entries that are no copy ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "rubbish",
     [b"", b"7", b"null", b"{}", b'"signed:by:none"', b"\x80\x04\x95\x05\x00\x00\x00.", b"\xff\xfe", b"[" * 100_000],
@@ -234,7 +231,7 @@ def test_rubbish_is_no_copy(ann: User, feeds: redis.Redis, rubbish: bytes) -> No
     (copy,) = copies(feeds)
     feeds.set(copy, rubbish)
     assert is_in(client)
-    assert feeds.get(copy) != rubbish  # made anew
+    assert feeds.get(copy) != rubbish  # rewritten
 
 
 def test_a_key_of_another_type_is_no_copy(ann: User, feeds: redis.Redis) -> None:
@@ -247,7 +244,7 @@ def test_a_key_of_another_type_is_no_copy(ann: User, feeds: redis.Redis) -> None
 
 
 def test_the_copy_of_one_session_is_none_of_another(ann: User, feeds: redis.Redis) -> None:
-    """A program that writes to the cache server can give a browser no other user's session."""
+    """A copy under another session's key signs nobody in as its user."""
     signed_in(UserFactory(is_superuser=True, is_staff=True))
     (theirs,) = copies(feeds)
     client = signed_in(ann)
@@ -264,7 +261,6 @@ def test_a_key_that_is_none(key: str) -> None:
     assert not is_in(client)
 
 
-# --- A cache server in trouble ---------------------------------------------------------------------------
 @pytest.mark.slow
 @FAULTS
 def test_logging_in_and_out_and_pages_without_the_cache(ann: User, feeds_server: Valkey, fault: Fault) -> None:

@@ -1,5 +1,3 @@
-"""The pages of the settings, and the same over the API: language, password, data, leaving."""
-
 import io
 import json
 import zipfile
@@ -192,7 +190,7 @@ def test_the_password_over_the_api(api: APIClient, ann: User) -> None:
     change = {"current_password": PASSWORD, "new_password": NEW}
     response = api.post(f"{API}/users/me/password", change)
     assert (response.status_code, response.content) == (204, b"")
-    assert api.get(f"{API}/users/me").status_code == 200  # the token that asked stays
+    assert api.get(f"{API}/users/me").status_code == 200  # the calling token stays
     assert other.get("/settings").status_code == 302
     assert Client().get(f"{API}/users/me", headers={"authorization": f"Token {token}"}).status_code == 401
     assert works(NEW)
@@ -341,7 +339,7 @@ def opened(content: bytes) -> tuple[zipfile.ZipFile, dict[str, list[Any]]]:
 
 @pytest.fixture
 def known(ann: User) -> dict[str, Any]:
-    """A user who did a little of everything."""
+    """A user with some of every kind of data."""
     actions.edit_profile(user=ann, display_name="安", bio="b")
     bob, cat, dan = (UserFactory(username=name) for name in ("bob", "cat", "dan"))
     relations.follow(follower=ann, followee=bob)
@@ -508,7 +506,7 @@ def test_an_archive_that_fails_is_an_error_and_not_half_a_file(
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_archive_is_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Items published while the archive is written are in none of its files, or the files would not agree."""
+    """Items published meanwhile must be in no file, or the files disagree."""
     ann = UserFactory(username="ann")
     items.publish(sender=ann, content={"text": "before"})
 
@@ -573,7 +571,7 @@ def test_a_picture_and_a_banner_are_set_and_removed(client: Client) -> None:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_form_of_oneself_is_one_act(client: Client, media_folder: Path) -> None:
-    """Of a name, a picture and a banner, a refused one leaves the others as they were."""
+    """If the name, picture or banner is refused, the others stay unchanged."""
     ann = UserFactory.create(username="ann")
     client.force_login(ann)
     client.post("/settings", {"display_name": "Ann", "bio": "", "avatar": upload(jpeg()), "banner": upload(jpeg())})

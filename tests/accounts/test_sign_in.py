@@ -1,5 +1,3 @@
-"""One place decides a sign-in: by name or address, with and without a second factor, on every way in."""
-
 import json
 import time
 from typing import Any
@@ -39,7 +37,7 @@ def ann() -> User:
 
 @pytest.fixture
 def guarded(ann: User) -> User:
-    """Set up a while ago, so that the codes of now are not spent."""
+    """Set up a while ago, so current codes are unused."""
     before = time.time() - 300
     with time_machine.travel(before, tick=False):
         second_factors.set_up_app(user=ann, secret=SECRET, code=code_at(before))
@@ -91,7 +89,7 @@ def test_the_page_asks_for_a_code_after_the_right_password_only(guarded: User) -
     assert client.get("/login/code")["Location"] == "/login"
     answer = client.post("/login?next=/settings", {"username": "ann", "password": PASSWORD})
     assert answer["Location"] == "/login/code?next=%2Fsettings"
-    assert client.get("/settings").status_code == 302  # not in yet
+    assert client.get("/settings").status_code == 302  # not signed in yet
     assert client.post("/login/code", {"code": "000000"}).status_code == 422
     code = code_at(time.time())
     assert client.post("/login/code?next=/settings", {"code": f"{code[:3]} {code[3:]}"})["Location"] == "/settings"
@@ -141,10 +139,10 @@ def test_a_code_counts_once_and_none_of_an_earlier_step_after_it(guarded: User) 
     now = time.time()
     with time_machine.travel(now, tick=False):
         assert token(code=code_at(now)).status_code == 200
-        cache.clear()  # not the cache remembers
+        cache.clear()  # replay protection must not rest on the cache
         assert token(code=code_at(now)).status_code == 400
         assert token(code=code_at(now - 30)).status_code == 400
-    assert token(code=code_at(now + 30)).status_code == 200  # a clock that is fast
+    assert token(code=code_at(now + 30)).status_code == 200  # a fast clock
 
 
 @pytest.mark.slow
@@ -194,7 +192,7 @@ def test_setting_up_and_removing_an_app(ann: User) -> None:
     assert client.post("/settings/factors/app", {"code": code})["Location"] == "/settings/factors/recovery-codes"
     assert second_factors.recovery_codes(ann)[0][:4] in client.get("/settings/factors/recovery-codes").content.decode()
     assert Letter.objects.filter(kind="factor_added").exists()
-    assert token(code=code).status_code == 400  # the code that set it up is spent
+    assert token(code=code).status_code == 400  # used up at set-up
 
     stranger = Client()
     stranger.force_login(UserFactory())
@@ -307,7 +305,7 @@ def test_the_api_wants_the_same_proof_of_a_session(
 def test_the_api_takes_a_session_that_proved_itself_and_tokens(
     guarded: User, method: str, path: str, fields: dict[str, str]
 ) -> None:
-    UserFactory(is_staff=True, is_superuser=True)  # not the last
+    UserFactory(is_staff=True, is_superuser=True)  # not the last admin
     client = APIClient()
     if method == "get":
         client.credentials(HTTP_AUTHORIZATION=f"Token {token(code=code_at(time.time())).json()['token']}")
@@ -324,8 +322,8 @@ def test_the_api_takes_a_session_that_proved_itself_and_tokens(
 def test_a_call_with_the_password_wants_a_code_of_those_with_a_factor(
     guarded: User, method: str, path: str, fields: dict[str, str], is_by_token: bool
 ) -> None:
-    """A token that leaked with the password ends neither the account nor its owner's way in."""
-    UserFactory(is_staff=True, is_superuser=True)  # not the last
+    """A leaked token and password must not delete the account or lock the owner out."""
+    UserFactory(is_staff=True, is_superuser=True)  # not the last admin
     client = APIClient()
     if is_by_token:
         client.credentials(HTTP_AUTHORIZATION=f"Token {token(code=code_at(time.time())).json()['token']}")
@@ -340,7 +338,7 @@ def test_a_call_with_the_password_wants_a_code_of_those_with_a_factor(
     with time_machine.travel(time.time() + 901, tick=False):
         assert call().status_code == (400 if is_by_token else 403)
         assert call(code="000000").json().keys() == {"code"}
-        assert call(code=recovery, **{password: "wrong"}).json().keys() == {password}  # and the code is not spent
+        assert call(code=recovery, **{password: "wrong"}).json().keys() == {password}  # the code is not used up
         guarded.refresh_from_db()
         assert guarded.check_password(PASSWORD)
         assert addresses.waiting(guarded) == ""
@@ -367,7 +365,7 @@ def test_without_a_factor_the_password_in_the_call_is_proof(ann: User) -> None:
 
 
 def test_every_passkey_asks_who_holds_it(guarded: User) -> None:
-    """A key that proves no PIN and no finger would stand for the password and the factor both."""
+    """Without PIN or fingerprint a stolen key would replace both password and second factor."""
     client = Client()
     client.post("/login", {"username": "ann", "password": PASSWORD})
     assert client.post("/login/passkey/options").json()["publicKey"]["userVerification"] == "required"
@@ -443,7 +441,7 @@ def test_what_no_passkey_answers(ann: User, answer: str) -> None:
 
 
 def signed_bytes(*ends: bytes) -> list[str]:
-    """The data of an authenticator that claims extensions, and goes on with these bytes of CBOR."""
+    """Authenticator data that claims extensions, followed by these CBOR bytes."""
     return [websafe_encode(bytes(32) + b"\x80" + bytes(4) + end) for end in ends]
 
 
@@ -481,7 +479,7 @@ def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> Non
 
 
 def test_the_admin_changes_passwords_on_the_page_of_the_site(guarded: User) -> None:
-    """Django's own asks for no second factor, counts no guesses, ends no tokens and tells nobody."""
+    """Django's own page asks for no second factor, counts no guesses, ends no tokens and sends no letter."""
     client = Client()
     client.force_login(guarded)
     form = {"old_password": PASSWORD, "new_password1": "another long one", "new_password2": "another long one"}

@@ -1,5 +1,3 @@
-"""The admin asks once more who sits at the browser, before what is dangerous."""
-
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -33,7 +31,7 @@ def page(client: Client) -> Client:
 
 @pytest.fixture
 def later() -> Iterator[Any]:
-    """So much later that no form counts that was open before."""
+    """After every open form has expired."""
     with time_machine.travel(time.time() + step_up.OPEN_SECONDS + 1, tick=False) as traveller:
         yield traveller
 

@@ -1,5 +1,3 @@
-"""The pages of accounts."""
-
 import re
 from typing import Any
 
