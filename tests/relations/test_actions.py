@@ -1,5 +1,3 @@
-"""Relations are exact on the next request, idempotent, and right under concurrent calls."""
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -38,11 +36,11 @@ def pair() -> tuple[User, User]:
 
 
 EPOCHS: dict[int, list[int]] = {}
-"""Of the pair: the epochs that were met so far."""
+"""The epochs of each user so far."""
 
 
 def state(user: User) -> tuple[int, int, int]:
-    """The user's followees, exact followers, and the place of the window's epoch among those met (1: the first)."""
+    """Followees, exact followers, and how many different epochs the window had (1: the first)."""
     user.refresh_from_db()
     met = EPOCHS.setdefault(user.pk, [user.window_epoch])
     if user.window_epoch not in met:
@@ -74,7 +72,7 @@ def test_follow_and_unfollow(pair: tuple[User, User]) -> None:
 
 
 def test_following_does_not_write_the_followee(pair: tuple[User, User]) -> None:
-    """However many follow at once, none waits for the followee's row."""
+    """Followers must not wait for each other on the followee's row."""
     one, two = pair
     follow(follower=one, followee=two)
     two.refresh_from_db()
@@ -111,7 +109,7 @@ def test_mute_and_unmute(pair: tuple[User, User]) -> None:
 
 @pytest.mark.parametrize("following", [(False, False), (True, False), (False, True), (True, True)])
 def test_only_the_epoch_of_a_follower_advances(pair: tuple[User, User], following: tuple[bool, bool]) -> None:
-    """Blocks and mutes of a stranger, taken back as often as they like, leave the windows of the other as they are."""
+    """Blocking and muting by a stranger must not rebuild anybody's window."""
     for place, other in ((0, 1), (1, 0)):
         if following[place]:
             follow(follower=pair[place], followee=pair[other])
@@ -156,7 +154,7 @@ def test_the_cap_binds_and_frees(settings: Any) -> None:
     follow(follower=user, followee=others[1])
     with pytest.raises(FollowCapError):
         follow(follower=user, followee=others[2])
-    assert follow(follower=user, followee=others[0]) is False  # the follow is there already: the cap does not refuse it
+    assert follow(follower=user, followee=others[0]) is False  # exists already, so the cap does not matter
     assert state(user)[:2] == (2, 0)
     unfollow(follower=user, followee=others[0])
     assert follow(follower=user, followee=others[2]) is True
@@ -271,14 +269,14 @@ def test_folds_at_once_count_every_follower_once() -> None:
 @pytest.mark.slow
 @committed
 def test_the_count_is_exact_while_it_is_folded() -> None:
-    """The folded count and the staged changes are read in one snapshot."""
+    """Folded and staged counts must come from one snapshot."""
     star = UserFactory.create()
     for fan in UserFactory.create_batch(30):
         follow(follower=fan, followee=star)
     stop = threading.Event()
 
     def fold_slowly() -> None:
-        # One change at a time goes from the table into the column, each committed by itself.
+        # Fold one change per transaction.
         while pk := FollowerCountChange.objects.order_by("pk").values_list("pk", flat=True).first():
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute(
@@ -326,7 +324,6 @@ def fold_many(users: Sequence[User]) -> None:
 @pytest.mark.long
 @committed
 def test_no_two_verbs_wait_for_each_other() -> None:
-    """Mutual follows, mutual unblocks and folds of the same few users."""
     users = UserFactory.create_batch(6)
     pairs = [(one, two) for one in users for two in users if one != two]
     Follow.objects.bulk_create(Follow(follower=one, followee=two) for one, two in pairs)
@@ -339,7 +336,7 @@ def test_no_two_verbs_wait_for_each_other() -> None:
         lambda: quarrel(second, first),
         lambda: quarrel(third, second),
         lambda: fold_many(users),
-        lambda: fold_many(users[::-1]),  # in an order that nobody would choose
+        lambda: fold_many(users[::-1]),  # the opposite lock order
     ]
     assert at_once(*calls) == [None] * len(calls)
     assert {state(user)[:2] for user in users} == {(5, 5)}
@@ -347,7 +344,7 @@ def test_no_two_verbs_wait_for_each_other() -> None:
 
 @committed
 def test_followers_do_not_wait_for_a_locked_followee(pair: tuple[User, User]) -> None:
-    """A fold, or an admin's change, may hold the followee's row while thousands follow."""
+    """A fold or an admin may hold the followee's row while thousands follow."""
     one, two = pair
     locked, followed = threading.Event(), threading.Event()
 
@@ -386,7 +383,7 @@ def test_coming_and_going_at_once(pair: tuple[User, User], verbs: Any) -> None:
 @pytest.mark.parametrize("first", ["follow", "take back"])
 @pytest.mark.parametrize("verbs", [(mute, unmute, "muter", "muted"), (block, unblock, "blocker", "blocked")])
 def test_a_follow_and_what_is_taken_back_at_once(pair: tuple[User, User], verbs: Any, first: str) -> None:
-    """The second waits for the first and advances the epoch: a window built between the two lacks what it shows."""
+    """The second waits and advances the epoch, because a window built in between misses items."""
     one, two = pair
     verb, reverse, by, whom = verbs
     verb(**{by: one, whom: two})

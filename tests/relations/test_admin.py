@@ -1,5 +1,3 @@
-"""Relations in the admin: to look at, whatever the tables hold."""
-
 from typing import Any
 
 import pytest
@@ -40,7 +38,7 @@ def test_relations_are_to_look_at(admin_client: Client, name: str, django_assert
 
 
 def test_no_page_steps_over_more_rows_than_are_listed(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PostgreSQL reads all the rows before a page."""
+    """An offset makes PostgreSQL read every row before it."""
     monkeypatch.setattr("web.paginator.EXACT_UP_TO", 3)
     monkeypatch.setattr("relations.admin.FollowAdmin.list_per_page", 2)
     one, *others = UserFactory.create_batch(7)
@@ -56,7 +54,7 @@ def test_no_page_steps_over_more_rows_than_are_listed(admin_client: Client, monk
 
 @pytest.mark.slow
 def test_long_tables_are_estimated(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the exact length a whole table's is PostgreSQL's estimate, and a filtered list ends."""
+    """Counts are exact up to a limit. Beyond it a whole table is estimated and a filtered list ends."""
     monkeypatch.setattr("web.paginator.EXACT_UP_TO", 3)
     one, *others = UserFactory.create_batch(6)
     for other in others:

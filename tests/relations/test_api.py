@@ -1,5 +1,3 @@
-"""Follow, block, mute and their undoing; followers and following."""
-
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import AnonymousUser
@@ -99,7 +97,7 @@ def test_following_works_both_ways_with_whom_one_blocks(api: APIClient, bob: Use
 
 
 def walk(api: APIClient, path: str, limit: int) -> list[str]:
-    """The usernames of a list, page by page; every page but the last is full and says so."""
+    """The usernames of a list, page by page. Only the last page may be short."""
     names: list[str] = []
     query = ""
     while True:
@@ -171,7 +169,7 @@ def test_lists_cost_the_same_however_long(api: APIClient, bob: User) -> None:
 
 
 def test_a_list_of_people_ends_short_at_its_bound_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many of them are suspended."""
+    """Even if most people are suspended."""
     monkeypatch.setattr(people, "SCAN", 5)
     star = UserFactory()
     fans = UserFactory.create_batch(18)

@@ -1,5 +1,3 @@
-"""The followers of a user, for fan-outs: each once, at their level, for every size of a part."""
-
 from collections.abc import Callable
 
 import pytest

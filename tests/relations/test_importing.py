@@ -1,5 +1,3 @@
-"""Lists as CSV: hostile files are answered, imports go on after a kill, and exports are read again."""
-
 import csv
 import io
 from functools import partial
@@ -234,7 +232,6 @@ def test_blocks_and_mutes(reader: User) -> None:
 
 @pytest.mark.slow
 def test_lists(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Members go into the list of their row, which is made where there is none; whom one does not follow into none."""
     for name in ("ann", "bob", "far"):
         UserFactory(username=name)
     for name in ("ann", "bob"):
@@ -256,7 +253,7 @@ def test_lists(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_of_the_version_before_are_read(reader: User) -> None:
-    """It knew no lists."""
+    """The previous version knew no lists."""
     UserFactory(username="ann")
     made = importing.begin(user=reader, kind=Kind.BLOCKS, lines=lines("ann\nnobody\n"))
     CsvImport.objects.update(lines=[line[:3] for line in CsvImport.objects.get().lines])
@@ -314,11 +311,11 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_imports_of_the_same_people_do_not_deadlock() -> None:
-    """Whatever the order of their rows: all tell the same people."""
+    """Both notify the same people in opposite order."""
     names = [UserFactory(username=f"user{number}").username for number in range(importing.PART)]
     done(UserFactory(), Kind.FOLLOWS, "\n".join(names))
     for _ in range(3):
-        Notification.objects.update(position=1)  # each act moves its entry, and so locks it
+        Notification.objects.update(position=1)  # each act moves its notification and locks it
         made = [
             importing.begin(user=UserFactory(), kind=Kind.FOLLOWS, lines=lines("\n".join(order)))
             for order in (names, names[::-1])

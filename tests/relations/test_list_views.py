@@ -1,5 +1,3 @@
-"""The pages of lists: making, changing and deleting them, and people in and out of them."""
-
 import pytest
 from django.test import Client
 

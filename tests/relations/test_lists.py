@@ -1,5 +1,3 @@
-"""Lists keep their bounds and hang on follows; what an exclusive list hid comes back with a new epoch."""
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,5 +1,3 @@
-"""Mutes that end by themselves and mutes without notifications, and the lists of whom one turned away."""
-
 from datetime import timedelta
 
 import pytest
@@ -28,7 +26,6 @@ def epoch(user: User) -> int:
     return User.objects.get(pk=user.pk).window_epoch
 
 
-# --- For a time ------------------------------------------------------------------------------------------
 def test_a_mute_counts_until_the_task_ends_it(ann: User, bob: User) -> None:
     actions.follow(follower=ann, followee=bob)
     said = items.publish(sender=bob, content={"text": "words"})
@@ -75,7 +72,6 @@ def test_two_workers_end_a_mute_once(ann: User, bob: User) -> None:
     assert sum(ended) == 1
 
 
-# --- With or without notifications -----------------------------------------------------------------------
 @pytest.mark.parametrize("notifications", [True, False])
 def test_a_mute_takes_notifications_in_or_not(ann: User, bob: User, notifications: bool) -> None:
     actions.follow(follower=ann, followee=bob)
@@ -85,7 +81,6 @@ def test_a_mute_takes_notifications_in_or_not(ann: User, bob: User, notification
     assert [entry.kind for entry in notifications_page(ann).items] == ([] if notifications else ["mention"])
 
 
-# --- Over HTTP -------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_options_over_the_api(api: APIClient, ann: User, bob: User) -> None:
     path = f"{API}/users/bob/mute"
@@ -118,7 +113,7 @@ def test_lists_of_whom_one_turned_away(api: APIClient, ann: User, name: str, ver
     people = [UserFactory(username=f"other{number}") for number in range(5)]
     for one in people:
         api.put(f"{API}/users/{one.username}/{verb}")
-    actions.block(blocker=people[3], blocked=ann)  # the reader named them, and may take it back
+    actions.block(blocker=people[3], blocked=ann)  # the reader muted or blocked them first and may undo it
     User.objects.filter(pk=people[2].pk).update(is_active=False)
     found, last_id = [], ""
     for _ in range(5):
@@ -131,7 +126,6 @@ def test_lists_of_whom_one_turned_away(api: APIClient, ann: User, name: str, ver
     assert APIClient().get(f"{API}/me/{name}").status_code == 401
 
 
-# --- Removing a follower ---------------------------------------------------------------------------------
 def test_a_follower_is_removed(api: APIClient, ann: User, bob: User) -> None:
     actions.follow(follower=bob, followee=ann)
     said = items.publish(sender=ann, content={"text": "words"}, visibility="followers")

@@ -1,5 +1,3 @@
-"""Requests to follow locked accounts: nothing is followed until one is accepted, whatever happens meanwhile."""
-
 from typing import Any
 
 import pytest
@@ -26,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def lea() -> User:
-    """The user whose account is locked."""
+    """A user with a locked account."""
     return UserFactory(username="lea", is_locked=True)
 
 
@@ -38,7 +36,6 @@ def told(user: User) -> list[tuple[str, list[str]]]:
     return [(entry.kind, [one.username for one in entry.actors]) for entry in notifications_page(user).items]
 
 
-# --- The verbs -------------------------------------------------------------------------------------------
 def test_a_follow_begins_when_it_is_accepted(ann: User, lea: User) -> None:
     said = items.publish(sender=lea, content={"text": "words"}, visibility="followers")
     before = User.objects.get(pk=ann.pk)
@@ -143,7 +140,6 @@ def test_two_at_once_leave_one_state(ann: User, lea: User, other: str) -> None:
     assert other != "ask" or (follows, asked) == (0, 1)
 
 
-# --- Over HTTP -------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_over_the_api(ann: User, lea: User) -> None:
     asking, asked = client_of(ann), client_of(lea)
@@ -194,7 +190,7 @@ def test_the_list_is_paged_and_names_nobody_who_hides(lea: User) -> None:
     for name in names:
         actions.follow(follower=UserFactory(username=name), followee=lea)
     User.objects.filter(username="asks2").update(is_active=False)
-    # As if it had been asked at the moment of the block.
+    # A request sent at the moment of the block.
     FollowRequest.objects.create(follower=UserFactory(username="hater"), followee=lea)
     Block.objects.create(blocker=User.objects.get(username="hater"), blocked=lea)
     asked, found, last_id = client_of(lea), [], ""
@@ -211,7 +207,6 @@ def test_the_list_is_paged_and_names_nobody_who_hides(lea: User) -> None:
     assert waiting_requests(lea) == 4
 
 
-# --- Pages -----------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_pages_decide_on_requests(ann: User, lea: User) -> None:
     eve = UserFactory(username="eve")

@@ -1,5 +1,3 @@
-"""The rules of follows, blocks and mutes, asked for many readers at once."""
-
 import itertools
 import random
 
@@ -25,7 +23,7 @@ METHODS = ("enable_nestloop", "enable_hashagg", "enable_indexscan", "enable_seqs
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_a_rule_for_many_readers_is_the_rule_of_each_by_every_plan() -> None:
-    """Also by plans that hash the followees of a reader: of two copies of a hash PostgreSQL fills one for the next."""
+    """Also by plans that hash a reader's followees: PostgreSQL may use such a hash for the next reader."""
     chance = random.Random(5)  # noqa: S311 (a made-up world)
     people = [UserFactory() for _ in range(5)]
     for one, other in itertools.permutations(people, 2):

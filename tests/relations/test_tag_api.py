@@ -1,5 +1,3 @@
-"""Followed hashtags over HTTP: the site's own API, and Mastodon's."""
-
 import re
 from urllib.parse import quote
 

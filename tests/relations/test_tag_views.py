@@ -1,5 +1,3 @@
-"""The pages on which one follows hashtags: a hashtag's own, the lists, and home."""
-
 import pytest
 from django.test import Client
 

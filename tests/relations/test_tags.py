@@ -1,5 +1,3 @@
-"""Followed hashtags keep their bound and their count, also when many calls come at once."""
-
 import pytest
 from django.db.models import Count
 

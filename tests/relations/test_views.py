@@ -1,5 +1,3 @@
-"""The pages of relations."""
-
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -39,7 +37,7 @@ ACTS: dict[str, Callable[[User, User], bool]] = {
 
 @pytest.mark.parametrize("verb", ACTS)
 def test_undoing_in_a_list_says_so(client: Client, reader: User, other: User, verb: str) -> None:
-    """A button in its place would follow or unfollow at the second press."""
+    """A button in its place would undo the undo at the second press."""
     ACTS[verb](reader, other)
     part = client.post(f"/@other/{verb}", {"listed": "1"}, **PART).content.decode()
     assert "ed @other." in part
@@ -113,13 +111,13 @@ def test_lists_show_people_newest_first_and_whom_the_reader_follows(client: Clie
 
 @pytest.mark.slow
 def test_lists_cost_the_same_for_one_and_many(client: Client, reader: Any, other: Any) -> None:
-    client.get("/@other/following")  # copies the session
+    client.get("/@other/following")  # caches the session
     for count in (1, 15):
         for one in UserFactory.create_batch(count):
             follow(follower=other, followee=one)
         with statements() as seen:
             client.get("/@other/following")
-        assert len(seen) == 5, seen  # user, whose list, the list, whom of them one follows, unread
+        assert len(seen) == 5, seen  # user, list's owner, list, which of them the reader follows, unread
 
 
 def test_suggestions_are_the_most_followed_whom_one_has_not_turned_away(reader: Any) -> None:
@@ -193,7 +191,6 @@ def test_suggestions_without_the_cache(reader: Any, feeds_server: servers.Valkey
             assert suggestions(reader, count=2) == [users[4], users[3]]
 
 
-# --- Turning somebody away -------------------------------------------------------------------------------
 @pytest.mark.parametrize(("verb", "model"), [("mute", Mute), ("block", Block)])
 def test_a_card_s_menu_tells_the_page_whose_cards_leave(
     client: Client, reader: User, other: User, verb: str, model: Any
