@@ -1,5 +1,3 @@
-"""Pictures in the admin: of media and of items, small, veiled where they are sensitive, in whatever state."""
-
 import re
 from typing import Any
 
@@ -22,7 +20,7 @@ ITEMS = "/admin/items/item/"
 @pytest.fixture
 def desk(client: Client) -> Client:
     client.force_login(UserFactory.create(is_staff=True, is_superuser=True))
-    client.get("/settings")  # copies the session
+    client.get("/settings")  # caches the session
     return client
 
 

@@ -1,5 +1,3 @@
-"""Pictures and videos over HTTP: what is sent, and what comes of it."""
-
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ def send(client: APIClient, data: bytes, *, name: str = "a.jpg", headers: Any = 
 
 
 def kept(media_id: str) -> Image.Image:
-    """The picture that is kept."""
+    """The stored picture."""
     row = MediaFile.objects.get(pk=int(media_id))
     with store().open(row.files[0]) as file:
         return opened(file.read())

@@ -1,4 +1,4 @@
-"""Files that are not what they say, broken, poisoned or too large: the answer says so, and nothing is kept."""
+"""Bad files get a reason and leave nothing behind."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ def send(client: APIClient, data: bytes, name: str = "a.jpg", kind: str = "image
 
 
 def refused(client: APIClient, data: bytes, status: int, **options: str) -> str:
-    """The reason of a refusal, after which nothing is there."""
+    """The reason of a refusal. Checks that nothing was stored."""
     answer = send(client, data, **options)
     assert answer.status_code == status, (answer.status_code, answer.content)
     assert answer["Content-Type"] == "application/json"
@@ -55,7 +55,7 @@ def refused(client: APIClient, data: bytes, status: int, **options: str) -> str:
 
 
 def png_of(width: int, height: int, *, rows: int | None = None) -> bytes:
-    """A PNG whose header says this size, with so many rows of black."""
+    """A PNG with this size in its header and this many black rows."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
@@ -181,7 +181,7 @@ def test_fifty_megapixels(client: APIClient) -> None:
 
 
 def test_an_endless_decoder_is_ended(client: APIClient, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child that is stuck takes its own time and no other's."""
+    """One that hangs must not delay the next upload."""
     settings.MEDIA_SECONDS = 0.001
     assert "damaged" in refused(client, jpeg(3000, 2000), 400)
     settings.MEDIA_SECONDS = 60.0

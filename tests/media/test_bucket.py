@@ -1,4 +1,4 @@
-"""Files of media in a bucket, on a real server of S3's protocol that is frozen and killed."""
+"""Media in a bucket of a real S3 server that gets frozen and killed."""
 
 import http.client
 import io
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 MEDIA = f"{API}/me/media"
 SOON = 20.0
-"""Seconds in which a page comes on a machine that others use too."""
+"""Seconds for a page on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
 
 @pytest.fixture
 def address(server: BucketServer, settings: Any) -> Iterator[str]:
-    """The address of a new bucket, which is the site's store."""
+    """The address of a new bucket, set as the site's store."""
     settings.MEDIA_STORE_SECRET_URL = server.made(f"b{time.monotonic_ns()}")
     settings.MEDIA_STORE_TIMEOUT_SECONDS = 5.0
     bucket.breaker.reset()
@@ -65,13 +65,13 @@ def send(client: APIClient, data: bytes) -> Any:
 
 
 def head(name: str) -> Any:
-    """The facts that the bucket has of a file."""
+    """The bucket's metadata of a file."""
     kept: Any = store()
     return kept.client.head_object(Bucket=kept.address.name, Key=name)
 
 
 def get(path: str, method: str = "GET", **headers: str) -> tuple[str, dict[str, str], bytes]:
-    """The answer for a file as the site sends it."""
+    """A file's answer from the site."""
     told: list[Any] = []
     environ = {"PATH_INFO": path, "REQUEST_METHOD": method, **headers}
     places = threading.BoundedSemaphore(1)
@@ -121,7 +121,7 @@ def test_a_large_file_comes_in_parts(address: str, tmp_path: Path) -> None:
     kept = head(name)
     assert (kept["ContentType"], kept["CacheControl"]) == ("video/mp4", headers["Cache-Control"])
     store().move(name, name.replace(".mp4", ".webm"))
-    store().move(name, name.replace(".mp4", ".webm"))  # a file that has gone is passed
+    store().move(name, name.replace(".mp4", ".webm"))  # a missing file is skipped
     assert names_in(address) == {name.replace(".mp4", ".webm")}
 
 
@@ -208,7 +208,7 @@ def test_a_frozen_bucket(
         finding = examination.safely("media", disks.media_files)[-1]
         assert finding.state == ERROR
         assert SECRET not in finding.text
-    time.sleep(BREAKER_SECONDS * 1.1)  # so long the bucket is left alone after an error
+    time.sleep(BREAKER_SECONDS * 1.1)  # the bucket is not asked for this long after an error
     sweeping.sweep()
     assert not FileMove.objects.exists()
     assert get(first["url"])[0] == "404"
@@ -224,7 +224,6 @@ def multipart(data: bytes) -> tuple[bytes, str]:
 
 
 def posted(web: WebServer, token: str, data: bytes) -> tuple[int, http.client.HTTPMessage, bytes]:
-    """The answer to an upload over HTTP."""
     connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=120)
     body, kind = multipart(data)
     try:
@@ -237,7 +236,7 @@ def posted(web: WebServer, token: str, data: bytes) -> tuple[int, http.client.HT
 
 @pytest.mark.long
 def test_a_site_whose_bucket_freezes_and_dies(tmp_path: Path, ann: User) -> None:
-    """Browsers fetch files from the bucket's public address; without the bucket pages go on."""
+    """Browsers fetch files from the bucket's public address. Pages work without the bucket."""
     own = BucketServer(tmp_path)
     address = own.made("photos")
     environ = {

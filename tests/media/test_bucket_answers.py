@@ -1,5 +1,3 @@
-"""Buckets that are named in the host, keys of unusual letters, and stores that refuse what they are asked."""
-
 import http.server
 import logging
 import socket
@@ -29,7 +27,7 @@ REFUSALS += [(400, "ExpiredToken"), (404, "NoSuchBucket"), (301, "PermanentRedir
 
 
 class Refusing:
-    """A store that answers every request in the same way, and notes what came."""
+    """A store that gives every request the same answer and records it."""
 
     def __init__(self) -> None:
         self.status, self.code = 403, "ExpiredToken"
@@ -59,14 +57,13 @@ class Refusing:
 
     @property
     def address(self) -> str:
-        """The address of a bucket there."""
         origin = f"http://127.0.0.1:{self.server.server_port}"
         return f"s3://AKIDEXAMPLE:{quote(SECRET, safe='')}@127.0.0.1/photos?endpoint={origin}"
 
 
 @pytest.fixture
 def refusing(settings: Any) -> Iterator[Refusing]:
-    """The site's store."""
+    """The refusing store, set as the site's."""
     store = Refusing()
     settings.MEDIA_STORE_SECRET_URL = store.address
     settings.MEDIA_STORE_TIMEOUT_SECONDS = 5.0
@@ -89,7 +86,7 @@ def test_a_store_that_refuses(
     status: int,
     code: str,
 ) -> None:
-    """An upload is 503, nothing of it stays, and no log nor answer has the secret or a signature."""
+    """Uploads get 503 and leave nothing. No log or answer has the secret or a signature."""
     caplog.set_level(logging.DEBUG, logger="media")
     refusing.status, refusing.code = status, code
     answer = client.post(f"{API}/me/media", {"file": upload(jpeg())}, format="multipart")
@@ -121,7 +118,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
 
 @pytest.mark.slow
 def test_a_bucket_named_in_the_host(server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its name is a domain below the endpoint's, which a name server knows; here every name of `.test`."""
+    """The bucket's name is a subdomain of the endpoint. The test resolves every name in `.test`."""
     find = socket.getaddrinfo
     hosts: list[str] = []
 
@@ -151,7 +148,6 @@ def test_a_bucket_named_in_the_host(server: BucketServer, tmp_path: Path, monkey
 @pytest.mark.long
 @pytest.mark.parametrize("secret", ["a b", "ünïcode", "%41%25", "a:b@c", "?x=y&z", "'\"<>", "a+b=c/d", "\\"])
 def test_secrets_of_unusual_letters(server: BucketServer, secret: str, tmp_path: Path) -> None:
-    """A secret is what its percent-encoding says, whatever stands in it; the store is asked as ever."""
     server.made(name := f"b{time.monotonic_ns()}")
     address = parse(f"s3://AKID%2FEXAMPLE:{quote(secret, safe='')}@h/{name}?endpoint={server.url}")
     assert (address.key, address.secret) == ("AKID/EXAMPLE", secret)
@@ -194,7 +190,7 @@ def test_public_bases(public: str) -> None:
     ],
 )
 def test_public_bases_that_are_none(public: str) -> None:
-    """A base that would break the pages' policy or an address is refused at the start, without the secret."""
+    """A bad base breaks the CSP or an address. It is refused at start, and the error hides the secret."""
     with pytest.raises(ValueError, match="public address") as refused:
         parse(f"s3://k:hushhush@h/photos?public={public}")
     assert "hushhush" not in str(refused.value)

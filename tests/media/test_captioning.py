@@ -1,5 +1,3 @@
-"""Captions of a video: sent, shown with the item that uses it, replaced, and gone with the video."""
-
 import io
 import threading
 import zipfile
@@ -95,7 +93,7 @@ def test_captions_are_withdrawn_and_come_back_with_their_item(
     assert b"words" in read(row.files[-1])
     with transaction.atomic():
         attaching.hide(item.pk, None)
-    assert put(client, film, OTHERS).status_code == 404  # moderators hid it
+    assert put(client, film, OTHERS).status_code == 404  # hidden by moderators
     assert client.delete(f"{MEDIA}/{film.pk}/captions").status_code == 404
     verb = {"owner_id": ann.pk, "media_id": film.pk}
     assert captioning.set_captions(**verb, file=io.BytesIO(OTHERS)) is None

@@ -1,4 +1,4 @@
-"""Uploads whose process is killed or whose disk is full: real processes, and nothing that a day's sweeps leave."""
+"""Real processes are killed and disks fill up. A day's sweeps must remove what is left."""
 
 import json
 import os
@@ -32,12 +32,12 @@ MEDIA = f"{API}/me/media"
 PATIENCE = 60.0
 """Seconds for a step of another process."""
 PATTERNS = {"while it is decoded": "incoming/*.source", "while it is kept": "files/*/*", "a video": "files/*/*"}
-"""The files that tell where an upload is."""
+"""Files that show where an upload is."""
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[WebServer]:
-    """A web process whose files are those of `media_folder`."""
+    """A web process with its files in `media_folder`."""
     server = WebServer(tmp_path, FEEDSITE_DATA_DIR=str(tmp_path))
     server.start()
     yield server
@@ -45,7 +45,7 @@ def site(tmp_path: Path) -> Iterator[WebServer]:
 
 
 def request(token: str, data: bytes) -> bytes:
-    """An upload as it goes over the wire."""
+    """An upload as HTTP bytes."""
     body = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n' + data + b"\r\n--edge--\r\n"
     head = [
         f"POST {MEDIA} HTTP/1.1",
@@ -59,7 +59,7 @@ def request(token: str, data: bytes) -> bytes:
 
 
 def sweep_a_day_later(folder: Path) -> None:
-    """The sweeps of a day, when all that is there is older than one."""
+    """The sweeps of a day, after every file has become older than a day."""
     then = time.time() - DAY.total_seconds()
     for path in files_of(folder):
         os.utime(path, (then, then))
@@ -76,18 +76,18 @@ def anything(folder: Path, pattern: str) -> Callable[[], bool]:
 
 
 def processes(folder: Path) -> Iterator[Path]:
-    """The processes with this data folder: those of its site, and the decoder, which ends after it."""
+    """The processes of this data folder. The decoder outlives its site."""
     for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # gone meanwhile
+        with suppress(OSError):  # it ended
             if f"FEEDSITE_DATA_DIR={folder}".encode() in (process / "environ").read_bytes().split(b"\0"):
                 yield process
 
 
 def takes_bytes(folder: Path) -> bool:
-    """Whether a process of the site holds a file without a name into which bytes have come."""
+    """Whether a process of the site has written to an unnamed file."""
     for process in processes(folder):
         for handle in (process / "fd").iterdir():
-            with suppress(OSError):  # closed meanwhile
+            with suppress(OSError):  # it was closed
                 if (
                     str(handle.readlink()).startswith(f"{folder}/")
                     and handle.stat().st_size
@@ -169,7 +169,7 @@ decoder.stop()
 
 @pytest.mark.long
 def test_a_full_disk_at_each_step(ann: User, tmp_path: Path) -> None:
-    """Room for nothing, for the body alone, for the upload, for a picture without its preview: 503 until it is kept."""
+    """Room for nothing, the body, the upload, a picture without preview: 503 until everything fits."""
     (token,) = tokens_of([ann])
     folder = tmp_path / "media"
     folder.mkdir()

@@ -1,5 +1,3 @@
-"""Files that are pictures and something else besides, pictures that swell, and the largest ones that are taken."""
-
 import io
 import struct
 import zipfile
@@ -26,7 +24,7 @@ LAUGHS += b"".join(b'<!ENTITY %c "%s">' % (99 + number, b"&%c;" % (98 + number) 
 LAUGHS += b"]><x:xmpmeta xmlns:x='adobe:ns:meta/'>&v;</x:xmpmeta>"
 OUTSIDE = b"<!DOCTYPE x [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><x:xmpmeta xmlns:x='adobe:ns:meta/'>&a;</x:xmpmeta>"
 SWOLLEN = 200 * 2**20
-"""Bytes that a few hundred thousand become when they are inflated."""
+"""Bytes after decompression, from a few hundred thousand."""
 
 
 def send(client: APIClient, data: bytes) -> Any:
@@ -34,7 +32,7 @@ def send(client: APIClient, data: bytes) -> Any:
 
 
 def kept(answer: Any) -> list[bytes]:
-    """The files of an upload that was taken."""
+    """The stored files of an upload."""
     assert answer.status_code == 201, answer.content
     found = []
     for name in MediaFile.objects.get(pk=int(answer.json()["id"])).files:
@@ -44,7 +42,6 @@ def kept(answer: Any) -> list[bytes]:
 
 
 def chunk(kind: bytes, body: bytes) -> bytes:
-    """A chunk of a PNG."""
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
@@ -95,7 +92,7 @@ def test_the_picture_alone_is_kept(client: APIClient, name: str) -> None:
 
 
 def test_a_script_under_the_head_of_a_gif(client: APIClient) -> None:
-    """Its head is a JavaScript expression; the sizes in it are letters."""
+    """Its header is a JavaScript expression. Its size fields are letters."""
     answer = send(client, b"GIF89a/*" + bytes(20) + b"*/=1;alert(1)//" + SCRIPT * 10)
     assert answer.status_code in (400, 413), answer.content
     assert files_of(site.MEDIA_DIR) == []
@@ -149,7 +146,7 @@ def test_sixteen_bits(client: APIClient, depth: int, colours: int) -> None:
 )
 @pytest.mark.slow
 def test_fifty_megapixels(client: APIClient, kind: str, settings: Any) -> None:
-    """The most that is taken, in each kind whose decoder keeps a copy of its own."""
+    """The largest accepted size, for each decoder that keeps a copy of the pixels."""
     settings.MEDIA_IMAGE_BYTES = 100 * 2**20
     image = Image.linear_gradient("L").resize((8660, 5773)).convert("RGB")
     assert image.width * image.height <= site.MEDIA_PIXELS

@@ -1,5 +1,3 @@
-"""Files of media over HTTP: ranges, conditions, headers, and no other file than those."""
-
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -155,6 +153,6 @@ def test_slow_readers_of_large_files_leave_a_thread(tmp_path: Path, settings: An
     assert [len(each) for each in part] == [AT_ONCE_BYTES]
     first.close()
     first.close()
-    get(f"/media/{NAME}.jpg")  # forgotten before it began
+    get(f"/media/{NAME}.jpg")  # dropped before the first read
     assert b"".join(get(f"/media/{NAME}.jpg")) == large.read_bytes()
     assert told == ["200", "503", "206", "206", "200", "200"]

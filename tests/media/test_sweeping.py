@@ -1,5 +1,3 @@
-"""Sweeps of unused media, of the leftovers of processes, and of moves that are still to be made."""
-
 import os
 import time
 from datetime import UTC, datetime, timedelta
@@ -27,7 +25,7 @@ def medium(ann: User) -> MediaFile:
 
 
 def age(path: Path) -> None:
-    """Let a file be older than a day."""
+    """Make a file older than a day."""
     then = time.time() - DAY.total_seconds()
     os.utime(path, (then, then))
 
@@ -79,7 +77,7 @@ def test_files_without_a_row_go_after_a_day(medium: MediaFile, media_folder: Pat
 
 
 def test_files_that_a_move_made_are_known(medium: MediaFile, media_folder: Path) -> None:
-    """A move that was made, whose row and medium are not written yet."""
+    """The move is made. Neither its row nor the medium's is written."""
     to = new_name()
     names = medium.files
     FileMove.objects.create(name=medium.name, to=to, ext=medium.ext, small_ext=medium.small_ext)
@@ -111,7 +109,7 @@ def test_what_the_store_refuses_is_done_later(
     assert FileMove.objects.count() == 1
     for path in files_of(media_folder):
         age(path)
-    assert sweeping.sweep_files(PREFIXES) == 0  # they are known
+    assert sweeping.sweep_files(PREFIXES) == 0  # moves name them
     sweeping.sweep()
     assert not FileMove.objects.exists()
     assert files_of(media_folder) == []
@@ -124,14 +122,14 @@ def test_a_move_that_always_fails_holds_up_no_other(ann: User, medium: MediaFile
     )
     file = media_folder / "files" / medium.files[0]
     file.unlink()
-    file.mkdir()  # not a file that could be removed
+    file.mkdir()  # cannot be removed as a file
     assert actions.move_files([stuck.pk, free.pk]) == 1
     assert [move.pk for move in FileMove.objects.all()] == [stuck.pk]
     assert not any((media_folder / "files" / name).exists() for name in other.files)
 
 
 def test_the_turns_of_a_day_look_at_every_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there are too many for an hour, another day begins with other ones."""
+    """If an hour is too short for all, each day starts elsewhere."""
     looked: list[str] = []
     monkeypatch.setattr(sweeping, "sweep_files", lambda prefixes: looked.extend(prefixes) or 0)
     firsts = set()

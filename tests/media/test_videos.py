@@ -1,4 +1,4 @@
-"""Videos are written anew with nothing but what a player needs. Files that are made to take long are refused."""
+"""Videos are rewritten with only what a player needs. Files built to take long are refused."""
 
 import struct
 import time
@@ -23,7 +23,7 @@ FRAMES = b"\x11" * 64
 UNKNOWN = b"\x01" + b"\xff" * 7
 SEGMENT, CLUSTER = b"\x18\x53\x80\x67", b"\x1f\x43\xb6\x75"
 SECONDS = 5.0
-"""The old reader took 13 s and more for these files, on a machine without other work."""
+"""An older reader took over 13 seconds for these files on an idle machine."""
 
 
 def send(client: APIClient, data: bytes) -> Any:
@@ -31,7 +31,7 @@ def send(client: APIClient, data: bytes) -> Any:
 
 
 def kept(client: APIClient, data: bytes) -> tuple[bytes, MediaFile]:
-    """The file of a video that is taken, and its row."""
+    """The stored file of a video and its row."""
     answer = send(client, data)
     assert answer.status_code == 201, answer.content
     row = MediaFile.objects.get(pk=int(answer.json()["id"]))
@@ -40,28 +40,28 @@ def kept(client: APIClient, data: bytes) -> tuple[bytes, MediaFile]:
 
 
 def movie(*more: bytes, frames: bytes = FRAMES, tracks: bytes = b"", after: bytes = b"") -> bytes:
-    """A video of one track of pictures, with more boxes in its movie, more tracks, and more boxes at its end."""
+    """A video with one picture track. Takes more boxes for its movie, more tracks, and boxes for its end."""
     start = len(HEAD) + 8
     shown = track(b"vide", width=64, height=48, table=table(start, len(FRAMES)))
     return HEAD + box(b"mdat", frames) + box(b"moov", MVHD, shown, tracks, *more) + after
 
 
 def segment(*parts: bytes) -> bytes:
-    """A WebM whose segment holds one track and these parts."""
+    """A WebM with one track and these parts in its segment."""
     head, _, rest = webm().partition(SEGMENT)
     tracks = rest[rest.index(b"\x16\x54\xae\x6b") : rest.index(CLUSTER)]
     return head + element(SEGMENT, tracks, *parts)
 
 
 def fragment(number: int, start: int, size: int, kind: bytes = b"traf") -> bytes:
-    """A part of a track: one sample of one second."""
+    """A track fragment: one sample of one second."""
     head = box(b"tfhd", struct.pack(">IIQ", 1, number, start))
     run = box(b"trun", struct.pack(">IIII", 0x300, 1, 1000, size))
     return box(b"moof", box(b"mfhd", bytes(8)), box(kind, head, run))
 
 
 def numbered(made: bytes, number: int) -> bytes:
-    """A track with another number."""
+    """The track with another number."""
     at = made.index(b"tkhd") + 16
     return made[:at] + struct.pack(">I", number) + made[at + 4 :]
 
@@ -132,7 +132,7 @@ def test_what_a_player_does_not_need_is_not_kept(client: APIClient, name: str) -
 
 @pytest.mark.parametrize("hidden", ["metadata", "not said"])
 def test_fragments_of_metadata_are_not_kept(client: APIClient, hidden: str) -> None:
-    """The samples of a hidden track lie in fragments, beside those of the pictures."""
+    """The samples of a hidden track lie in fragments beside those of the pictures."""
     tracks = numbered(track(b"vide", width=64, height=48), 1)
     tracks += numbered(track(b"meta"), 2) if hidden == "metadata" else b""
     begin = HEAD + box(b"moov", MVHD, tracks, box(b"mvex"))
@@ -164,7 +164,7 @@ def test_what_real_programs_write_about_a_video_is_not_kept(client: APIClient, n
 
 # --- A player finds all that it needs --------------------------------------------------------------------
 def parts(data: bytes) -> dict[bytes, list[bytes]]:
-    """The boxes of a file that are of these containers, by their type."""
+    """The boxes in these containers, by type."""
     found: dict[bytes, list[bytes]] = {}
     left = [data]
     while left:
@@ -222,7 +222,7 @@ def test_a_length_that_is_not_known_is_null(client: APIClient, length: int) -> N
 
 # --- Against the server ----------------------------------------------------------------------------------
 def quadratic(handler: bytes, runs: bytes, offsets: int) -> bytes:
-    """Five megabytes at most: a track of so many chunks, and a table of runs for them."""
+    """A track with this many chunks and a table of runs. At most 5 MB."""
     places = box(b"stco", struct.pack(">II", 0, offsets), struct.pack(">I", 8) * offsets)
     groups = box(b"stsc", struct.pack(">II", 0, len(runs) // 12), runs)
     sizes = box(b"stsz", struct.pack(">III", 0, 1, 1))

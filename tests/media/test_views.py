@@ -1,4 +1,4 @@
-"""Files for staff: shown in every state, to them alone, and kept by no cache."""
+"""Files for staff, in every state. No cache keeps them."""
 
 import io
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def of(codename: str, **fields: Any) -> Client:
-    """The browser of a user with this permission."""
+    """A browser of a user with this permission."""
     user = UserFactory.create(**{"is_staff": True, **fields})
     user.user_permissions.set(Permission.objects.filter(codename=codename))
     client = Client()
@@ -33,7 +33,7 @@ def address(medium: str, size: str = "whole") -> str:
 
 
 def asked(client: Client, path: str, **headers: str) -> tuple[Any, bytes]:
-    """The answer, and its whole body."""
+    """The answer and its whole body."""
     answer = client.get(path, headers=headers)
     body = b"".join(answer.streaming_content) if answer.streaming else answer.content
     answer.close()
@@ -132,7 +132,7 @@ def test_a_file_that_is_gone(ann: User, media_folder: Any) -> None:
 
 
 def test_a_server_in_the_group_of_the_site_may_read_the_files(ann: User, media_folder: Any) -> None:
-    """As nginx is, which answers 403 otherwise (FEEDSITE_MEDIA_ACCEL_PATH)."""
+    """nginx needs this (FEEDSITE_MEDIA_ACCEL_PATH), or it answers 403."""
     sent(ann)
     files = [path for path in (media_folder / "files").rglob("*") if path.is_file()]
     assert files

@@ -1,5 +1,3 @@
-"""Captions are read strictly, and written anew with times and plain words alone."""
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,7 +99,7 @@ def test_references_and_empty_lines_within_words() -> None:
 @pytest.mark.slow
 @given(st.text(max_size=300))
 def test_words_are_never_more_than_words(words: str) -> None:
-    """No cue of any words holds a tag, and what is written is read again as the same."""
+    """No cue keeps a tag, and reading the result again changes nothing."""
     try:
         kept = rewritten(cue(words))
     except (CaptionsError, UnicodeEncodeError):
