@@ -1,4 +1,4 @@
-"""`manage.py demo`: a community in the state that real publishing leaves."""
+"""The demo must leave the state of real publishing."""
 
 import io
 import stat
@@ -40,7 +40,7 @@ def demo(*args: str) -> str:
 
 
 def logins(text: str) -> dict[str, str]:
-    """Passwords by username, as printed."""
+    """The printed passwords by username."""
     lines = [line.split() for line in text.splitlines() if line.startswith("demo login: ")]
     return {line[2]: line[4] for line in lines}
 
@@ -143,7 +143,7 @@ def test_two_sites_have_the_same_people_and_other_passwords() -> None:
 
 
 def site() -> dict[str, list[Any]]:
-    """The content of a new site; the site is gone afterwards."""
+    """The content of a demo site, rolled back."""
     with transaction.atomic():
         passwords = list(logins(demo()).values())
         said = list(Item.objects.order_by("id").values_list("sender__username", "content"))
@@ -186,7 +186,7 @@ def test_no_users_without_their_passwords(settings: Any, tmp_path: Path) -> None
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_tour_meets_every_source(workers: Workers) -> None:
-    """As the README tells it: who was away reads what was kept for them, and the level rises behind the page."""
+    """The README's tour: a returning user reads kept items, and their level rises in the background."""
     demo()
     workers.work()
     firsts = dict.fromkeys(("mira", "tomas", "lin-wei"), ("inbox",))

@@ -1,5 +1,3 @@
-"""The order that readers of the demo community find: lists, filters, pins and bookmarks that have something to show."""
-
 import pytest
 
 from accounts.models import User

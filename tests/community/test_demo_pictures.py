@@ -1,5 +1,3 @@
-"""The demo community's faces and pictures: the files in the repository, and the state that uploading leaves."""
-
 import io
 import logging
 from collections import Counter
@@ -22,7 +20,7 @@ from tests.support.pictures import files_of
 from timeline.home import home_page
 
 SOME = Counter({1: 8, 2: 1, 3: 2, 4: 1})
-"""Of pictures a post, at least so many posts."""
+"""At least this many posts, by pictures per post."""
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ def made(db: None, media_folder: Path, tmp_path: Path, settings: Any) -> Path:
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_demo_with_faces_and_pictures(made: Path) -> None:
-    """One demo for all these questions, for it takes seconds."""
+    """One demo for all questions, because it takes seconds."""
     rows = list(MediaFile.objects.order_by("pk"))
     assert len(files_of(made)) == 2 * len(rows), "every row has its files, and no file is left over"
     assert {row.use for row in rows} == {Use.ITEM, Use.AVATAR, Use.BANNER}, "none is left unused"
@@ -92,7 +90,7 @@ def _aspect(row: MediaFile) -> str:
 
 
 def test_the_files() -> None:
-    """Every file is used and every name has its file; a clone stays small."""
+    """Every file is used and every name has a file. Clones stay small."""
     files = {path.stem: path.stat().st_size for path in FOLDER.iterdir()}
     shots = [shot for shots in (*SHOWN.values(), *(feature.shots for feature in FEATURES)) for shot in shots]
     assert set(files) == {*FACES.values(), *MORE_FACES, *BANNERS.values(), *(shot.name for shot in shots)}
@@ -130,7 +128,7 @@ def test_a_store_that_takes_nothing_ends_the_pictures_and_not_the_demo(
 def test_a_picture_that_is_refused_leaves_its_post_as_it_was(
     db: None, media_folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The third shot of a feature is larger than the site allows."""
+    """The third picture of a feature is too large for the site."""
     monkeypatch.setattr(demo_pictures, "FACES", {})
     monkeypatch.setattr(demo_pictures, "MORE_FACES", ())
     monkeypatch.setattr(demo_pictures, "BANNERS", {})

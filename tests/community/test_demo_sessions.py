@@ -1,4 +1,4 @@
-"""The demo community's shows: something of every state at once, and still so hours later."""
+"""The demo's sessions: every state at once, also hours later."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

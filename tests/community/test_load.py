@@ -1,5 +1,3 @@
-"""`manage.py load`: everything or nothing, and never twice."""
-
 import gzip
 import io
 import json
@@ -26,7 +24,7 @@ from timeline.check import differences
 from timeline.models import Delivery, Import, ImportedUser
 
 pytestmark = pytest.mark.django_db
-# VACUUM, which ends a load, refuses to run in a test's transaction.
+# VACUUM, the last step of a load, cannot run in a test's transaction.
 committed = pytest.mark.django_db(transaction=True)
 
 USERS = [(7, "author-7"), (3, "author-3"), (9, "author-9")]
@@ -148,7 +146,7 @@ def test_two_at_once_load_once(load: Load) -> None:
 
 @committed
 def test_ids_of_items_that_are_there_are_left_alone(load: Load) -> None:
-    """Two items stand in the same millisecond as the first three posts, at the first place and amid them."""
+    """Two existing items share the first posts' millisecond, at the first place and between them."""
     first = ids.compose(datetime(2001, 2, 1, 8, 32, 30, tzinfo=UTC), 0)
     sender = User.objects.create(username="sender")
     for place in (0, 2):
@@ -174,7 +172,7 @@ def test_the_order_within_a_second_holds_across_chunks(
 def test_more_posts_of_a_millisecond_than_it_has_ids_stand_in_the_next(
     load: Load, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a day, and one of the millisecond that they reach into."""
+    """Posts of one millisecond overflow into the next, which has a post of its own."""
     monkeypatch.setattr("community.importing.CHUNK", 3_000)
     posts = [{**POSTS[0], "id": number, "text": str(number)} for number in range(1, 8_300)]
     moment = datetime.fromisoformat(POSTS[0]["created_at"])
@@ -318,7 +316,7 @@ def refused(load: Load, message: str) -> None:
 
 
 def test_all_wrong_lines_are_told_at_once(load: Load, folder: Path) -> None:
-    """Of all three files; lines behind a wrong one are read on."""
+    """In all three files. Reading goes on after a wrong line."""
     User.objects.create(username="author-9")
     packed(folder / "users.csv.gz", ["id,name", "7,author-7", "x,nobody", "3,author-3", '4,"a"b', "9,author-9"])
     packed(folder / "follows.csv.gz", ["follower_id,followee_id", "3,7", "3,5", "7,3", "3,7", "9,9", "1"])

@@ -1,4 +1,4 @@
-"""`load`, killed at random places again and again: what is there in the end is what one load brings."""
+"""`load`, killed at random places until it is done, must leave what one load leaves."""
 
 import os
 import random
@@ -59,13 +59,13 @@ counted(redis.connection.AbstractConnection, "send_packed_command")
 call_command("load", sys.argv[1], verbosity=0)
 print(done)
 """
-"""Loads a folder, and kills itself before a statement, a commit or a command of Redis, by its number; 0: never."""
+"""Loads a folder. Kills itself before a statement, commit or Redis command, by number. 0: never."""
 USERS = 40
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A community with a big-V, hashtags, and posts in several chunks of COPY."""
+    """A big-V, hashtags, and posts in several COPY chunks."""
     chance = random.Random(22)  # noqa: S311 (no secret)
     packed(tmp_path / "users.csv.gz", ["id,name", *(f"{number},nick_{number}" for number in range(1, USERS + 1))])
     pairs = {(chance.randint(1, USERS), 1 + chance.randint(0, 5) ** 2) for _ in range(400)}
@@ -86,7 +86,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, last: int) -> str:
-    """The last line that a process prints that loads the folder; nothing where it was killed."""
+    """The process's last line. Empty if it was killed."""
     environ = os.environ | {
         "FEEDSITE_DATABASE_URL": database_url(),
         "DJANGO_SETTINGS_MODULE": "feedsite.settings",
@@ -104,7 +104,7 @@ def run(folder: Path, last: int) -> str:
 
 
 def everything(workers: Workers) -> dict[str, Any]:
-    """All that the site holds and shows, without the ids that differ from load to load."""
+    """All that the site stores and shows, without ids, which differ per load."""
     workers.work()
     names = dict(User.objects.values_list("pk", "username"))
     reader = User.objects.get(username="nick_7")
@@ -149,5 +149,5 @@ def test_a_load_that_is_killed_brings_nothing_twice_and_misses_nothing(folder: P
 
 
 def forget() -> None:
-    """Empty the site again, as after a test; Redis keeps the windows of those who are gone."""
+    """Empty the site as after a test. Redis keeps windows of deleted users."""
     TransactionTestCase._fixture_teardown(None)  # type: ignore[arg-type, attr-defined]  # tests/conftest.py

@@ -1,5 +1,3 @@
-"""`manage.py load` with pictures: avatars of users, media of posts, and files that are none of the data set's."""
-
 import io
 import os
 from collections.abc import Callable
@@ -28,7 +26,7 @@ Load = Callable[..., str]
 
 @pytest.fixture
 def folder(tmp_path: Path, media_folder: Path) -> Path:
-    """A data set of two users with the files that its lines may name, and one beside it that they may not."""
+    """Two users, the files that their lines may name, and one outside that they may not."""
     folder = tmp_path / "set"
     (folder / "pictures" / "deep").mkdir(parents=True)
     for number in range(5):
@@ -129,7 +127,7 @@ WRONG_PATHS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG_PATHS)
 def test_a_wrong_medium(load: Load, folder: Path, media_folder: Path, wrong: str) -> None:
-    """The whole data set is refused, and the files of the good lines before are removed."""
+    """The whole set is refused, and files of good lines are removed."""
     path, message = WRONG_PATHS[wrong]
     posts(folder, {"text": "good", "media": ["pictures/1.jpg"]}, {"text": "bad", "media": ["pictures/2.jpg", path]})
     refused(load, f"posts.jsonl.gz line 2: .*{message}", media_folder)
