@@ -1,5 +1,3 @@
-"""The folder of uploaded archives."""
-
 from pathlib import Path
 from typing import Any
 

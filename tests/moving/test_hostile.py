@@ -1,4 +1,4 @@
-"""Archives that are no archives, or meant to do harm: a reason each, bounded in time, memory and disk."""
+"""Bad archives get a reason each, within bounds of time, memory and disk."""
 
 import gzip
 import io
@@ -63,7 +63,7 @@ def ended(user: User, data: bytes) -> ArchiveImport:
 
 
 def packed(*members: tuple[str, bytes, dict[str, Any]]) -> bytes:
-    """A tar.gz of members with any facts."""
+    """A tar.gz of members with any header fields."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz") as tar:
         for name, data, facts in members:
@@ -118,7 +118,7 @@ def boxed(text: bytes) -> bytes:
 
 
 def sparse(blocks: int) -> bytes:
-    """A tar.gz with a sparse file whose map goes on for many blocks."""
+    """A tar.gz with a sparse file and a map of many blocks."""
     header = bytearray(tarfile.TarInfo("outbox.json").tobuf(tarfile.GNU_FORMAT))
     header[156:157] = b"S"
     header[482] = 1
@@ -128,35 +128,35 @@ def sparse(blocks: int) -> bytes:
 
 
 def summed(header: bytearray) -> bytes:
-    """A header of a tar with its checksum."""
+    """A tar header with its checksum."""
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header)
     return bytes(header)
 
 
 def headers(kind: bytes, count: int) -> bytes:
-    """A tar.gz of headers and no file."""
+    """A tar.gz of headers without files."""
     info = tarfile.TarInfo("x")
     info.type, info.size = kind, 9
     return gzip.compress((info.tobuf() + b"9 a=bcd\n\0".ljust(512, b"\0")) * count)
 
 
 def negative() -> bytes:
-    """A tar.gz whose first header says a length of -1."""
+    """A tar.gz with a length of -1 in its first header."""
     header = bytearray(tarfile.TarInfo("outbox.json").tobuf(tarfile.GNU_FORMAT))
     header[124:136] = b"\xff" * 12
     return gzip.compress(summed(header) + b"\0" * 1_024)
 
 
 def pax(data: bytes) -> bytes:
-    """A tar.gz whose first file has this extended header."""
+    """A tar.gz with this extended header on its first file."""
     info = tarfile.TarInfo("x")
     info.type, info.size = tarfile.XHDTYPE, len(data)
     return gzip.compress(info.tobuf() + data.ljust(-(-len(data) // 512) * 512, b"\0") + tarfile.TarInfo("a").tobuf())
 
 
 def decoy(size: int) -> bytes:
-    """A zip whose record of 64 bits names a long directory, while its comment holds a record that names none."""
+    """A zip with a long directory in its ZIP64 record. A second record in its comment names none."""
     entry = struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 0, 20, 0, 0, 0, 0, 33, 0, 0, 0, 1, *[0] * 6) + b"x"
     count = size // len(entry)
     wide = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, count * len(entry), 0x06064B50)
@@ -398,12 +398,12 @@ def test_an_archive_that_no_program_survives_is_tried_three_times(user: User, mo
 
 
 def test_no_other_worker_begins_while_the_program_of_a_dead_one_runs(tmp_path: Path) -> None:
-    """It reads from a pipe, and so waits."""
+    """The program waits because it reads from a pipe."""
     os.mkfifo(tmp_path / "source")
     with ThreadPoolExecutor(1) as pool:
         with importing._alone(tmp_path) as lock:
             answer = pool.submit(reader.read, tmp_path / "source", tmp_path, lock)
-            pipe = (tmp_path / "source").open("wb")  # waits until the program reads
+            pipe = (tmp_path / "source").open("wb")  # waits for the reading program
         with pipe, pytest.raises(importing.TakenError), importing._alone(tmp_path):
             pass
         with pytest.raises(ArchiveError):
@@ -424,7 +424,6 @@ def test_more_posts_than_an_archive_may_bring_are_told(user: User, monkeypatch: 
 
 
 def test_a_bound_holds_whatever_a_zip_says_of_its_sizes(tmp_path: Path) -> None:
-    """Its table says one byte."""
     data = bytearray(boxed(b" " * (9 << 20)))
     for mark, place in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
         struct.pack_into("<L", data, data.index(mark) + place, 1)

@@ -1,5 +1,3 @@
-"""Archives of accounts: what comes in, what stays out and why, and that no post comes in twice."""
-
 import io
 import json
 from collections.abc import Callable
@@ -84,7 +82,7 @@ def test_no_user_is_told(user: User, workers: Workers) -> None:  # noqa: F811
 @pytest.mark.slow
 @committed
 def test_homes_have_the_posts_where_they_were_said(user: User, workers: Workers) -> None:  # noqa: F811
-    """Before the fan-out and after it, with a window that was there before."""
+    """Before and after the fan-out, in a window built earlier."""
     workers.drops_others = True
     reader = seen()
     relations.follow(follower=reader, followee=user)
@@ -248,7 +246,7 @@ def test_media_are_found_however_their_addresses_are_written(user: User) -> None
 
 @pytest.mark.slow
 def test_no_post_comes_in_twice(user: User) -> None:
-    """The same archive again, a later one, one with repeated posts, and after a deletion here."""
+    """The same archive again, a later one, repeated posts, and posts deleted here."""
     posts = [note(1), note(2)]
     brought(user, files_of(posts))
     again = brought(user, files_of(posts))
@@ -352,7 +350,7 @@ def test_an_import_that_is_stopped_keeps_what_came(user: User, folder: Path, mon
 
 @pytest.mark.slow
 def test_a_worker_that_dies_loses_and_repeats_nothing(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the upload of pictures and the posts, and in the middle of the unpacking."""
+    """Between pictures and posts, and while unpacking."""
     monkeypatch.setattr(importing, "PART", 2)
     media = {"a.jpg": jpeg(60, 50)}
     posts = [note(n, attachment=[attachment("a.jpg")] if n in (1, 4) else []) for n in range(6)]
@@ -428,7 +426,7 @@ def test_the_sweeper_sends_what_no_worker_is_at_and_removes_files(
 
 
 def test_files_whose_row_comes_while_a_sweep_looks_stay(user: User, folder: Path) -> None:
-    """The folder is there before its row, and the row after those that run were asked for."""
+    """A folder exists before its row. The row comes after the sweep's query."""
     made = actions.begin(user=user, file=zipped(files_of([note(1)])))
     row = ArchiveImport.objects.filter(pk=made.pk).values().get()
     made.delete()

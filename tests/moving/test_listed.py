@@ -1,5 +1,3 @@
-"""The lists of archives: pins, likes, bookmarks and CSV files of people, each entry once, and honestly counted."""
-
 import io
 import json
 from collections import Counter
@@ -55,7 +53,7 @@ def here(item: Item) -> str:
 # --- Bookmarks and likes ---------------------------------------------------------------------------------
 @pytest.mark.parametrize(("kind", "model"), [("bookmarks", Bookmark), ("likes", Like)])
 def test_likes_and_bookmarks_of_posts_that_are_here(user: User, kind: str, model: Any) -> None:
-    """Own ones that came in, and any that the user may see; the others are counted."""
+    """The user's own posts and any that they may see. Others are counted."""
     friend, hater = UserFactory(), UserFactory()
     seen, hidden = (
         items.publish(sender=friend, content={"text": "x"}, visibility=visibility) for visibility in ("public", "self")
@@ -96,7 +94,7 @@ def test_likes_and_bookmarks_of_posts_that_are_here(user: User, kind: str, model
 
 
 def test_no_user_hears_of_a_like_that_an_archive_brings(user: User) -> None:
-    """Likes count all the same, and one that is taken back and given again is told."""
+    """The likes count. Unliking and liking again does notify."""
     item = items.publish(sender=UserFactory(), content={"text": "x"})
     files = files_of([], likes_json=named("likes", here(item)))
     brought(user, files)
@@ -108,7 +106,7 @@ def test_no_user_hears_of_a_like_that_an_archive_brings(user: User) -> None:
 
 
 def test_addresses_that_others_brought_draw_no_likes(user: User) -> None:
-    """Any archive may say that a well-known post is its own."""
+    """Any archive can claim a well-known post as its own."""
     thief = UserFactory()
     brought(thief, files_of([note(1)]))
     done = brought(user, files_of([], likes_json=named("likes", address(1))))
@@ -127,7 +125,7 @@ def test_a_like_of_a_repost_is_one_of_its_original(user: User) -> None:
 
 # --- Pins ------------------------------------------------------------------------------------------------
 def test_pins_stand_in_their_order_up_to_five(user: User) -> None:
-    """The first of the file is shown first. A reply, a post for followers and one of another are no pins."""
+    """The file's first comes first. Replies, posts for followers and other people's posts are left out."""
     other = items.publish(sender=UserFactory(), content={"text": "x"})
     posts = [*(note(n) for n in range(1, 8)), note(8, inReplyTo=address(1)), note(9, audience="private")]
     there = [address(8), address(9), here(other), "https://other.example/1"]
@@ -179,7 +177,7 @@ def people_files() -> dict[str, bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize("pack", [zipped, tarred])
 def test_csv_files_of_people_are_read_along(user: User, pack: Callable[..., io.BytesIO]) -> None:
-    """Blocks first, and follows before lists, whatever their order in the archive."""
+    """Blocks come first and follows before lists, in any order of the archive."""
     for name in ("ben", "foe"):
         UserFactory(username=name)
     UserFactory(username="lea", is_locked=True)
@@ -207,7 +205,6 @@ def test_csv_files_of_people_are_read_along(user: User, pack: Callable[..., io.B
 
 @pytest.mark.slow
 def test_one_rule_serves_archives_and_uploaded_lists() -> None:
-    """The same lines, the same outcomes."""
     for name in ("ben", "foe"):
         UserFactory(username=name)
     UserFactory(username="lea", is_locked=True)
@@ -288,7 +285,7 @@ def test_so_many_entries_are_read(user: User, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", [b'""', b'{"id":{}}'])
 def test_very_many_entries_take_little(tmp_path: Path, entry: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file as large as may be, which is read over and over, part by part."""
+    """The largest accepted file, read again for each part."""
     monkeypatch.setattr(listed, "ENTRIES", tries(1_000, 100_000))
     monkeypatch.setattr(listed, "COUNTED", tries(5_000, 500_000))
     path, most = tmp_path / "likes.json", archive.LIST_BYTES - 100
@@ -299,7 +296,7 @@ def test_very_many_entries_take_little(tmp_path: Path, entry: bytes, monkeypatch
 
 
 def test_words_of_lists_can_be_kept(user: User) -> None:
-    """NUL, half a pair, and addresses of a megabyte."""
+    """NUL, a lone surrogate, and addresses of a megabyte."""
     ids = ["\0", "x" * 1_000_000, f"{SITE}/items/5", f"{SITE}/items/5\0", "http://[", f"{SITE}/items/\u0665"]
     text = b'{"orderedItems": ["\\ud800", ' + b",".join(json.dumps(one).encode() for one in ids) + b"]}"
     done = brought(user, files_of([], likes_json=text))
@@ -316,7 +313,7 @@ def test_notes_are_bounded(user: User) -> None:
 
 # --- Workers ---------------------------------------------------------------------------------------------
 def full_archive() -> dict[str, bytes]:
-    """Of each list several parts."""
+    """Several parts of each list."""
     likes = named("likes", "https://other.example/1", *(address(n) for n in range(6)))
     files = files_of([note(n) for n in range(6)], likes_json=likes, bookmarks_json=likes)
     files["featured.json"] = named("featured", *(address(n) for n in range(3)))
@@ -329,7 +326,7 @@ def full_archive() -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In each part of each list: before its first act, behind it, before the part is noted, and behind that."""
+    """In each part: before and after its first act, and before and after the part is recorded."""
     for n in range(10):
         UserFactory(username=f"user{n}")
     monkeypatch.setattr(csv_importing, "PART", 3)
@@ -345,7 +342,7 @@ def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monke
             break
         kills(made.pk, ACTS.get(kind, "relations.importing._act"))
         kills(made.pk, "community.archives.listed.bring")
-        kills(made.pk, "community.archives.importing._list_part")  # the second time with the part done
+        kills(made.pk, "community.archives.importing._list_part")  # the second time after the part
     kills(made.pk, "community.archives.importing.extras.bring")
     assert importing.run(made.pk)
     made.refresh_from_db()
@@ -370,7 +367,7 @@ ACTS = {
 
 
 def kills(import_id: int, place: str) -> None:
-    """Two workers die at the first call of this place: before it has done anything, and behind it."""
+    """Two workers die at this call: one before it acts, one after."""
     for is_late in (False, True):
         ArchiveImport.objects.update(tried_at=None, attempts=0)
         with dying(place, is_late), pytest.raises(KeyboardInterrupt):
@@ -380,7 +377,7 @@ def kills(import_id: int, place: str) -> None:
 
 @contextmanager
 def dying(place: str, is_late: bool) -> Iterator[None]:
-    """The first call of a place dies, before it has done anything or behind it."""
+    """The first call fails, before it acts or after."""
     module, _, name = place.rpartition(".")
     owner = resolve_name(module)
     real = getattr(owner, name)

@@ -1,5 +1,3 @@
-"""The HTML of other sites as text."""
-
 import time
 
 import pytest

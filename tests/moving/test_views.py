@@ -1,5 +1,3 @@
-"""The page on which members bring an archive."""
-
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +37,7 @@ def sent(page: Client, data: bytes, **fields: str) -> Any:
 
 @pytest.mark.slow
 def test_an_archive_goes_from_the_page_to_the_profile(page: Client, user: User, folder: Path) -> None:
-    """Also where the upload lies in a file of its own, as web.uploads keeps it."""
+    """Also with the upload in a file of its own, as web.uploads stores it."""
     answer = sent(page, zipped(files_of([note(1, "<p>hello</p>"), boost(2)])).read())
     assert (answer.status_code, answer["Location"]) == (302, PAGE)
     assert "Unpacking the archive" in page.get(PAGE).content.decode()
