@@ -1,3 +1,1 @@
-"""The fixtures of these tests, from tests/support."""
-
 from tests.support.cases import desk, held, moderator, reader, rules, say, sender, spam, workers  # noqa: F401

@@ -1,5 +1,3 @@
-"""The verbs of moderation: cases, words, the log, and what two do at once."""
-
 import pytest
 from django.db import IntegrityError, connection, transaction
 
@@ -15,7 +13,6 @@ from tests.support.factories import UserFactory
 pytestmark = pytest.mark.django_db
 
 
-# --- Held items, and decisions ---------------------------------------------------------------------------
 def test_a_hold_opens_a_case_and_is_logged(held: Case, spam: WordRule, caplog: pytest.LogCaptureFixture) -> None:
     assert (held.source, held.state, held.reasons) == (Source.RULE, State.OPEN, ["words: spam"])
     assert list(held.words.all()) == [spam]
@@ -113,11 +110,10 @@ def test_an_edit_and_an_approval_at_once_do_not_deadlock(spam: WordRule, say: Sa
         )
         assert isinstance(edit, Item)
         assert isinstance(approve, Case | actions.ChangedError)
-        assert status(item) == Status.IN_REVIEW  # approved and then edited, or edited and then not approved
+        assert status(item) == Status.IN_REVIEW  # in either order
         assert Case.objects.filter(item=item, state=State.OPEN).count() == 1
 
 
-# --- Words -----------------------------------------------------------------------------------------------
 def test_words_are_changed_with_a_line_in_the_log(spam: WordRule, moderator: User) -> None:
     spam.whole = False
     actions.put_word(rule=spam, by=moderator)
@@ -159,7 +155,6 @@ def test_the_newest_reasons_are_kept(held: Case, spam: WordRule) -> None:
     assert list(held.words.all()) == [spam]
 
 
-# --- The log ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("statement", ["UPDATE moderation_decision SET note = 'x'", "DELETE FROM moderation_decision"])
 def test_the_log_only_grows(held: Case, statement: str) -> None:
     with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:

@@ -1,5 +1,3 @@
-"""The queue in the admin: what moderators see, what they decide, and who may."""
-
 import re
 
 import pytest
@@ -40,7 +38,7 @@ def listed(desk: Client, **query: str) -> list[Case]:
 
 
 def fields(desk: Client, case: Case) -> dict[str, str]:
-    """The hidden fields that the page of a case sends along with a button."""
+    """The hidden fields of a case's buttons."""
     page = text(desk.get(page_of(case)))
     found = dict(re.findall(r'<input type="hidden" name="(state|modified_at)" value="([^"]*)"', page))
     assert set(found) == {"state", "modified_at"}
@@ -57,7 +55,7 @@ def now() -> str:
 
 # --- The front page --------------------------------------------------------------------------------------
 def waiting(desk: Client) -> dict[str, str]:
-    """How much waits for a decision, by the address of its list, as the front page says it."""
+    """Waiting counts by the address of their list, from the front page."""
     page = text(desk.get("/admin/"))
     return dict(re.findall(r'<th scope="row"><a href="([^"]+)">[^<]+</a></th><td>([^<]+)</td>', page))
 
@@ -392,7 +390,7 @@ def test_many_words(desk: Client, spam: WordRule) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text_", ["SPAM", "\uff33\uff30\uff21\uff2d", "s\u200bpam"])
 def test_one_word_has_one_rule(desk: Client, spam: WordRule, text_: str) -> None:
-    """Whatever its case, its width and what is invisible in it, as it is compared."""
+    """In any case and width, with invisible characters."""
     page = text(desk.post(f"{WORDS}add/", {"text": text_, "whole": "on", "is_enabled": "on"}))
     assert "The rule “spam” finds the same." in page
     assert "1 word was known already." in text(desk.post(f"{WORDS}many/", {"words": text_}, follow=True))

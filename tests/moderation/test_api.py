@@ -1,5 +1,3 @@
-"""Reports over HTTP."""
-
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -84,7 +82,7 @@ def test_what_one_may_not_see_one_cannot_report(api: APIClient, reader: User, se
     for item in [*hidden, seen]:
         response = report(api, item)
         assert (response.status_code, response.content) == (404, never.content)
-        # Also with a body that is wrong: what cannot be seen is not looked at.
+        # An invalid body gets the same 404, because the item is not visible.
         assert report(api, item, {"reason": "boring"}).content == never.content
     assert not Report.objects.exists()
 
@@ -118,7 +116,6 @@ def encoded(reader: User) -> Iterator[bytes]:
     return (encode(row) for file in export.files(reader) for row in file.rows)
 
 
-# --- Rules of the site -----------------------------------------------------------------------------------
 @pytest.fixture
 def rule() -> Rule:
     rule = Rule.objects.create(number=4, text="Be <kind>.")

@@ -1,4 +1,4 @@
-"""Acts of moderators without a report: on items, live sessions and users, and what a ban and its end do."""
+"""Acts of moderators without a report, and what a ban and its end do."""
 
 from datetime import timedelta
 
@@ -125,7 +125,7 @@ def test_an_open_case_is_the_one_that_is_decided(desk: Client, say: Say, held: C
 
 @pytest.mark.slow
 def test_items_and_sessions_are_held(desk: Client, moderator: User, say: Say, session: LiveSession) -> None:
-    """Out of sight at once, and in the queue, where approving brings them back."""
+    """Hidden at once and queued. Approving brings them back."""
     item = say("odd")
     assert "1 was held for review." in do(desk, "hold", "look first", items=str(item.pk))
     assert "1 was held for review." in do(desk, "hold", sessions=str(session.pk))
@@ -211,7 +211,7 @@ def test_a_warning_is_read_by_the_user(desk: Client, sender: User, say: Say) -> 
 
 @pytest.mark.slow
 def test_a_ban_from_an_item(desk: Client, sender: User, moderator: User, say: Say) -> None:
-    """Each sender once, and what was chosen of theirs is rejected; staff stays, and what they said too."""
+    """Each sender is banned once and the chosen items are rejected. Staff and their items stay."""
     first, second, of_staff = say("rude"), say("ruder"), say("fine", by=moderator)
     page = do(desk, "ban", "enough", items=f"{first.pk},{second.pk},{of_staff.pk}")
     assert "1 user was banned." in page
@@ -235,7 +235,7 @@ def test_a_ban_is_lifted_where_the_user_is(desk: Client, sender: User, moderator
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["delete", "delete_many", "change", "reactivate", "unlist"])
 def test_no_way_strands_an_account(admin_client: Client, sender: User, moderator: User, way: str) -> None:
-    """Whatever takes the rule of a ban away lifts the ban, and whatever lifts the ban takes the rule away."""
+    """A ban and its rule end together, whichever is removed."""
     senders.ban(user=sender, by=moderator)
     rule = SenderRule.objects.get()
     match way:
@@ -282,7 +282,7 @@ def test_moderators_see_no_password_and_no_powers(desk: Client, admin_client: Cl
 
 @pytest.mark.slow
 def test_a_case_shows_every_decision(desk: Client, moderator: User, held: Case, sender: User, say: Say) -> None:
-    """Also those about its sender: bans and their end, warnings, lists."""
+    """Also bans, unbans, warnings and lists of its sender."""
     actions.reject_and_ban(case=held, by=moderator, note="enough")
     senders.unban(user=sender, by=moderator, reason="sorry")
     senders.list_sender(user=sender, kind=SenderKind.BLACK, by=moderator)
@@ -328,7 +328,7 @@ def test_the_queue_asks_the_same_however_many_sessions_wait(desk: Client, sender
 # --- Permissions -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("held_permission", ["view_item", "decide_case"])
 def test_both_rights_are_needed(client: Client, say: Say, held_permission: str) -> None:
-    """To see what is acted on, and to decide."""
+    """To view the object and to decide."""
     item = say("words")
     staff = UserFactory.create(is_staff=True)
     staff.user_permissions.add(Permission.objects.get(codename=held_permission))

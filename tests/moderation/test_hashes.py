@@ -1,4 +1,4 @@
-"""Rules by hash: what they find, what they do with it, and that no rule and no upload pass each other."""
+"""Rules by hash: what they find and do. A rule and an upload must not miss each other."""
 
 import io
 import threading
@@ -34,7 +34,7 @@ RULES = "/admin/moderation/picturerule/"
 
 
 def photo(seed: int = 1, size: tuple[int, int] = (640, 480)) -> Image.Image:
-    """A picture with something to be seen in it, another for each seed."""
+    """A picture with structure, different for each seed."""
     tiny = Image.new("RGB", (9, 8))
     tiny.putdata(
         [((seed * 37 + place * place * 73) % 251, (seed * place * 91) % 241, place * 3) for place in range(72)]
@@ -155,7 +155,7 @@ def test_others_are_left(sender: User, moderator: User, other: bytes) -> None:
 
 @pytest.mark.slow
 def test_blocking_and_posting_at_the_same_time(sender: User, moderator: User) -> None:
-    """Either the post is refused, or the page of the rule lists it."""
+    """Either the post is refused or the rule's page lists it."""
     for number in range(4):
         data = encoded(photo(10 + number))
         medium = sent(sender, data)
@@ -204,7 +204,7 @@ def test_an_upload_waits_for_a_rule_that_is_being_written(sender: User, moderato
 
 
 def waiting() -> bool:
-    """Whether a program waits for an advisory lock."""
+    """Whether a connection waits for an advisory lock."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND {HERE}")  # noqa: S608
         row: Any = cursor.fetchone()
@@ -239,7 +239,6 @@ def test_attempts_are_bounded_and_forgotten(sender: User, moderator: User, monke
     assert hashes.forget_user(user=sender, limit=9) == 1
 
 
-# --- The admin -------------------------------------------------------------------------------------------
 FIELDS = {"action": "reject", "distance": "6", "note": "a known one", "is_enabled": "on"}
 
 

@@ -1,5 +1,3 @@
-"""Moderators and link cards: removing one, and refusing hosts, with the log."""
-
 from typing import Any
 
 import pytest
@@ -27,7 +25,7 @@ def desk(client: Client, moderator: User) -> Client:
         *Permission.objects.filter(content_type__app_label="items", codename__endswith="refusedhost"),
     )
     client.force_login(moderator)
-    client.get("/settings")  # copies the session
+    client.get("/settings")  # caches the session
     return client
 
 

@@ -1,4 +1,4 @@
-"""Rejected content is gone from every path on the next request; restored content is there at once."""
+"""Rejected content leaves every path on the next request. Restored content is back at once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ NEEDLE = "needle-7f3a"
 
 
 class Reader:
-    """A reader who looks at every page and every list of the API, with a session and a token that stay the same."""
+    """Reads every page and API list, always with the same session and token."""
 
     def __init__(self, user: User | None) -> None:
         self.page, self.api = Client(), APIClient()
@@ -36,7 +36,7 @@ class Reader:
             self.api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
 
     def sees(self, item: Item, root: Item | None = None) -> set[str]:
-        """Which addresses show the words of `item`."""
+        """The addresses that show the words of `item`."""
         pages = [
             "/",
             "/?last_id=9007199254740991",
@@ -159,7 +159,7 @@ def test_held_before_it_was_published_nobody_ever_saw_it(
 def test_approval_shows_it_at_its_old_place_at_once(
     reader: User, moderator: User, workers: Workers, spam: WordRule, say: Say
 ) -> None:
-    """The workers are stopped from then on: the delivery row alone brings it."""
+    """Workers are stopped first, so only the delivery row can bring it."""
     older, held, newer = say("older"), say(f"spam {NEEDLE}"), say("newer")
     read(reader)
     workers.work()
@@ -204,10 +204,10 @@ def test_a_ban_ends_sessions_and_tokens(sender: User, moderator: User, say: Say)
 
     senders.unban(user=sender, by=moderator)
     assert APIClient().get("/api/v1/users/sender").status_code == 200
-    assert banned.page.get("/settings")["Location"].startswith("/login")  # a session perhaps stolen stays ended
+    assert banned.page.get("/settings")["Location"].startswith("/login")  # the session may be stolen, so it stays ended
     again = APIClient()
     again.credentials(HTTP_AUTHORIZATION=f"Token {token}")
-    assert again.get("/api/v1/users/me").status_code == 401  # nor do tokens
+    assert again.get("/api/v1/users/me").status_code == 401  # so do tokens
 
 
 def test_restoring_in_the_list_of_items_ends_the_wait(

@@ -1,5 +1,3 @@
-"""Hiding pictures of posts: from a case and by hand, with its log, its notification, and the way back."""
-
 import io
 import json
 from typing import Any
@@ -50,7 +48,7 @@ def ids(item: Item) -> list[str]:
 
 
 def press(desk: Client, case: Case, verb: str, note: str = "") -> str:
-    """The page of the case after a button."""
+    """The case's page after a button."""
     fields = {"verb": verb, "note": note, "state": case.state, "modified_at": case.opened_at.isoformat()}
     return text(desk.post(f"/admin/moderation/case/{case.pk}/change/", fields, follow=True))
 
@@ -61,7 +59,7 @@ def log() -> list[tuple[str, str, Any]]:
 
 
 def told(user: User) -> list[tuple[str, str]]:
-    """The sentence and the words of each entry that tells of removed pictures."""
+    """Sentence and text of each notification of removed pictures."""
     return [(str(sentence(one)), one.text) for one in notifications_page(user).items if one.kind == "picture"]
 
 
@@ -252,7 +250,7 @@ def test_by_hand(desk: Client, item: Item, sender: User) -> None:
     both = f"{ACT}?items={item.pk},{words.pk}"
     assert 'name="picture"' not in text(desk.get(both))
     assert "1 item had no picture to hide." in text(desk.post(both, {"verb": "hide"}, follow=True))
-    assert desk.post(f"{ACT}?users={sender.pk}", {"verb": "hide"}).status_code == 200  # no verb of users
+    assert desk.post(f"{ACT}?users={sender.pk}", {"verb": "hide"}).status_code == 200  # not a verb for users
 
 
 @pytest.mark.slow

@@ -1,5 +1,3 @@
-"""Reports by readers: the cases that they open, and when they hide what they are about."""
-
 from datetime import timedelta
 
 import pytest
@@ -56,7 +54,7 @@ def test_enough_reports_put_an_item_back_into_review(say: Say) -> None:
 
 @pytest.mark.slow
 def test_accounts_that_were_just_made_open_a_case_and_hide_nothing(say: Say, settings: Settings) -> None:
-    """Three made in a minute would take anybody's words away."""
+    """Otherwise three new accounts could hide anybody's post."""
     settings.MODERATION_REPORTER_AGE = timedelta(days=3)
     item = say()
     report(item, 5)
@@ -71,7 +69,7 @@ def test_accounts_that_were_just_made_open_a_case_and_hide_nothing(say: Say, set
 
 
 def test_links_that_a_young_account_adds_later_are_refused(say: Say, sender: User, settings: Settings) -> None:
-    """The text that others see stays as it is; a private item that becomes public is held as ever."""
+    """The public text stays. A private item that becomes public is held as usual."""
     settings.MODERATION_LINK_AGE = timedelta(days=3)
     item = say()
     User.objects.filter(pk=sender.pk).update(date_joined=timezone.now())

@@ -1,4 +1,4 @@
-"""Why items are held: each rule at its edge, whom it spares, and that a change is in force at once."""
+"""Why items are held: each rule at its edge, exempt senders. Changes apply at once."""
 
 from datetime import timedelta
 from typing import Any
@@ -28,7 +28,6 @@ def draft(sender: User, text: str = "words", **fields: Any) -> Item:
     return Item(sender=sender, content={"text": text}, **fields)
 
 
-# --- Words -----------------------------------------------------------------------------------------------
 def test_words_are_found_in_all_that_people_read(sender: User, spam: WordRule) -> None:
     assert codes(draft(sender, "harmless")) == []
     assert codes(draft(sender, "\uff33pam")) == ["words"]
@@ -49,7 +48,7 @@ def test_the_reason_names_the_words_as_far_as_people_read(sender: User) -> None:
 
 def test_a_change_of_the_words_is_in_force_at_once(sender: User, spam: WordRule) -> None:
     assert codes(draft(sender, "spam")) == ["words"]
-    with connection.cursor() as cursor:  # as another program would
+    with connection.cursor() as cursor:  # as another process would
         cursor.execute("UPDATE moderation_wordrule SET is_enabled = false")
     assert codes(draft(sender, "spam")) == []
     WordRule.objects.create(text="eggs", whole=False)
@@ -81,7 +80,6 @@ def test_the_words_are_compiled_once_a_version(sender: User, spam: WordRule) -> 
     assert WordListVersion.objects.get().version != version
 
 
-# --- Senders ---------------------------------------------------------------------------------------------
 def test_black_and_white_lists(sender: User, spam: WordRule) -> None:
     listed = SenderRule.objects.create(user=sender, kind=SenderKind.BLACK)
     assert codes(draft(sender)) == ["sender"]
@@ -103,7 +101,6 @@ def test_what_only_its_sender_sees_is_nobodys_business(sender: User, spam: WordR
     assert codes(draft(sender, "spam", visibility=Visibility.MUTUALS)) == ["words"]
 
 
-# --- Links -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("days", "expected"), [(2.99, ["link"]), (3.01, [])])
 def test_links_of_new_accounts(days: float, expected: list[str]) -> None:
     young = UserFactory.create(date_joined=timezone.now() - timedelta(days=days))
@@ -118,7 +115,6 @@ def test_links_are_free_where_the_rule_is_off(settings: Settings) -> None:
     assert codes(draft(UserFactory.create(), "https://example.org/")) == []
 
 
-# --- Rate and repetition ---------------------------------------------------------------------------------
 def test_the_rate(sender: User, say: Say, settings: Settings) -> None:
     sent = [say(f"words {number}") for number in range(6)]
     assert [item.status for item in sent] == [Status.PUBLISHED] * 5 + [Status.IN_REVIEW]
@@ -149,7 +145,6 @@ def test_people_may_thank_many(sender: User, say: Say, settings: Settings) -> No
     assert {say("谢谢!").status for _ in range(6)} == {Status.PUBLISHED}
 
 
-# --- Edits -----------------------------------------------------------------------------------------------
 def test_an_edit_is_looked_at_where_it_says_something_else(sender: User, say: Say, spam: WordRule) -> None:
     item = say("harmless")
     items.edit(item=item, content={"text": "still harmless"})

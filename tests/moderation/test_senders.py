@@ -1,5 +1,3 @@
-"""Bans and lists of senders, and what comes beside a ban."""
-
 import threading
 from collections.abc import Callable
 
@@ -65,7 +63,7 @@ Second = Callable[[User, User], object]
 )
 @pytest.mark.parametrize("is_active", [True, False])
 def test_what_comes_beside_a_ban_waits_for_it(second: Second, is_active: bool, moderator: User) -> None:
-    """Banned users are hidden, and users without a ban can sign in again: no order of two verbs leaves one half."""
+    """A user is hidden exactly if banned, in any order of the two verbs."""
     user = UserFactory.create(is_active=is_active)
     by = UserFactory.create(is_staff=True)
     banned = threading.Event()

@@ -1,5 +1,3 @@
-"""The sentences of moderation: what was decided, and why something is held, in the reader's language."""
-
 import re
 from typing import Any
 
@@ -44,7 +42,6 @@ SENTENCES: list[tuple[Verb, dict[str, Any], str]] = [
 
 
 def decision(verb: Verb, **facts: Any) -> Decision:
-    """A decision of @mo about @sam."""
     return Decision(verb=verb, by=User(pk=1, username="mo"), user=User(pk=2, username="sam"), **facts)
 
 

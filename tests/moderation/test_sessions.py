@@ -1,5 +1,3 @@
-"""Live sessions and profiles meet the rules of posts, and sessions are reported and decided like posts."""
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -124,7 +122,7 @@ def test_a_rejected_session_stays_hidden_until_other_words_are_approved(
 def test_a_rejected_session_does_not_start(
     sender: User, moderator: User, plan: Plan, spam: WordRule, client: Client
 ) -> None:
-    """It would be live for nobody, and its host would not know."""
+    """It would be live for nobody, and the host would not know."""
     session = plan("spam")
     actions.reject(case=Case.objects.get(), by=moderator)
     with pytest.raises(live.RejectedError):
@@ -160,7 +158,7 @@ def test_other_words_of_a_shown_session_are_looked_at_first(reader: User, plan: 
     assert (session.state, session.review) == (State.REPLAY, Review.IN_REVIEW)
     assert live_page(reader, now=timezone.now()).items == []
     edit(session, title="words")
-    assert held(session)  # a moderator has it
+    assert held(session)  # waits for a moderator
 
 
 def test_a_replay_that_was_held_is_delivered_when_it_is_approved(
@@ -238,7 +236,7 @@ def test_names_and_profiles(sender: User, spam: WordRule, client: Client) -> Non
     assert set(refused.value.message_dict) == {"bio"}
     accounts.edit_profile(user=sender, display_name="Sender", bio="https://old.example")
     WordRule.objects.create(text="sender")
-    accounts.edit_profile(user=sender, display_name="Sender", bio="")  # a name from before the rule may stay
+    accounts.edit_profile(user=sender, display_name="Sender", bio="")  # older than the rule, so it may stay
     with pytest.raises(ValidationError) as refused:
         joining.sign_up(username="sp-spam", password="correct horse battery staple")
     assert set(refused.value.message_dict) == {"username"}
@@ -300,7 +298,7 @@ def test_a_session_that_many_report_is_hidden_until_a_moderator_has_looked(
     assert sees(reader, session)
     for one in readers[3:]:
         reports.report_session(session_id=session.pk, reporter=one, reason="spam")
-    assert sees(reader, session)  # a moderator has approved these words
+    assert sees(reader, session)  # a moderator approved these words
 
 
 @pytest.mark.slow
@@ -309,7 +307,7 @@ def test_a_moderator_does_not_approve_unseen_words(moderator: User, plan: Plan, 
     edit(session, title="worse spam")
     with pytest.raises(actions.ChangedError):
         actions.approve(case=Case.objects.get(), by=moderator, modified_at=seen)
-    live.start(session=session, now=timezone.now())  # that is not said by its words
+    live.start(session=session, now=timezone.now())  # a change of state is not a change of words
     actions.approve(case=Case.objects.get(), by=moderator, modified_at=timezone.now())
 
 

@@ -1,5 +1,3 @@
-"""The page on which readers report, and what senders are told."""
-
 import json
 from typing import Any
 
@@ -32,7 +30,6 @@ def address(item: Item) -> str:
     return f"/items/{item.pk}/report"
 
 
-# --- Reporting -------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_others_items_can_be_reported_and_ones_own_not(page: Client, reader: User, say: Say) -> None:
     item, own = say(), say(by=reader)
@@ -105,7 +102,6 @@ def test_the_page_asks_little(page: Client, say: Say) -> None:
     assert len(asked) <= 5
 
 
-# --- Messages to senders ---------------------------------------------------------------------------------
 @pytest.fixture
 def writer(client: Client, sender: User, spam: WordRule) -> Client:
     client.force_login(sender)

@@ -1,5 +1,3 @@
-"""What authors are told of reviews: before they publish, and while an item waits."""
-
 import json
 import re
 from datetime import timedelta
@@ -45,7 +43,6 @@ def page(newcomer: User) -> Client:
     return client
 
 
-# --- Beforehand ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("address", ["/", "/items/new"])
 def test_the_composer_of_a_new_account_tells_of_links(address: str, page: Client, sender: User) -> None:
     assert NOTICE in page.get(address).content.decode()
@@ -83,7 +80,6 @@ def test_an_old_account_is_asked_about_without_a_query(sender: User) -> None:
     assert not asked
 
 
-# --- Afterwards ------------------------------------------------------------------------------------------
 def test_the_author_is_told_why_it_is_held(page: Client, newcomer: User) -> None:
     answer = page.post("/items/new", composed(LINK), **PART, HTTP_HX_TARGET="this")
     assert json.loads(answer["HX-Trigger-After-Settle"])["held"]["words"] == LINKED, "said once"
@@ -120,9 +116,7 @@ def test_how_long_it_takes_is_told_from_five_reviews_on(spam: WordRule, moderato
     assert "This usually takes about 2 hours." in page.get(f"/items/{waiting_item.pk}").content.decode()
 
 
-# --- In one's own home -----------------------------------------------------------------------------------
 def strip(client: Client) -> list[str]:
-    """The ids of the items in the strip above the feed."""
     found = re.search(r'<section id="held".*?</section>', client.get("/").content.decode(), re.DOTALL)
     assert found
     return re.findall(r'<article[^>]* data-id="(\d+)"', found[0])
