@@ -1,5 +1,3 @@
-"""Sessions and reminders of an account that goes, and the files that its owner takes along."""
-
 import io
 import json
 import zipfile

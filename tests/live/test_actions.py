@@ -1,4 +1,4 @@
-"""The verbs: every verb in every state, two at once, and what is lost on the way to Redis."""
+"""Every verb in every state, two at once, and events lost before Redis."""
 
 import threading
 import time
@@ -40,7 +40,6 @@ def plan(host: User | None = None, **fields: Any) -> LiveSession:
 
 
 def brought(state: State) -> LiveSession:
-    """A session that the verbs brought to this state."""
     session = plan()
     match state:
         case State.LIVE:
@@ -115,7 +114,7 @@ def test_an_admin_ends_whatever_goes_on(state: State) -> None:
 def test_times_are_of_the_host_s_word_and_in_milliseconds() -> None:
     session = plan(starts_at=NOW + HOUR)
     session = actions.start(session=session, now=NOW + MINUTE)
-    session = actions.end(session=session, now=NOW)  # a clock that stepped back
+    session = actions.end(session=session, now=NOW)  # the clock went back
     session.refresh_from_db()
     assert session.starts_at == (NOW + HOUR).replace(microsecond=123_000)
     assert session.started_at == session.ended_at == (NOW + MINUTE).replace(microsecond=123_000)
@@ -129,7 +128,7 @@ def test_a_session_is_missed_only_after_the_grace(settings: Any) -> None:
         actions.miss(session=session, now=NOW + 2 * HOUR - MINUTE)
     actions.edit(session=session, now=NOW, starts_at=NOW + HOUR)
     with pytest.raises(WrongStateError):
-        actions.miss(session=session, now=NOW + 2 * HOUR)  # it was put off
+        actions.miss(session=session, now=NOW + 2 * HOUR)  # it was postponed
     assert actions.miss(session=session, now=NOW + 3 * HOUR).state == State.MISSED
 
 
@@ -194,7 +193,7 @@ def test_a_replay_that_its_host_does_not_want_is_none_after_a_review(verb: Calla
 
 # --- Late, doubled and reordered events ------------------------------------------------------------------
 def test_events_in_any_order_leave_the_same_lineup(feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the queue does with what was enqueued: a start's task after the end's changes nothing."""
+    """The queue may reorder tasks: a start's task after the end's changes nothing."""
     host = UserFactory()
     written = []
     put = Lineup.put
@@ -249,7 +248,7 @@ def celery_breaker_reset() -> None:
 def test_a_transition_does_not_wait_for_a_frozen_redis(
     feeds_server: servers.Valkey, broker_server: servers.Valkey
 ) -> None:
-    """Feeds and broker both hang: the state is committed, and the answer waits for short patiences only."""
+    """With feeds and broker frozen, the state is committed and the answer waits only for short time-outs."""
     session = plan()
     with servers.frozen(feeds_server), servers.frozen(broker_server):
         begun = time.monotonic()
@@ -298,7 +297,7 @@ def test_a_host_plans_no_more_than_the_cap_at_once(workers: Workers, settings: A
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("first", ["start", "remind"])
 def test_asking_and_starting_wait_for_each_other(workers: Workers, first: str) -> None:
-    """No reminder is written down and then forgotten: a late one is refused, one in time is seen."""
+    """No stored reminder is lost: a late one is refused, one in time is sent."""
     session, fan = plan(), UserFactory()
     verbs = {
         "start": partial(actions.start, session=session, now=NOW),
@@ -328,7 +327,7 @@ def test_asking_and_starting_wait_for_each_other(workers: Workers, first: str) -
 
 
 def until_somebody_waits() -> None:
-    """Until another connection waits for a lock that this one holds; fails if nobody does."""
+    """Returns when another connection waits for this one's lock. Fails if none does."""
 
     def is_waited_for() -> bool:
         with connection.cursor() as cursor:
@@ -341,7 +340,7 @@ def until_somebody_waits() -> None:
 
 
 def test_the_index_of_lineups_is_used() -> None:
-    """Reading a host's lineup does not grow with their replays."""
+    """Reading a host's lineup must not grow with their replays."""
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("EXPLAIN " + lineup.CURRENT, {"host": 1})

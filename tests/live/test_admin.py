@@ -1,5 +1,3 @@
-"""Sessions in the admin: found, ended, hidden and shown again, and every one of it in the log."""
-
 from typing import Any
 
 import pytest
@@ -38,7 +36,7 @@ def states(sessions: list[LiveSession]) -> list[str]:
 @pytest.mark.slow
 def test_sessions_are_found(admin_client: Client, sessions: list[LiveSession], django_assert_num_queries: Any) -> None:
     upcoming, live, replay, other = sessions
-    with django_assert_num_queries(3):  # estimate, count, rows
+    with django_assert_num_queries(3):
         assert shown(admin_client) == [other, replay, live, upcoming]
     assert shown(admin_client, q="@HOST") == [replay, live, upcoming]
     assert shown(admin_client, q="42") == [other]

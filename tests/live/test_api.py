@@ -1,5 +1,3 @@
-"""Sessions over HTTP: who may do what, what is refused, and the current state in every 409."""
-
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any

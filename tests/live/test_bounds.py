@@ -1,4 +1,4 @@
-"""Hidden sessions, and those that others hide, make no page of the live feed dear."""
+"""Hidden and muted sessions must not make a page expensive."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 HIDDEN = 2_000
 ROWS = 1_200
-"""Rows that the plans of one page may come to: some rounds over a window, and a little of PostgreSQL."""
+"""Most rows that one page may read: some rounds over a window."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def reader(db: None, monkeypatch: pytest.MonkeyPatch) -> User:
 
 @pytest.fixture
 def hosts(reader: User) -> list[User]:
-    """Two whom the reader follows; the second has the older replays."""
+    """Two followed hosts. The second has older replays."""
     made = [seen() for _ in range(2)]
     for host in made:
         relations.follow(follower=reader, followee=host)
@@ -45,7 +45,7 @@ def hosts(reader: User) -> list[User]:
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The rows that the plans of pages and windows come to, a statement each, as a list that fills."""
+    """Rows read by pages and windows. One entry a statement."""
     found: list[int] = []
     fetch = connections.fetch
 
@@ -62,13 +62,13 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def _rows(node: dict[str, Any]) -> int:
-    """Of a node and those below it: what it gave on and what it looked at in vain."""
+    """Rows that a node and its children returned or filtered out."""
     given = node["Actual Rows"] + node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     return int(given * node["Actual Loops"]) + sum(map(_rows, node.get("Plans", ())))
 
 
 def many(host: User, count: int, state: State, **fields: Any) -> None:
-    """Sessions of a host, past what the verbs do for each."""
+    """Sessions of a host, without the verbs."""
     now = timezone.now()
     top = LiveSession.objects.exclude(position=None).order_by("-position").values_list("position", flat=True).first()
     made = [
@@ -95,7 +95,7 @@ def many(host: User, count: int, state: State, **fields: Any) -> None:
 
 
 def a_site() -> None:
-    """Others have replays too, and the planner knows how many there are of whom."""
+    """Replays of others, analyzed by the planner."""
     for _ in range(20):
         many(seen(), 150, State.REPLAY)
     with connection.cursor() as cursor:
@@ -137,7 +137,7 @@ def mute(host: User, reader: User) -> None:
 
 
 WAYS = [
-    # Every run tries half of them: each way of going with each kind of host, and with each kind of page.
+    # The short run tries each way once, and each kind of host with each kind of page.
     pytest.param(
         away,
         pulled,
@@ -194,7 +194,7 @@ def test_a_window_is_built_past_any_number_of_replays_that_are_pulled(
 def test_a_page_past_what_was_frozen_and_vanished_is_short_and_the_walk_exact(
     reader: User, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of thirty hosts with a hundred planned sessions each all but the last vanish after the freeze."""
+    """30 hosts with 100 planned sessions each. All but the last vanish after the freeze."""
     gone = [seen() for _ in range(30)]
     for host in gone:
         relations.follow(follower=reader, followee=host)

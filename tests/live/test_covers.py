@@ -1,5 +1,3 @@
-"""Covers of sessions: pictures of the host, over HTTP and by the form, and where they go."""
-
 import io
 import json
 import threading

@@ -1,7 +1,4 @@
-"""The live feed: what a page costs, the seam between what was frozen and what ended, and walks whose snapshot is lost.
-
-That every page is right, whatever happened, is shown by properties/test_live.py.
-"""
+"""Costs, ends around the freeze, and lost snapshots. properties/test_live.py checks that pages are right."""
 
 import threading
 import time
@@ -52,7 +49,7 @@ def hosts_of(reader: User, count: int) -> list[User]:
 
 
 def page(reader: User, before: Page | None = None, *, write: bool = True, **at: Any) -> Page:
-    """A page as the site serves it, after another one or the first of a walk."""
+    """A page as the site serves it: the next one, or the first."""
     if before is not None:
         at = {"session_id": before.session_id, "last_id": before.last_id} | at
     found = live_page(User.objects.get(pk=reader.pk), **{"now": timezone.now(), "page_size": 2} | at)
@@ -108,7 +105,7 @@ def test_a_page_costs_the_same_whatever_the_reader_follows(
 
 @pytest.mark.slow
 def test_an_end_under_way_at_the_freeze_comes_once(reader: User, workers: Workers) -> None:
-    """It has drawn its position, another one ends meanwhile, and the walk begins before it commits."""
+    """It has its position. Another ends, and the walk begins before it commits."""
     (host, other) = hosts_of(reader, 2)
     early, late = session(host, State.LIVE), session(other, State.LIVE)
     workers.work()
@@ -144,7 +141,7 @@ def test_an_end_under_way_at_the_freeze_comes_once(reader: User, workers: Worker
 def test_what_ends_between_the_two_queries_has_its_place_in_the_walk(
     reader: User, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lineup is lost, so PostgreSQL is asked for it a moment after the freeze."""
+    """The lineup is lost, so PostgreSQL is read just after the freeze."""
     (host,) = hosts_of(reader, 1)
     live = session(host, State.LIVE)
     feeds.flushall()
@@ -206,7 +203,7 @@ def test_more_replays_than_an_inbox_holds(reader: User, workers: Workers, settin
 
 
 def test_a_replay_is_there_as_soon_as_the_session_has_ended(reader: User, workers: Workers, feeds: redis.Redis) -> None:
-    """Committed, and every worker is dead."""
+    """All workers are dead."""
     (host,) = hosts_of(reader, 1)
     live = session(host, State.LIVE)
     page(reader)
@@ -326,7 +323,7 @@ def snapshot_of(reader: User, page: Page) -> Snapshot:
 
 @pytest.fixture
 def orders(reader: User, workers: Workers, settings: Any) -> Iterator[Page]:
-    """First pages that freeze orders which nobody has seen; a reader may have four."""
+    """First pages of unseen snapshots. The cap is four a reader."""
     settings.LIVE_SNAPSHOTS_CAP = 4
     (host,) = hosts_of(reader, 1)
     for _ in range(3):

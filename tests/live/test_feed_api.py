@@ -1,5 +1,3 @@
-"""The live feed over HTTP: a walk, and every bad input."""
-
 from datetime import timedelta
 from typing import Any
 
@@ -99,7 +97,7 @@ def test_a_large_page_size_counts_as_100_and_any_position_is_one(api: APIClient,
 
 
 def test_a_session_id_that_is_not_the_callers(api: APIClient, host: User) -> None:
-    """Malformed, forged and foreign ones answer alike, and as everything that is not there."""
+    """Malformed, forged and foreign ids get the same 404 as unknown objects."""
     unknown = api.get("/api/v1/live/sessions/1").content
     foreign = client_of(host).get(FEED).json()["session_id"]
     own = api.get(FEED).json()["session_id"]

@@ -1,5 +1,3 @@
-"""Hosts whom a reader may want to follow."""
-
 from datetime import timedelta
 
 import pytest
@@ -14,7 +12,6 @@ pytestmark = pytest.mark.django_db
 
 
 def host(followers: int = 0) -> User:
-    """A user with a planned session."""
     one: User = UserFactory(follower_count=followers)
     now = timezone.now()
     actions.create(host=one, title="words", starts_at=now + timedelta(hours=1), now=now)
@@ -38,14 +35,14 @@ def test_those_whom_the_reader_follows_or_turned_away_are_not_proposed() -> None
     relations.block(blocker=blocking, blocked=reader)
     relations.mute(muter=reader, muted=muted)
     User.objects.filter(pk=left.pk).update(is_active=False)
-    UserFactory()  # plans nothing
+    UserFactory()  # no session planned
     assert proposed(reader) == [other]
 
 
 def test_the_most_followed_users_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosting, "PROPOSED_OF", 3)
     many, some = host(30), host(20)
-    UserFactory(follower_count=25)  # plans nothing
+    UserFactory(follower_count=25)  # no session planned
     host(1)
     reader = UserFactory()
     assert proposed(reader) == [many, some]

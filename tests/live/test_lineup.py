@@ -1,5 +1,3 @@
-"""The lineup of a host in Redis: written whole, by version, whatever the order of events."""
-
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -81,7 +79,7 @@ def test_a_lost_lineup_is_read_as_none_and_rebuilt_by_the_same_step(feeds: redis
 
 
 def test_a_restored_database_takes_the_lineup_back(feeds: redis.Redis) -> None:
-    """Redis knows a version that PostgreSQL has lost."""
+    """Redis has a version that PostgreSQL lost."""
     host = UserFactory()
     session = actions.create(host=host, title="t", starts_at=NOW, now=NOW)
     version = Host.objects.get(pk=host.pk).version
@@ -91,7 +89,7 @@ def test_a_restored_database_takes_the_lineup_back(feeds: redis.Redis) -> None:
 
 
 def test_a_version_that_was_lost_does_not_come_again() -> None:
-    """Else the lineup of what a restored database has forgotten would pass for the one of what happened instead."""
+    """Otherwise a lineup with lost data would pass for the current one."""
     host = UserFactory()
     session = actions.create(host=host, title="t", starts_at=NOW, now=NOW)
     kept = Host.objects.get(pk=host.pk).version

@@ -1,4 +1,4 @@
-"""Reminders: everybody who asked is told once, when it starts, whatever dies on the way."""
+"""Everybody who asked is told once when it starts, whatever dies."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -149,13 +149,13 @@ def test_two_workers_share_the_work(session: LiveSession, workers: Workers) -> N
     taken = at_once(*[lambda: reminders.send(session.pk, size=20)] * 3)
     assert sum(taken) == len(fans)
     assert told(session) == sorted(fan.pk for fan in fans)
-    reminders.send(session.pk)  # as the sweeper would, where all found others at work
+    reminders.send(session.pk)  # as the sweeper does if other workers held all rows
     assert not LiveSession.objects.get().reminders_due
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_a_dying_worker_held_is_not_given_up(session: LiveSession, workers: Workers) -> None:
-    """Another worker finds nothing to take, and must not take that for the end."""
+    """Another worker finds nothing to take, but must not end the reminders."""
     fan = UserFactory()
     actions.remind(user=fan, session=session)
     actions.start(session=session, now=NOW)

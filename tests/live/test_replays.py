@@ -1,4 +1,4 @@
-"""Replays: what is pushed to whom, what is pulled, what is tried again and what is given up."""
+"""Replays: pushed, pulled, retried and given up."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ def host(db: None) -> User:
 
 @pytest.fixture
 def reader(host: User, workers: Workers) -> User:
-    """A user who follows the host and has an inbox of replays."""
+    """A follower of the host with a replay inbox."""
     reader = seen()
     relations.follow(follower=reader, followee=host)
     build(reader)
@@ -50,7 +50,7 @@ def build(reader: User) -> None:
 
 
 def held(feeds: redis.Redis, reader: User) -> list[int]:
-    """Positions in the reader's inbox, newest first."""
+    """Positions in the reader's replay inbox, newest first."""
     members = feeds.zrange(keys.replays(reader.pk), 0, -1, desc=True)
     return [int(member.split(b":")[1]) for member in members if member[:1].isdigit()]
 

@@ -1,5 +1,3 @@
-"""Automatic changes of sessions: automatic ones go live and end, forgotten ones are missed."""
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -73,7 +71,7 @@ def test_the_sessions_of_the_unseen_do_not_start_but_do_end() -> None:
 
 
 def test_what_was_put_off_meanwhile_stays_so() -> None:
-    """The verb looks again: what the task found due may be due no more."""
+    """The verb checks again, since a session found due may be postponed or hidden meanwhile."""
     host = UserFactory()
     by_hand, later, hidden = plan(0, host=host), plan(9, host=host, automatic=True), plan(0, host=host, automatic=True)
     actions.hide(session=hidden, now=NOW)

@@ -1,5 +1,3 @@
-"""The pages of live sessions, without a browser: who sees what, what forms say, and buttons that are pressed twice."""
-
 import json
 import re
 from datetime import UTC, datetime, timedelta
@@ -48,7 +46,7 @@ def shown(response: Any) -> list[int]:
 
 
 def form_of(page: str) -> dict[str, str]:
-    """The fields that a browser would send of the form as it stands there."""
+    """The fields that a browser would send with this form."""
     fields = dict(re.findall(r'name="(\w+)"[^>]*?value="([^"]*)"', page[page.index("panel form") :]))
     fields |= {name: value for value, name in re.findall(r'value="([^"]*)"[^>]*?name="(\w+)"', page)}
     return {name: value for name, value in fields.items() if name not in ("csrfmiddlewaretoken", "automatic", "q")}
@@ -237,7 +235,7 @@ def test_a_time_is_of_the_zone_that_the_form_was_shown_in(host: Any) -> None:
     assert form_of(page)["zone"] == "Asia/Shanghai"
     client.cookies["time_zone"] = "America/New_York"
     now = timezone.now()
-    year = now.year + (now > datetime(now.year, 1, 10, 12, tzinfo=UTC))  # the next one: a year is as far as one plans
+    year = now.year + (now > datetime(now.year, 1, 10, 12, tzinfo=UTC))  # the next one, since plans reach one year
     made = client.post("/live/new", plan_of(zone="Asia/Shanghai", starts_at=f"{year}-01-10T20:00"))
     one = LiveSession.objects.get()
     assert made["Location"] == f"/live/{one.pk}"
@@ -285,7 +283,7 @@ def test_a_form_that_is_sent_twice_plans_once(host: Any) -> None:
 @pytest.mark.slow
 def test_editing_changes_what_was_changed(host: Any, fan: Any) -> None:
     one = session(host)
-    starts_at = timezone.now() - timedelta(minutes=20)  # it is late, and its time is not judged anew
+    starts_at = timezone.now() - timedelta(minutes=20)  # late, but its unchanged time is not checked again
     LiveSession.objects.update(starts_at=starts_at)
     client = of(host)
     fields = form_of(text(client.get(f"/live/{one.pk}/edit"))) | {"title": "Other words"}
