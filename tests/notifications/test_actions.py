@@ -1,5 +1,3 @@
-"""The recipients of each act, and the cost of telling them."""
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -41,14 +39,14 @@ def cid() -> User:
 
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> int:
-    """How long entries stand still: so long that a slow machine does not get past it."""
+    """An hour in units of ids. Entries stay in place longer than a slow machine takes."""
     hour = 3_600 * feed.STILL
     monkeypatch.setattr(feed, "STILL", hour)
     return hour
 
 
 def told(user: User) -> list[tuple[str, list[str]]]:
-    """The entries of the user's list, newest first: the kind and the actors' names."""
+    """The user's list, newest first: kind and names of actors."""
     return [(entry.kind, [card.username for card in entry.actors]) for entry in notifications_page(user).items]
 
 
@@ -164,7 +162,7 @@ def test_undone_acts_are_gone_and_redone_acts_are_told_once(ann: User, bob: User
         assert told(ann) == []
         do()
         assert told(ann) == [(kind, ["Bob"])]
-        assert unread_count(ann).unread == 0  # they have seen it
+        assert unread_count(ann).unread == 0  # seen before
         undo()
     items.delete(item=post)
     assert told(ann) == []
@@ -172,7 +170,7 @@ def test_undone_acts_are_gone_and_redone_acts_are_told_once(ann: User, bob: User
 
 def test_a_day_has_an_entry_of_its_own_for_followers(ann: User, bob: User, cid: User) -> None:
     relations.follow(follower=bob, followee=ann)
-    # A day before the database's today: midnight may pass meanwhile.
+    # A day before the database's today, since midnight may pass.
     Notification.objects.update(day=F("day") - timedelta(days=1))
     ann.followed_by.update(created_at=F("created_at") - timedelta(days=1))
     relations.follow(follower=cid, followee=ann)
@@ -229,7 +227,7 @@ def test_many_like_at_once() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_like_does_not_wait_for_another(ann: User, bob: User, cid: User) -> None:
-    """While one transaction that adds to an entry is open, others add to it too."""
+    """An open transaction must not block others on the same entry."""
     post = say(ann)
     items.like(user=bob, item=post)
 
@@ -267,7 +265,7 @@ def test_open_pages_are_told_when_it_is_committed(
 
     post = say(ann)
     assert news(lambda: items.like(user=bob, item=post)) == [Notified(ann.pk, {"unread": 1, "capped": False})]
-    assert news(lambda: items.like(user=UserFactory(), item=post)) == []  # it stands still
+    assert news(lambda: items.like(user=UserFactory(), item=post)) == []  # it stays in place
     assert news(lambda: say(bob, "@ann")) == [Notified(ann.pk, {"unread": 2, "capped": False})]
     assert news(lambda: actions.mark_read(user=ann)) == [Notified(ann.pk, {"unread": 0, "capped": False})]
     assert news(lambda: actions.mark_read(user=ann, up_to=1)) == []
@@ -284,7 +282,7 @@ def test_acts_within_a_second_are_announced_together_by_a_task(
     monkeypatch.setattr(
         celery.app, "send_task", lambda name, args, countdown, **options: later.append((name, args, countdown))
     )
-    monkeypatch.setattr(actions, "LATE_SECONDS", 60)  # so long that a slow machine does not get past it
+    monkeypatch.setattr(actions, "LATE_SECONDS", 60)  # longer than a slow machine needs
     cache.delete(keys.late_notice(ann.pk))
     post = say(ann)
     items.like(user=bob, item=post)
@@ -345,7 +343,7 @@ def test_old_entries_are_dropped_in_batches(
     assert forgetting.forget_old() == 3
     assert (Notification.objects.count(), Act.objects.count()) == (1, 1)
     assert forgetting.forget_old() == 0
-    items.like(user=UserFactory(), item=old)  # the entry is made anew
+    items.like(user=UserFactory(), item=old)  # creates the entry again
     assert len(told(ann)) == 2
 
 
@@ -389,7 +387,7 @@ def test_a_crowd_is_put_away_by_two_statements_and_its_acts_are_dropped_when_the
     items.like(user=UserFactory(), item=other)
     assert forgetting.forget_old() == 0
     old = ids.compose(timezone.now() - timedelta(days=100), 0)
-    for number, act in enumerate(Act.objects.order_by("pk")):  # of the entry that stands, the act is the newest
+    for number, act in enumerate(Act.objects.order_by("pk")):  # the remaining entry's act stays the newest
         Act.objects.filter(pk=act.pk).update(id=old + number)
     assert forgetting.forget_old() == 10
     assert (Act.objects.count(), len(told(ann))) == (1, 1)
@@ -431,7 +429,7 @@ def test_forgetting_a_user_is_bounded(ann: User, bob: User, cid: User) -> None:
         items.like(user=ann, item=say(one))
     actions.mark_read(user=ann)
     steps = [forgetting.forget_user(user=ann, limit=3) for _ in range(4)]
-    assert steps == [3, 3, 1, 0]  # acts of theirs, acts and entries of their list, the mark
+    assert steps == [3, 3, 1, 0]  # own acts, acts and entries of their list, the read mark
 
 
 # --- Kinds that a user leaves out ------------------------------------------------------------------------

@@ -1,5 +1,3 @@
-"""Notifications over HTTP."""
-
 from typing import Any
 
 import pytest
@@ -84,12 +82,12 @@ def test_seen_entries_are_read_and_no_others(api: APIClient, ann: User, bob: Use
     say(bob, "@ann four")
     for body in ({}, {"up_to": None}, {"up_to": str(ids.MAX_ID)}):
         assert api.post(f"{API}/read", body).status_code == 204
-    say(bob, "@ann five")  # the far future was not marked as read
+    say(bob, "@ann five")  # a mark in the future does not count
     assert unread(api)["unread"] == 1
 
 
 def test_likes_within_a_moment_are_read_together(api: APIClient, ann: User, bob: User) -> None:
-    """The second does not move the entry, and its id says that it was shown all the same."""
+    """The second like does not move the entry, but the entry's id covers it."""
     post = say(ann)
     for fan in (bob, UserFactory()):
         items.like(user=fan, item=post)
@@ -174,10 +172,9 @@ def test_the_list_costs_the_same_for_few_and_many(api: APIClient, ann: User, bob
         with statements() as seen:
             api.get(API)
         costs.append(len(seen))
-    assert costs[0] == costs[1] <= 4  # token and user, the list, bodies
+    assert costs[0] == costs[1] <= 4  # token and user, list, bodies
 
 
-# --- Bad input -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=-1", "limit=abc", "limit=1_0", "limit=1&limit=2", "limit=" + "9" * 5000]
 )
@@ -262,7 +259,7 @@ def test_a_list_of_what_the_banned_did_ends_short_at_its_bound_and_goes_on(monke
 
 @pytest.mark.slow
 def test_acts_of_many_who_were_banned_are_not_looked_through() -> None:
-    """An entry is what its newest acts say."""
+    """Only the newest acts of an entry are read."""
     reader = UserFactory()
     post = items.publish(sender=reader, content={"text": "words"})
     likers = UserFactory.create_batch(feed.ACTS_SCAN + 1)

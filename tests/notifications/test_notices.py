@@ -1,5 +1,3 @@
-"""Rows of the page of notifications: the item that was answered, and the followers to follow back."""
-
 import pytest
 
 from accounts.actions import edit_profile

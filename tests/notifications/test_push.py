@@ -1,5 +1,3 @@
-"""Push messages: who gets them, what they say, and what a push service may answer."""
-
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,7 +35,7 @@ RUN = {"notifications.push": tasks.push, "notifications.push_again": tasks.push_
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Runs what is to be pushed at once, and keeps what is to be pushed again."""
+    """Runs pushes at once and collects those to retry."""
     kept: list[tuple[Any, ...]] = []
 
     def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
@@ -65,7 +63,7 @@ def other() -> User:
 
 @pytest.fixture
 def device(service: FarServer, reader: User, client: Client, later: object) -> Device:  # noqa: F811
-    """A browser of `reader` that takes messages of every kind."""
+    """A browser of `reader` subscribed to every kind."""
     device = Device(service)
     assert subscribed(client, device, words="all").status_code == 201
     return device
@@ -121,7 +119,7 @@ def test_every_kind(device: Device, reader: User, other: User) -> None:
     ]
     assert device.messages[-1]["body"] == "Cats live"
     assert device.messages[-1]["url"] == f"/live/{session.pk}"
-    rest = {"follow_request", "poll"}  # have tests of their own
+    rest = {"follow_request", "poll"}  # tested separately
     assert {kind.value for kind in PUSHED} == {"reply", "quote", "mention", "follow", "live"} | rest
 
 
@@ -359,7 +357,7 @@ def test_a_service_that_is_busy_is_asked_again(
     assert device.service is not None
     device.service.rules[device.path] = answer(b"", status=status)
     say(other, "@reader one")
-    say(other, "@reader two")  # the device is left alone for now
+    say(other, "@reader two")  # a failed device is paused
     assert len(device.messages) == 1
     for seconds in sending.RETRIES:
         ((task, args, wait),) = later

@@ -1,4 +1,4 @@
-"""How push messages are encrypted and signed, against the examples of the standards."""
+"""Encryption and signatures of push messages match the standards' examples."""
 
 import json
 import time
@@ -42,7 +42,7 @@ def test_the_example_of_the_standard() -> None:
 
 
 def test_the_draft_as_another_library_has_it() -> None:
-    """The bytes are those of http_ece 1.2.1, `version="aesgcm"`."""
+    """Bytes from http_ece 1.2.1, `version="aesgcm"`."""
     letter = sealed_by_draft(MESSAGE, DEVICE, SECRET, OWN, SALT)
     assert letters(letter.body) == "4qwOLFm_mNy0vf1A8f3Bm6B5UD15y3aV_xZy14pixUhcPTIoZKHzq5i3dZ6PzqSMxBI_-VDUZ4jW04M"
     assert letter.headers["Encryption"] == "salt=DGv6ra1nlYgDCS1FRnbzlw"

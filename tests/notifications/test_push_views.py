@@ -1,5 +1,3 @@
-"""The page of push notifications, without a browser."""
-
 from typing import Any
 
 import pytest
@@ -28,7 +26,6 @@ def reader(client: Client) -> User:
 
 @pytest.fixture
 def row(client: Client, reader: User) -> PushSubscription:
-    """The subscription of `client`."""
     device = Device()
     body = {"endpoint": "https://push.example.org/1", "keys": {"p256dh": device.p256dh, "auth": device.auth}}
     agent = "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0"

@@ -1,5 +1,3 @@
-"""The pages of notifications, and the badge."""
-
 from typing import Any
 
 import pytest
@@ -75,7 +73,7 @@ def test_opening_the_page_marks_what_it_shows_as_read(
     mark_read = actions.mark_read
 
     def late(**fields: Any) -> None:
-        say(other, "@reader two")  # it comes while the page is made
+        say(other, "@reader two")  # arrives while the page is made
         mark_read(**fields)
 
     monkeypatch.setattr(actions, "mark_read", late)
@@ -182,7 +180,7 @@ def test_bad_positions(client: Client, reader: User) -> None:
 
 @pytest.mark.slow
 def test_it_costs_the_same_for_few_and_many(client: Client, reader: User, other: User) -> None:
-    client.get("/settings")  # copies the session
+    client.get("/settings")  # caches the session
     costs = []
     for count in (1, 12):
         for _ in range(count):
@@ -193,7 +191,7 @@ def test_it_costs_the_same_for_few_and_many(client: Client, reader: User, other:
         with statements() as seen:
             client.get(PAGE)
         costs.append(len(seen))
-    assert costs[0] == costs[1] <= 7, seen  # user, list, bodies, mark, and counts for the stream and the badge
+    assert costs[0] == costs[1] <= 7, seen  # user, list, bodies, mark, counts for stream and badge
 
 
 @pytest.mark.slow
@@ -272,12 +270,11 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
     assert not Silenced.objects.exists()
 
 
-# --- Pictures --------------------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_entries_show_a_small_picture(client: Client, reader: User, other: User, media_folder: object) -> None:
     def page() -> str:
-        client.get(PAGE)  # reads what is new
+        client.get(PAGE)  # marks it as read
         with statements() as asked:
             shown = client.get(PAGE).content.decode()
         counts.append(len(asked))
@@ -305,5 +302,5 @@ def test_entries_show_a_small_picture(client: Client, reader: User, other: User,
         assert "a secret" not in shown
         assert 'class="ground"' in shown
     items.reject(item=open_one)
-    assert "a &lt;red&gt; square" in page()  # one's own
+    assert "a &lt;red&gt; square" in page()  # the owner still sees it
     assert len(set(counts)) == 1
