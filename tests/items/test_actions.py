@@ -1,5 +1,3 @@
-"""Publish, edit, delete, restore and show to others: one transaction each, and the news is part of it."""
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -36,7 +34,7 @@ def sender() -> User:
 
 @pytest.fixture
 def news() -> Iterator[News]:
-    """The ids of published items, each with whether it was published again."""
+    """The ids of published items, and whether each was published again."""
     heard: News = []
 
     def hear(item: Item, again: bool, **kwargs: Any) -> None:
@@ -52,7 +50,6 @@ def words(text: str = "words") -> dict[str, Any]:
     return {"text": text}
 
 
-# --- Publish ---------------------------------------------------------------------------------------------
 def test_an_item_carries_the_time_of_its_publication(sender: User, news: News) -> None:
     before = datetime.now(UTC)
     item = publish(sender=sender, content=words("first"))
@@ -63,7 +60,7 @@ def test_an_item_carries_the_time_of_its_publication(sender: User, news: News) -
     assert (stored.sender, stored.text, stored.status, stored.visibility, stored.type) == (
         sender, "first", Status.PUBLISHED, Visibility.PUBLIC, ItemType.TEXT,
     )  # fmt: skip
-    # By the beginning of the test's transaction, which is as long ago as a slow machine makes it.
+    # modified_at is the start of the test's transaction, which a slow machine delays.
     assert abs(stored.modified_at - stored.created_at) < timedelta(minutes=1)
     assert news == [(item.pk, False)]
 
@@ -123,7 +120,7 @@ def test_content_that_does_not_fit_publishes_nothing(
 
 
 def test_an_id_that_is_taken_is_left_alone(sender: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that stepped back meets an id again: the next one is taken."""
+    """After the clock went back, a taken id is skipped."""
     taken = publish(sender=sender, content=words("mine"))
     with connection.cursor() as cursor:
         cursor.execute(
@@ -151,7 +148,6 @@ def test_many_at_once_get_ids_of_their_own() -> None:
         assert [ids.moment(item_id) for item_id in result] == sorted(map(ids.moment, result))
 
 
-# --- Edit ------------------------------------------------------------------------------------------------
 def test_an_edit_changes_what_it_names(sender: User, news: News) -> None:
     item = publish(sender=sender, content=words(), title="old", extra_info={"a": 1})
     edited = edit(item=item, content=words("new"))
@@ -190,7 +186,6 @@ def test_an_edit_does_not_bring_back_what_was_deleted(sender: User) -> None:
     assert (stored.status, stored.visibility) == (Status.DELETED, Visibility.SELF)
 
 
-# --- Delete, restore, show to others ---------------------------------------------------------------------
 def test_delete_and_restore(sender: User, news: News) -> None:
     item = publish(sender=sender, content=words())
     assert delete(item=item) is True
@@ -222,7 +217,7 @@ def test_showing_to_others_delivers_again(sender: User, news: News) -> None:
 
 @pytest.mark.parametrize("visibility", [Visibility.FOLLOWERS, Visibility.SELF])
 def test_showing_to_fewer_delivers_nothing(sender: User, news: News, visibility: Visibility) -> None:
-    """No reader gains sight of it: a page of those who may not see it any more leaves it out."""
+    """Nobody gains access, and pages hide the item from everybody else."""
     item = ItemFactory.create(sender=sender, visibility=Visibility.PUBLIC)
     assert change_visibility(item=item, visibility=visibility) is True
     assert news == []

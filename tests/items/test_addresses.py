@@ -1,5 +1,3 @@
-"""Which addresses are those of items of this site."""
-
 from typing import Any
 
 import pytest

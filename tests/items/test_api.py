@@ -1,5 +1,3 @@
-"""Items, replies and profiles over HTTP."""
-
 from collections.abc import Callable
 from typing import Any
 
@@ -173,7 +171,7 @@ def test_anothers_item(api: APIClient, bob: User) -> None:
 
 @pytest.mark.slow
 def test_readers_of_an_item(api: APIClient, anonymous: APIClient, ann: User, bob: User) -> None:
-    """Everything that is hidden from a reader answers with the bytes of what never existed, to every method."""
+    """Hidden objects answer every method with the same bytes as missing ones."""
 
     def sees(client: APIClient, item: Item) -> bool:
         response = client.get(f"{API}/items/{item.pk}")
@@ -212,7 +210,7 @@ def test_readers_of_an_item(api: APIClient, anonymous: APIClient, ann: User, bob
 
 # --- Lists -----------------------------------------------------------------------------------------------
 def walk(client: APIClient, path: str, limit: int) -> list[int]:
-    """The ids of a list, page by page; every page but the last is full and says so."""
+    """The ids of a list, page by page. Only the last page may be short."""
     found: list[int] = []
     query = ""
     while True:
@@ -253,7 +251,7 @@ def test_replies_are_walked_whole_oldest_first(api: APIClient, ann: User, bob: U
     relations.block(blocker=eve, blocked=ann)
     assert walk(api, f"/items/{item.pk}/replies", limit) == [reply.pk for reply in [*replies[:3], nested]]
     assert walk(api, f"/items/{replies[0].pk}/replies", limit) == [nested.pk]
-    # Readers who may not see the thread's root see nothing of the thread, except their own replies.
+    # Who may not see the root sees nothing of its thread except their own replies.
     for reply in replies[:3]:
         assert client_of(eve).get(f"{API}/items/{reply.pk}/replies").status_code == 404
     assert client_of(eve).get(f"{API}/items/{replies[3].pk}").status_code == 200
@@ -332,7 +330,7 @@ def test_an_inactive_user_is_gone(api: APIClient, anonymous: APIClient, bob: Use
 def test_reading_costs_the_same_however_much(
     api: APIClient, bob: User, path: str, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Callable[..., Any]
 ) -> None:
-    """By Django's queries and those that `fetch` prepares, which Django does not count."""
+    """Also counts the queries that `fetch` prepares, which Django does not count."""
     fetched: list[str] = []
 
     def fetch(query: str, *args: Any, **options: Any) -> Any:
@@ -363,7 +361,7 @@ def test_reading_costs_the_same_however_much(
 @pytest.mark.parametrize("visibility", Visibility.values)
 @pytest.mark.parametrize("status", Status.values)
 def test_prepared_reads_see_what_the_queryset_sees(visibility: str, status: str) -> None:
-    """One rule, written twice: for every relation between reader and sender."""
+    """The rule exists twice. Checked for every relation between reader and sender."""
     item = ItemFactory(visibility=visibility, status=status)
     reply = ItemFactory(sender=item.sender, visibility=visibility, status=status, reply_to=item)
     sender = item.sender
@@ -451,7 +449,7 @@ def test_a_repost_takes_no_fields(api: APIClient, bob: User) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("hidden", ["followers", "blocked", "deleted"])
 def test_a_repost_of_a_reply_opens_no_hidden_thread(api: APIClient, ann: User, bob: User, hidden: str) -> None:
-    """Readers who may not see what a thread is about can neither read a reply in it nor act on it through a repost."""
+    """Who may not see a thread's root can neither read a reply through a repost nor act on it."""
     writer = UserFactory()
     relations.follow(follower=bob, followee=writer)
     relations.follow(follower=ann, followee=bob)

@@ -1,5 +1,3 @@
-"""Pictures and videos of items: taken once, shown with the item, withdrawn with it."""
-
 from pathlib import Path
 from typing import Any
 

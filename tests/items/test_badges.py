@@ -1,4 +1,4 @@
-"""A big-V's badge stands wherever their name does: on every page that shows it, and in every body of the API."""
+"""A big-V's badge must stand beside every occurrence of the name, on pages and in API bodies."""
 
 import json
 from datetime import timedelta
@@ -44,7 +44,7 @@ def page(client: Client, address: str) -> str:
 
 
 def named(shown: str, start: str = '<a class="name" href="/@star">') -> int:
-    """How often the star's name stands there, each time with its badge."""
+    """How often the star's name appears. Checks that each has a badge."""
     name = f"{start}<bdi>The &lt;Star&gt;</bdi>"
     assert shown.count(name) == shown.count(name + BADGE) + shown.count(f"{name}</a>{BADGE}")
     return shown.count(name)
@@ -72,7 +72,7 @@ def test_it_stands_beside_the_name_on_every_page(client: Client, star: User, rea
     items.like(user=star, item=mine)
     session = live.create(host=star, title="Talk", starts_at=timezone.now() + timedelta(hours=1), now=timezone.now())
     pages = {
-        "/": 2,  # a card, and what they reposted of others; their repost of "mine" is folded into it
+        "/": 2,  # a card and a repost of another's post; the repost of "mine" folds into its card
         f"/items/{post.pk}": 1,
         f"/items/{mine.pk}": 1,
         f"/items/{answer.pk}": 1,
@@ -119,7 +119,6 @@ def test_it_stands_in_the_lists_of_the_admin(admin_client: Client, star: User, r
 
 @pytest.mark.slow
 def test_the_badge_costs_no_statement(admin_client: Client, star: User, reader: User) -> None:
-    """The flag comes with the rows that are listed."""
     counts = []
     for count in (1, 6):
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""Cards: the facts of a page stand beside an item, and never in what the API tells of it."""
+"""Cards carry page data that must not reach the API."""
 
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""Completions of names and hashtags, and names that lead nowhere."""
-
 from typing import Any
 
 import pytest

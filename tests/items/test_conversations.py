@@ -1,5 +1,3 @@
-"""The list of conversations: by people, the newest first, read and unread, on pages and over both APIs."""
-
 from typing import Any
 
 import pytest
@@ -25,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def people(settings: Any) -> dict[str, User]:
-    """Ann and bob follow each other; nobody follows cid and dan."""
+    """Ann and bob follow each other. Nobody follows cid and dan."""
     settings.RATE_SCALE = 1000.0
     people = {name: UserFactory(username=name) for name in ("ann", "bob", "cid", "dan")}
     follow(people["ann"], people["bob"])
@@ -43,7 +41,7 @@ def tell(sender: User, text: str, **fields: Any) -> Item:
 
 
 def listed(reader: User, **asked: Any) -> list[tuple[int, int, bool]]:
-    """Conversation, message and whether it is unread, of each."""
+    """Conversation, message, unread."""
     page = conversations_page(reader, **asked)
     return [(int(one.id), int(one.last_item.id), one.unread) for one in page.items]
 

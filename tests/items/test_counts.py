@@ -1,4 +1,4 @@
-"""Likes, replies and reposts, and their counts: exact on the next request, whatever happens at once."""
+"""Counts are exact on the next request, whatever happens at once."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def body(item: Item, reader: User | None = None) -> ItemBody:
 
 
 def counts(item: Item) -> tuple[int, int, int]:
-    """Likes, replies, reposts, before and after they are folded."""
+    """Likes, replies and reposts, the same before and after folding."""
     staged = body(item).counts
     tasks.fold_counts()
     assert not CountChange.objects.exists()
@@ -53,7 +53,6 @@ def counts(item: Item) -> tuple[int, int, int]:
     return staged.likes, staged.replies, staged.reposts
 
 
-# --- Likes -----------------------------------------------------------------------------------------------
 def test_a_like_and_its_end(item: Item) -> None:
     ann, bob = UserFactory(), UserFactory()
     assert [like(user=ann, item=item), like(user=ann, item=item), like(user=bob, item=item)] == [True, False, True]
@@ -119,7 +118,7 @@ def test_a_fold_that_dies_loses_nothing(item: Item) -> None:
 
 @committed
 def test_likes_lock_no_row_of_the_item(item: Item) -> None:
-    """While an edit of the item does not come to an end, others like it all the same."""
+    """Likes must not wait for an unfinished edit."""
     ann = UserFactory()
 
     def like_in_time() -> bool:
@@ -136,7 +135,6 @@ def test_likes_lock_no_row_of_the_item(item: Item) -> None:
         assert at_once(like_in_time) == [True]
 
 
-# --- Reposts ---------------------------------------------------------------------------------------------
 def test_a_repost_and_its_end(item: Item) -> None:
     ann = UserFactory()
     one, new = repost(sender=ann, item=item)
@@ -192,7 +190,6 @@ def test_many_reposts_at_once_are_one() -> None:
     assert counts(item) == (0, 0, 1)
 
 
-# --- Replies ---------------------------------------------------------------------------------------------
 def test_replies_count_under_their_parent_and_under_the_root(item: Item) -> None:
     ann = UserFactory()
     first = publish(sender=ann, content={"text": "first"}, reply_to=item)

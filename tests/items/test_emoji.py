@@ -1,5 +1,3 @@
-"""Emoji by their names in both languages, for completions and the picker."""
-
 import pytest
 from django.test import Client
 from django.utils import translation

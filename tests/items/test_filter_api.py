@@ -1,5 +1,3 @@
-"""Filters over HTTP: what their owner does with them, what others meet, and bad input."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""The pages of filters, and how pages show what a filter finds."""
-
 import pytest
 from django.test import Client
 

@@ -1,5 +1,3 @@
-"""Filters: what they find, what they change of a page (nothing but marks), and what they cost."""
-
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -58,7 +56,7 @@ def met(item: Item, reader: User) -> ItemBody:
         ("CAT", True, "\uff43\uff41\uff54", True),  # full width
         ("straße", True, "STRASSE", True),
         ("cat", True, "c\u200bat", True),  # an invisible character
-        ("猫", True, "小猫咪", True),  # no borders between words
+        ("猫", True, "小猫咪", True),  # no word borders in Chinese
         ("AI", True, "我爱AI技术", True),
         ("AI", True, "MAIL", False),
         ("ｱｲ", True, "アイス", True),  # half-width kana
@@ -184,7 +182,6 @@ def test_discover_is_marked(reader: User, author: User) -> None:
     assert [item.filtered for item in page.items] == [["zebra"]]
 
 
-# --- Bounds and cost -------------------------------------------------------------------------------------
 def test_readers_without_filters_cost_no_statement(reader: User, author: User) -> None:
     said = say(author, "a zebra")
     fresh = User.objects.get(pk=reader.pk)
@@ -193,7 +190,7 @@ def test_readers_without_filters_cost_no_statement(reader: User, author: User) -
     assert (asked.statements, len(others)) == (1, 0)
     add(reader, "zebra")
     fresh = User.objects.get(pk=reader.pk)
-    for statements in (2, 1, 1):  # compiled once for each version
+    for statements in (2, 1, 1):  # compiled once per version
         with count_asked() as asked, CaptureQueriesContext(connection) as others:
             hydrate([said.pk], fresh)
         assert (asked.statements, len(others)) == (statements, 0)
@@ -215,7 +212,7 @@ HOSTILE = ["a", "ab", "\u0301", "ﷺ", "ﷺﷻ ", "㌖", "a\u0301", "猫", " ", 
 @pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_longest_text_is_read_in_a_moment(piece: str) -> None:
-    """In 20 ms, by the most and longest phrases, which nearly match everywhere."""
+    """20 ms for the most and longest phrases, which nearly match everywhere."""
     phrases = [piece * (PHRASE_LENGTH // len(piece) - number % 20) + chr(0x4E00 + number) for number in range(100)]
     most = Filters(
         Rule(0, number, phrase, number % 2 == 0, FilterAction.HIDE, None) for number, phrase in enumerate(phrases)
@@ -228,8 +225,8 @@ def test_the_longest_text_is_read_in_a_moment(piece: str) -> None:
 @pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("gap", ["", " "])
 def test_phrases_that_stand_everywhere_take_a_moment(gap: str, whole: bool) -> None:
-    """In 60 ms: each phrase is a part of the next, and the longest text holds all of them at every letter, and in its
-    second half words of one kind after the other.
+    """60 ms. Each phrase is part of the next and the text's first half holds all at every letter. Its second half is
+    runs of single characters.
     """
     phrases = [f"a{gap}" * length + "a" for length in range(PHRASE_LENGTH // 2)]
     phrases += [chr(0x4E00 + number) for number in range(70)] + ["absent"]

@@ -1,6 +1,4 @@
 # ruff: noqa: RUF001 - full-width signs are meant
-"""Search and hashtag pages, as pages and over HTTP."""
-
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -27,7 +25,6 @@ def ann() -> User:
     return UserFactory.create(username="ann", display_name="安安")
 
 
-# --- API -------------------------------------------------------------------------------------------------
 def test_search_answers_items_and_users(ann: User) -> None:
     items = [say(ann, f"apple {number}") for number in range(3)]
     say(ann, "pear")
@@ -127,7 +124,6 @@ def test_readers_find_what_they_may_see(ann: User, standing: str) -> None:
     assert len(client_of(ann).get(f"{API}/search?q=secret").json()["items"]) == 4
 
 
-# --- Pages -----------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_the_search_page(client: Client, ann: User) -> None:
     for number in range(25):

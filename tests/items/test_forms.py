@@ -1,5 +1,3 @@
-"""The forms of items: the pictures that come with a composer, and the audience with which a reply begins."""
-
 from typing import Any
 
 import pytest
@@ -21,7 +19,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def composer(owner: User, files: dict[str, Any] | None = None, **fields: Any) -> ItemForm:
-    """A composer as a browser sends it: lists are fields of one name."""
+    """A form as a browser sends it. Lists repeat a field's name."""
     data = QueryDict(mutable=True)
     for name, value in {"text": "words", "visibility": "public", **fields}.items():
         data.setlist(name, value if isinstance(value, list) else [value])
@@ -57,7 +55,7 @@ def test_pictures_of_others_are_neither_taken_nor_described(ann: User) -> None:
 
 
 def test_pictures_that_a_post_has_keep_their_words(ann: User) -> None:
-    """The answer to a form that published was lost, and it is sent again."""
+    """A form may arrive again if its first answer was lost."""
     used = sent(ann, description="said")
     posted(ann, used)
     composer(ann, media=[used], description=["other"], focus=["1,1"])
@@ -120,7 +118,6 @@ def test_line_breaks_are_line_feeds() -> None:
     assert TextField().clean("one\r\ntwo\rthree\nfour") == "one\ntwo\nthree\nfour"
 
 
-# --- The audience of a reply -----------------------------------------------------------------------------
 def audience(answered: Item, reader: User) -> Any:
     return ItemForm.fresh(hydrate([answered.pk], reader)[0], reader)["visibility"].value()
 
@@ -141,7 +138,6 @@ def test_a_reply_to_a_sender_who_does_not_follow_the_reader_reaches_them(ann: Us
     assert audience(answered, ann) == Visibility.FOLLOWERS
 
 
-# --- The editor ------------------------------------------------------------------------------------------
 def test_an_edit_keeps_what_it_does_not_name_and_is_checked(ann: User) -> None:
     item = publish(sender=ann, content={"text": "words", "warning": "careful"})
     form = EditForm(item, QueryDict("text=more%0D%0Awords"))

@@ -1,5 +1,3 @@
-"""Grids of pictures and buttons of items, which are written by one function each."""
-
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -69,7 +67,7 @@ def test_a_single_picture_of_few_pixels_is_not_made_wide() -> None:
 
 
 def buttons(shown: ItemBody) -> str:
-    """The buttons of an item as a member's page has them."""
+    """The buttons of an item on a member's page."""
     reader = User(pk=1, username="ann")
     html = loader.get_template("items/_acts.html").render({"card": Cards(reader).one(shown), "user": reader})
     return re.sub(r"\s+", " ", html)

@@ -1,4 +1,4 @@
-"""Hidden pictures of items: gone for all, whatever is done with the item, until they are shown again."""
+"""Hidden pictures stay hidden from all until they are shown again, whatever happens to the item."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_an_edit_brings_nothing_back(client: APIClient, ann: User) -> None:
         assert [each["id"] for each in answer.json()["media"]] == [number for number in told if number != two]
     for refused in ([one], [one, two], [one, three, three], [one, three, sent(ann)]):
         assert client.patch(address, {"content": {"text": "x", "media": refused}}).status_code == 400
-    # Nor is it to be had for another post, or by itself.
+    # Neither another post nor the media API gets it.
     again = client.post(f"{API}/items", {"type": "image", "content": {"media": [two]}})
     assert (again.status_code, list(again.json())) == (400, ["content.media"])
     for method in (client.get, client.patch, client.delete):
@@ -113,7 +113,7 @@ def test_hiding_stays_when_the_item_is_held_deleted_and_restored(ann: User) -> N
     assert hiding.hide_media(item=item) == hiding.show_media(item=item) == []
     actions.restore(item=item)
     assert shown(item) == [two]
-    assert MediaFile.objects.get(pk=one).withdrawn_at == NEVER  # the sweep leaves it, however old
+    assert MediaFile.objects.get(pk=one).withdrawn_at == NEVER  # a sweep never takes it
     hiding.hide_media(item=item)
     actions.delete(item=item)
     actions.restore(item=item)

@@ -1,7 +1,4 @@
-"""Every function that is given what a member wrote answers within a bound, in proportion to the text's length.
-
-The functions are found by inspection: one that comes later is measured too, or is named here as one that takes none.
-"""
+"""Functions that take members' text must be linear and fast. A new function must be measured, or listed in OTHERS."""
 
 import importlib
 import inspect
@@ -42,11 +39,11 @@ PIECES = [
     "'", " ", "\n", "\t \n", "&",
     "<", ">", "&<>", "\\", "%", "{{", "{%", "\U0001f600", "\u202e", "-", "_",
 ]  # fmt: skip
-"""Pieces that hostile texts repeat."""
+"""Hostile texts repeat these."""
 SECONDS = 0.020
-"""Seconds that the longest text that may be published may take."""
+"""Limit for the longest publishable text."""
 GROWTH = 9
-"""Four times the text takes about four times as long; if every place looked on to the end it would be sixteen."""
+"""Most growth for a fourfold text. Linear time gives 4, quadratic 16."""
 
 QUERIES = ["a", "的", "a b", '"a a a"', "的" * QUERY_LENGTH, " ".join(map(chr, range(0x4E00, 0x4E64)))]
 MATCHER = Matcher(Word(number, word, False) for number, word in enumerate(["a", "的", "的的", "\u0301", "spam"]))
@@ -92,7 +89,6 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "web.strict_json.check_text": [lambda written: check_text([written])],
     "web.strict_json.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
 }
-"""The measured calls, by name."""
 OTHERS = {
     "web.letters.compiled": "a pattern of ours",
     "items.text.check_poll": "options of at most 80 characters, each looked at once",
@@ -108,7 +104,7 @@ OTHERS = {
     "accounts.people.avatar": "a bounded name; its address is measured (accounts.avatars.drawn_url)",
     "accounts.people.name_of": "an address of ours; the name is escaped, once",
 }
-"""Functions that take a string which no member writes, or a bounded one."""
+"""Their strings are bounded or not from members."""
 MODULES = [
     "items.text",
     "items.words",
@@ -133,7 +129,7 @@ FILTERS = {
     "floatformat", "intcomma", "join", "length", "linebreaksbr", "map", "pluralize", "slice", "stringformat",
     "timesince", "truncatechars", "unlocalize", "urlencode", "yesno",
 }  # fmt: skip
-"""Django's filters that our templates may use: of a member's text they look at each character once."""
+"""Django filters allowed in templates. Each reads a member's text once."""
 
 
 def takes_text(function: Any) -> bool:
@@ -171,14 +167,13 @@ def test_hostile_texts_cost_in_proportion_to_their_length(name: str, number: int
         written = (piece * TEXT_LENGTH)[:TEXT_LENGTH]
         cost = cpu(partial(function, written), SECONDS)
         assert cost < BUSY * SECONDS, piece
-        # Below the bound at four times the length nothing needs to be compared.
+        # No need to compare if four times the length stays below the limit.
         longer = cpu(partial(function, (piece * TEXT_LENGTH * 4)[: TEXT_LENGTH * 4]), SECONDS)
         assert longer < max(GROWTH * cost, SECONDS), piece
 
 
-# --- Pages -----------------------------------------------------------------------------------------------
 PAGE_SECONDS = 1.0
-"""CPU of a page of twenty hostile posts; a page of ordinary ones takes 20 ms."""
+"""CPU for 20 hostile posts. Ordinary ones take 20 ms."""
 PAGE_BYTES = 300_000
 
 
@@ -190,7 +185,7 @@ def test_pages_of_hostile_posts(client: Client, piece: str) -> None:
     for number in range(20):
         written = f"{number} a 的 {piece * TEXT_LENGTH}"[:TEXT_LENGTH]
         actions.publish(sender=sender, content={"text": written})
-    client.get("/search", {"q": "nothing"})  # templates and routes are read
+    client.get("/search", {"q": "nothing"})  # loads templates and routes
     for address, query in (("/@mallory", ""), ("/search", "a"), ("/search", "的"), ("/search", "a " * 99)):
         begun = time.thread_time()
         with untraced():

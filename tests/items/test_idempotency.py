@@ -1,5 +1,3 @@
-"""Idempotency keys: a repeated call gets the item of the first, and something else under its key is a conflict."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""Items that a reader keeps and likes: private, idempotent, in the order of the acts, exact whatever is hidden."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""Link cards: which items get one, what is asked of servers elsewhere and how often, and how cards end."""
-
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -39,7 +37,7 @@ PAGE = (
 
 @pytest.fixture(autouse=True)
 def work(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Do what was enqueued for link cards, as a worker would."""
+    """Run the enqueued card tasks as a worker would."""
     waiting: list[tuple[str, int]] = []
     monkeypatch.setattr(link_cards, "enqueue", lambda name, *args: waiting.append((name, *args)))
 
@@ -111,7 +109,7 @@ def test_only_public_items_have_their_links_asked(
     work()
     actions.edit(item=said, content={"text": f"again {far.url('/')}"})
     work()
-    link_cards.give(item_id=said.pk)  # a task that was sent before it was narrowed
+    link_cards.give(item_id=said.pk)  # a task enqueued while it was public
     work()
     assert not far.paths
     assert not LinkCard.objects.exists()
@@ -133,7 +131,7 @@ def test_items_without_a_card(ann: User, far: FarServer, work: Callable[[], None
     linking(ann, far, quote_of=quoted)
     actions.publish(sender=ann, type="image", content={"media": [sent(ann)], "text": f"see {far.url('/')}"})
     settings.SITE_URL = "https://here.example"
-    say(ann, f"https://here.example/items/1 {far.url('/')}")  # the first link leads here
+    say(ann, f"https://here.example/items/1 {far.url('/')}")  # the first link is to this site
     actions.repost(sender=ann, item=quoted)
     work()
     settings.LINK_CARDS = False
@@ -203,7 +201,7 @@ def test_workers_at_once(
     work: Callable[[], None],
     settings: Any,
 ) -> None:
-    """However many workers there are, a page is asked once, and no more than a few at the same time."""
+    """Any number of workers ask a page once, and only a few pages at a time."""
     settings.LINK_CARDS_AT_ONCE = 1
     running, most = 0, 0
 
@@ -346,7 +344,7 @@ def test_a_picture_that_no_card_came_to_show(
     media_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The worker died between the picture and the card."""
+    """The worker died after the picture and before the card."""
     far.rules |= {"/": answer(PAGE), "/p.jpg": answer(jpeg(), kind="image/jpeg")}
     linking(ann, far)
     monkeypatch.setattr(link_cards, "_write", lambda *_args: None)

@@ -1,5 +1,3 @@
-"""What pages elsewhere say of themselves, however they say it."""
-
 import contextlib
 import time
 
@@ -64,7 +62,7 @@ def test_pages_without_a_title(html: str) -> None:
 
 def test_hostile_titles() -> None:
     assert plain("a\u202eb\u2066c\u200fd\x00\x07\ne", 100) == "a b c d e"
-    assert plain("👩‍👧 می‌خواهم", 100) == "👩‍👧 می‌خواهم"  # what shapes letters stays
+    assert plain("👩‍👧 می‌خواهم", 100) == "👩‍👧 می‌خواهم"  # joiners stay
     long = page_of(f"<title>{'x' * 1_000_000}</title><meta name=description content='{'y' * 1_000_000}'>", URL)
     assert (len(long.title), len(long.description)) == (TITLE_LENGTH, DESCRIPTION_LENGTH)
     assert len(plain("e" + "\u0301" * 100_000, TITLE_LENGTH)) < 100

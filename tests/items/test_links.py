@@ -1,5 +1,3 @@
-"""One rule says what a link is: in texts, in content.url, and of live sessions."""
-
 from datetime import timedelta
 
 import pytest

@@ -1,4 +1,4 @@
-"""Lists of items have a bound of work, whatever stands in them that the reader may not see."""
+"""Hidden items in a list must not raise the work without bound."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +30,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def walk(page_from: Callable[[int | None], ItemPage]) -> list[list[int]]:
-    """The ids of every page to the end."""
+    """The ids of all pages."""
     pages: list[list[int]] = []
     last_id = None
     for _ in range(20):

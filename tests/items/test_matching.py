@@ -1,6 +1,4 @@
 # ruff: noqa: RUF001 - letters that look alike are meant
-"""Words in texts, however they are written."""
-
 import time
 
 import pytest
@@ -111,7 +109,7 @@ def test_every_place_is_found(words: list[str], text: str) -> None:
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.text("ab 票", min_size=1, max_size=4), st.booleans()), max_size=6), st.text("ab 票"))
 def test_found_words_stand_somewhere(words: list[tuple[str, bool]], text: str) -> None:
-    """Also with words that were found looked for no more; a whole word stands between no two letters of its kind."""
+    """Also with found words skipped. A whole word has no letter of its kind beside it."""
 
     def borders(start: int, end: int) -> bool:
         return not any(text[max(0, at - 1) : at + 1] in ("aa", "ab", "ba", "bb") for at in (start, end))

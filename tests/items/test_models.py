@@ -1,4 +1,4 @@
-"""Readers of an item: the whole matrix of status, visibility and relation."""
+"""All combinations of status, visibility and relation."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
-# The relation between the reader and the sender → the visibilities that the reader meets.
+# Relation to the sender → visibilities that the reader may see.
 MATRIX = {
     "nobody": {"public"},
     "stranger": {"public"},
@@ -29,7 +29,7 @@ MATRIX = {
 
 
 def related(relation: str, sender: User) -> User | AnonymousUser:
-    """A reader who stands so to the sender."""
+    """A reader with this relation to the sender."""
     if relation == "nobody":
         return AnonymousUser()
     if relation == "sender":

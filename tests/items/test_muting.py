@@ -1,5 +1,3 @@
-"""Muted conversations: no notifications of a thread, in lists, counts, apps and streams, until it is unmuted."""
-
 import json
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pages for strangers: kept for seconds, verified at each answer, and never a byte that is not for everybody."""
+"""Pages for strangers are cached for seconds and checked at each answer. They never hold private bytes."""
 
 import gzip
 import re
@@ -39,14 +39,14 @@ def post(sender: User) -> Item:
 
 
 def warm(path: str, **headers: str) -> Any:
-    """The third answer: the first asks, the second is kept."""
+    """The third answer. The second is cached."""
     for _ in range(2):
         Client(headers=headers).get(path)
     return Client(headers=headers).get(path)
 
 
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths of the pages that are made from here on."""
+    """One entry for each page that is rendered from here on."""
     made: list[str] = []
     keep = open_pages._etag
     monkeypatch.setattr(open_pages, "_etag", lambda body, nonce: made.append("page") or keep(body, nonce))
@@ -165,7 +165,7 @@ CHANGES: dict[str, Any] = {
     "path", some(3, ["/", "/items/{post}", "/@sharer", "/@sender", "/items/{repost}", "/items/{other}"])
 )
 def test_a_change_shows_at_once(post: Item, path: str, change: str) -> None:
-    """Also where the post is shown by a repost, or as a reply below another's post."""
+    """Also through a repost, and as a reply below another's post."""
     sharer = UserFactory.create(username="sharer")
     other = actions.publish(sender=sharer, content={"text": "a thread"})
     reply = actions.publish(sender=post.sender, content={"text": "zebra"}, reply_to=other)
@@ -187,7 +187,7 @@ PICTURED: dict[str, Any] = {
 @pytest.mark.parametrize("change", PICTURED)
 @pytest.mark.parametrize("path", ["/@sender", "/items/{post}", "/@sender/media", "/@sender/feed.atom"])
 def test_what_becomes_of_a_picture_shows_at_once(sender: User, media_folder: Path, path: str, change: str) -> None:
-    """Also its description, though the post is not edited."""
+    """Also a new description, though the post is not edited."""
     medium = MediaFile.objects.get(pk=sent(sender, description="zebra"))
     item = posted(sender, str(medium.pk), text="words")
     path = path.format(post=item.pk)
@@ -227,7 +227,6 @@ def test_a_page_that_is_too_large_is_made_each_time(post: Item, monkeypatch: pyt
     assert cache.get(key) == open_pages.ASKED
 
 
-# --- Private bytes ---------------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize("visibility", Visibility)
 def test_no_member_is_shown_a_shared_page_and_no_stranger_a_members(sender: User, visibility: Visibility) -> None:
@@ -264,7 +263,7 @@ def test_a_session_that_has_ended_and_a_message_are_for_their_own_browser(post: 
 
 @pytest.mark.parametrize("path", ["/sitemap.xml", "/manifest.webmanifest"])
 def test_no_shared_cache_keeps_an_answer_with_a_cookie(path: str) -> None:
-    """A session that has ended is told so by a cookie, on whatever it asks for."""
+    """An ended session gets a cookie with any answer."""
     assert not Client().get(path).cookies
     client = Client()
     client.cookies["sessionid"] = "x" * 32

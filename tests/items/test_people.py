@@ -1,7 +1,3 @@
-"""The people who like and who repost an item: in both APIs and on the pages, each once, as far as a reader is shown
-them.
-"""
-
 from typing import Any
 
 import pytest

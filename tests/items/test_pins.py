@@ -1,5 +1,3 @@
-"""Pins: which posts, how many, how long, and where they show."""
-
 from functools import partial
 from typing import Any
 

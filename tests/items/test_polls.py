@@ -1,5 +1,3 @@
-"""Polls: what one may offer, one vote a person, who learns the numbers, the end, and edits."""
-
 import threading
 from datetime import timedelta
 from typing import Any
@@ -49,7 +47,6 @@ def over(item: Item) -> None:
     Poll.objects.filter(pk=item.pk).update(closes_at=timezone.now() - timedelta(minutes=5))
 
 
-# --- What a poll is --------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "poll",
     [
@@ -96,7 +93,6 @@ def test_a_poll_that_is_sent_twice_is_published_once(ann: User) -> None:
     assert publish(sender=ann, type="poll", content=content, idempotency_key="k").pk == first.pk
 
 
-# --- Voting ----------------------------------------------------------------------------------------------
 def test_the_numbers_are_told_after_the_vote(ann: User, bob: User, carol: User) -> None:
     item = ask(ann)
     polls.vote(user=bob, item=item, choices=[1])
@@ -177,7 +173,6 @@ def test_one_person_votes_once_however_many_requests(ann: User, bob: User) -> No
     assert sum(option.votes or 0 for option in poll.options) == 1
 
 
-# --- Edits -----------------------------------------------------------------------------------------------
 def test_answers_can_be_edited_before_the_first_vote_only(ann: User, bob: User) -> None:
     item = ask(ann)
     edit(item=item, content={"text": "x", "poll": {"options": ["a", "b", "c"], "closes_in": 7200}})
@@ -198,7 +193,6 @@ def test_filters_and_rules_read_the_answers(ann: User, bob: User) -> None:
     assert hydrate([ask(ann).pk], bob)[0].filtered == ["coffee"]
 
 
-# --- The end ---------------------------------------------------------------------------------------------
 def kinds(user: User) -> list[str]:
     return [entry.kind for entry in notifications_page(user).items]
 
@@ -234,7 +228,6 @@ def test_who_may_not_see_the_poll_is_not_told_of_its_end(ann: User, bob: User, c
     assert kinds(carol) == ["poll"]
 
 
-# --- One's own data --------------------------------------------------------------------------------------
 def test_votes_are_exported_and_go_with_the_account(ann: User, bob: User) -> None:
     item = ask(ann)
     polls.vote(user=bob, item=item, choices=[1])
@@ -249,7 +242,6 @@ def test_votes_are_exported_and_go_with_the_account(ann: User, bob: User) -> Non
     assert hydrate([item.pk], bob)[0].poll is None
 
 
-# --- Over HTTP -------------------------------------------------------------------------------------------
 def test_polls_over_the_api(ann: User, bob: User) -> None:
     closes_at = (timezone.now() + timedelta(hours=1)).isoformat()
     content = {"text": "Which?", "poll": {"options": ["tea", "coffee"], "closes_at": closes_at}}

@@ -1,5 +1,3 @@
-"""Popular hashtags: counted once in a while for all readers, and shown by what each of them may see."""
-
 from typing import Any
 
 import pytest
@@ -46,7 +44,7 @@ def test_posts_that_are_not_public_count_for_nothing(reader: User, visibility: V
 def test_posts_that_are_not_public_take_the_place_of_none(
     reader: User, visibility: Visibility, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many hashtags one account hides in posts that others cannot see."""
+    """Private posts with many hashtags must not push out visible ones."""
     use("here", 2)
     monkeypatch.setattr(popular, "POPULAR", popular.POPULAR.replace("5000", "3"))
     alone = UserFactory()

@@ -1,5 +1,3 @@
-"""The remains of the items and likes of a deleted account: nothing that is seen or counted."""
-
 from typing import Any
 
 import pytest
@@ -34,7 +32,6 @@ def settle(user: User) -> None:
 
 
 def test_no_words_are_left() -> None:
-    """Neither of what was published, held or deleted before; nor is anything found by them."""
     ann = UserFactory()
     kept = [actions.publish(sender=ann, title="Title", content={"text": "secret words #tag"}) for _ in range(4)]
     actions.delete(item=kept[0])

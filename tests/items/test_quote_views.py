@@ -1,5 +1,3 @@
-"""Quotes on pages and over the site's own API."""
-
 from typing import Any
 
 import pytest
@@ -35,7 +33,6 @@ def page(user: User | None, address: str, status: int = 200, **fields: Any) -> s
     return answer.content.decode()
 
 
-# --- Pages -----------------------------------------------------------------------------------------------
 def test_the_composer_opens_with_the_quoted_card_inside(ann: User, said: Item) -> None:
     menu = page(ann, f"/items/{said.pk}/menu")
     assert f'href="/items/new?quote_of={said.pk}"' in menu
@@ -120,7 +117,6 @@ def test_the_quoted_author_is_told_on_the_page(ann: User, bob: User, said: Item)
     assert "the original" in html
 
 
-# --- API -------------------------------------------------------------------------------------------------
 def test_a_quote_over_the_api(api: APIClient, ann: User, bob: User, said: Item) -> None:
     fields = {"content": {"text": "look"}, "quote_of": str(said.pk), "quotable_by": "followers"}
     answer = api.post("/api/v1/items", fields, format="json")

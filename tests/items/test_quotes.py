@@ -1,5 +1,3 @@
-"""Quotes: who may quote, who sees what is quoted, how they are counted, listed, told and taken off."""
-
 from typing import Any
 
 import pytest
@@ -58,7 +56,6 @@ def state(item: Item, reader: Any) -> str:
     return found.state
 
 
-# --- Quoting ---------------------------------------------------------------------------------------------
 def test_a_quote_shows_the_item_inside(ann: User, bob: User, carol: User) -> None:
     said = say(ann, "look at this")
     quoting = quote(bob, said)
@@ -158,7 +155,6 @@ def test_the_same_call_under_a_key_publishes_once(ann: User, bob: User) -> None:
         quote(bob, say(ann), idempotency_key="k")
 
 
-# --- Who sees what is quoted -----------------------------------------------------------------------------
 def test_a_narrowed_item_is_seen_by_whom_it_is_for(ann: User, bob: User, carol: User) -> None:
     follow(follower=carol, followee=ann)
     said = say(ann)
@@ -239,7 +235,6 @@ def test_an_edit_of_the_quoted_is_shown(ann: User, bob: User) -> None:
     assert found.text == "after"
 
 
-# --- Taking off ------------------------------------------------------------------------------------------
 def test_a_quote_that_is_taken_off_stays_without_the_item(ann: User, bob: User) -> None:
     said = say(ann)
     quoting = quote(bob, said, "still here")
@@ -253,7 +248,6 @@ def test_a_quote_that_is_taken_off_stays_without_the_item(ann: User, bob: User) 
     assert not revoke_quote(quote=said)
 
 
-# --- Counts and lists ------------------------------------------------------------------------------------
 def test_public_quotes_are_counted(ann: User, bob: User, carol: User) -> None:
     said = say(ann)
     quotes = [quote(bob, said), quote(bob, said), quote(carol, said, reply_to=said), quote(ann, said)]
@@ -303,7 +297,6 @@ def test_a_page_of_quotes_costs_one_statement_more(ann: User, bob: User) -> None
     assert (len(without), len(beside)) == (1, 2)
 
 
-# --- News ------------------------------------------------------------------------------------------------
 def told(user: User) -> list[tuple[str, str]]:
     return [(entry.kind, entry.item.id) for entry in notifications_page(user).items if entry.item]
 
@@ -325,7 +318,6 @@ def test_a_quote_for_others_is_not_told(ann: User, bob: User) -> None:
     assert told(ann) == []
 
 
-# --- Filters ---------------------------------------------------------------------------------------------
 def test_a_filter_finds_what_is_quoted(ann: User, bob: User, carol: User) -> None:
     said = say(ann, "a spoiler")
     quoting = quote(bob, said, "look")

@@ -1,5 +1,3 @@
-"""Texts as HTML: what leads where, what is marked, and that nothing gets out."""
-
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
@@ -74,7 +72,7 @@ def always(_name: str) -> bool:
 
 
 class Seen(HTMLParser):
-    """HTML as a browser parses it: the text, the open tags and the addresses."""
+    """HTML as a browser parses it: text, open tags, addresses."""
 
     def __init__(self) -> None:
         super().__init__()

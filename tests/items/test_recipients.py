@@ -1,4 +1,4 @@
-"""Who gets a private mention: those whom it mentions when it is published, and nobody else ever."""
+"""A private mention is for those mentioned at publication, and for nobody later."""
 
 from typing import Any
 
@@ -26,7 +26,6 @@ def tell(sender: User, text: str, **fields: Any) -> Item:
 
 
 def readers(item: Item) -> set[str]:
-    """Whoever may see an item."""
     every = User.objects.all()
     return {one.username for one in every if Item.objects.visible_to(one).filter(pk=item.pk).exists()}
 
@@ -86,7 +85,6 @@ def test_it_is_not_reposted(people: dict[str, User]) -> None:
             items.repost(sender=sender, item=item)
 
 
-# --- Replies ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("asked", Visibility.values)
 def test_a_reply_has_the_same_people(people: dict[str, User], asked: str) -> None:
     first = tell(people["ann"], "@bob @cid hello")
@@ -126,7 +124,6 @@ def test_the_others_keep_theirs_when_the_first_message_goes(people: dict[str, Us
     assert readers(reply) == {"ann", "bob"}
 
 
-# --- Blocks and mutes ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("is_blocker", [True, False])
 def test_a_message_does_not_pass_a_block(people: dict[str, User], is_blocker: bool) -> None:
     ann, bob = people["ann"], people["bob"]
@@ -154,7 +151,6 @@ def test_a_mute_leaves_a_message_out_of_the_list(people: dict[str, User]) -> Non
     assert Participant.objects.get(user=people["bob"]).last is None
 
 
-# --- Strangers -------------------------------------------------------------------------------------------
 def test_a_strangers_message_is_a_request_until_it_is_answered(people: dict[str, User]) -> None:
     first = tell(people["ann"], "@bob hello")
     assert requests_of(people["bob"]) == [first.pk]

@@ -1,5 +1,3 @@
-"""`manage.py reindex`."""
-
 from io import StringIO
 
 import pytest

@@ -1,5 +1,3 @@
-"""Scheduled posts: made, changed, published once at their time, and kept with the reason if that fails."""
-
 import threading
 from datetime import datetime, timedelta
 from typing import Any

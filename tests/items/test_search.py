@@ -1,6 +1,4 @@
 # ruff: noqa: RUF001 - full-width signs are meant
-"""Search over items: what is found, in which order, and by whom."""
-
 from typing import Any
 
 import pytest
@@ -148,7 +146,7 @@ def test_number_of_statements_does_not_depend_on_what_is_found(monkeypatch: pyte
     monkeypatch.setattr(search, "WALK", 4)
     with statements() as sent:
         found("w0", sender)  # in the last stretch
-    assert len(sent) == 6  # where the stretches end, three stretches, how many there may be, hydration
+    assert len(sent) == 6  # stretch bounds, three stretches, count, hydration
 
 
 @pytest.mark.slow
@@ -204,7 +202,7 @@ def test_a_search_for_moderators_walks_likewise_and_says_that_it_ends(monkeypatc
 
 
 def test_the_newest_are_walked_whatever_postgresql_expects() -> None:
-    """For a phrase it expects few, and would look at all items that have its words in any order."""
+    """PostgreSQL expects few matches of a phrase. It would read all items with its words, in any order."""
     sender = UserFactory.create()
     publish("pear apple pear", sender)
     for find in (
@@ -286,7 +284,6 @@ def test_senders_of_a_query_are_looked_up_once() -> None:
     assert sent == []
 
 
-# --- Marks -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "query", "marked"),
     [

@@ -1,5 +1,3 @@
-"""Each hashtag of an item says whether the item is a public post, by the rule of items.visibility."""
-
 import importlib
 import itertools
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Own acts can be taken back though the item is hidden by now; callers without an act learn nothing."""
+"""A user may undo an act on a hidden item. Others learn nothing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -159,7 +159,6 @@ def test_reminders_of_sessions_that_are_hidden(reader: User, stranger: User, hid
     assert end(reader) == end(stranger)
 
 
-# --- A key that is used again ----------------------------------------------------------------------------
 @pytest.mark.parametrize("status", [Status.IN_REVIEW, Status.REJECTED, Status.DELETED])
 def test_a_key_used_again(reader: User, status: Status) -> None:
     api, key = client_of(reader), "once"

@@ -1,6 +1,4 @@
 # ruff: noqa: RUF001 - full-width signs are what is tested
-"""Parts found in texts: mentions, hashtags and links, where people mean them, at the price of one walk."""
-
 import itertools
 
 import pytest
@@ -99,7 +97,7 @@ def test_mentions_with_the_domain_of_this_site(text: str, names: list[str], sett
         ("#️⃣love #\u0301a", []),
         ("#" + "a" * LENGTH, ["a" * LENGTH]),
         ("#" + "a" * (LENGTH + 1), []),
-        ("#" + "ﬃ" * 40, []),  # 120 letters in the canonical form
+        ("#" + "ﬃ" * 40, []),  # 120 letters in canonical form
         (" ".join(f"#t{number}" for number in range(40)), [f"t{number}" for number in range(TAGS_AN_ITEM)]),
     ],
 )
@@ -129,7 +127,7 @@ def test_hashtags(text: str, tags: list[str]) -> None:
         ("http://127.0.0.1:80 http://127.0.0.1:123456", ["http://127.0.0.1:80", "http://127.0.0.1"]),
         ("https://example.com/a?b=c&d=%20#e~f", ["https://example.com/a?b=c&d=%20#e~f"]),
         ('"https://example.com/a" <https://example.com/b>', ["https://example.com/a", "https://example.com/b"]),
-        # A part before `@`, which a browser would take for a password, is not part of the address.
+        # Browsers take a part before `@` for a password, so it is not part of the link.
         ("https://example.com@evil.example/", ["https://example.com"]),
         ("http:// https://x www. www.a ftp://a.org javascript:alert(1) example.com shttp://a.org", []),
         ("http\u017f://example.com", []),
@@ -197,7 +195,7 @@ def test_a_canonical_tag_is_its_own_canonical_form(text: str) -> None:
     ],
 )  # fmt: skip
 def test_hostile_texts_cost_in_proportion_to_their_length(piece: str) -> None:
-    """Four times the text takes about four times as long; if every place looked on to the end it would be sixteen."""
+    """A fourfold text takes about 4 times as long. Quadratic time would be 16."""
 
     def cost(length: int) -> float:
         text = (piece * length)[:length]

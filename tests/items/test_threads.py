@@ -1,5 +1,3 @@
-"""The replies to an item as its page shows them: near people first, then by time, two levels, each reply somewhere."""
-
 import random
 from typing import Any
 
@@ -155,9 +153,7 @@ def test_a_page_keeps_the_nearest_above_it_and_the_post(reader: User) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(tries(3, 60)))
 def test_each_reply_stands_somewhere_once(seed: int, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compared with the rule of who may see an item: a reply is on the page of what it answers, or where that is
-    hidden, on the page of the post.
-    """
+    """A visible reply is shown below its parent, or on the post's page if its parent is hidden."""
     chance = random.Random(seed)  # noqa: S311 (a made-up world)
     monkeypatch.setattr(threads, "SCAN", chance.choice([2, 5, 500]))
     people = [reader, *UserFactory.create_batch(4)]

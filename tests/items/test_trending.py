@@ -1,5 +1,3 @@
-"""Popular hashtags with their uses of the last days."""
-
 from datetime import timedelta
 from typing import Any
 

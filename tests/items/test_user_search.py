@@ -1,6 +1,4 @@
 # ruff: noqa: RUF001 - full-width signs are meant
-"""Search over users: who is found, in which order, and by whom."""
-
 from typing import Any
 
 import pytest
@@ -45,7 +43,7 @@ FOLDED = {
     "نر\u06af\u0633\u200cجان": ("نر\u06af\u0633جان", "نر\u06af\u0633\u200cجان"),
     "x\u030cenia": ("xenia", "x\u030cenia"),
 }
-"""Names, and queries that readers take for the same."""
+"""Names, and queries that must find them."""
 
 
 @pytest.mark.parametrize("name", FOLDED)

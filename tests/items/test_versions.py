@@ -1,5 +1,3 @@
-"""Earlier versions of items: which are kept, who sees them, and when they go."""
-
 from typing import Any
 
 import pytest
@@ -42,7 +40,7 @@ def test_an_edit_keeps_what_was_said_before(ann: Any, bob: Any, client: Client) 
     item = say(ann, "first words")
     written = item.modified_at
     edit(item, "second words")
-    edit(item, "second words")  # the same words again: no change
+    edit(item, "second words")  # no change
     actions.edit(item=item, extra_info={"a": 1})
     edit(item, "third words")
     assert seen_by(item, bob) == ["second words", "first words"]
@@ -96,7 +94,6 @@ def test_a_wider_audience_sees_no_version_of_before(ann: Any, bob: Any) -> None:
 
 
 def sent(item: Item, **fields: str) -> EditForm:
-    """The editor's form with these fields."""
     data = QueryDict(mutable=True)
     data.update(fields)
     form = EditForm(item, data)
@@ -122,7 +119,7 @@ def test_moderators_hide_versions(verb: str, ann: Any, bob: Any) -> None:
         "hide": lambda: versions.hide(item.pk),
     }
     acts[verb]()
-    edit(item, "third")  # words that were held or rejected are no version for others either
+    edit(item, "third")  # held or rejected words never become a public version
     actions.approve(item=item)
     assert seen_by(item, bob) == (["second"] if verb == "hide" else [])
     assert seen_by(item, ann) == ["second", "first"]

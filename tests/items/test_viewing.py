@@ -1,4 +1,4 @@
-"""Opening an item: who is told, and of what. tests/discover/test_history.py tries what counts as opening."""
+"""tests/discover/test_history.py checks what counts as opening."""
 
 from collections.abc import Iterator
 from typing import Any

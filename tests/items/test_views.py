@@ -1,5 +1,3 @@
-"""The pages of items."""
-
 import io
 import json
 import re
@@ -209,7 +207,7 @@ def test_the_composer_of_a_reply_begins_with_what_it_answers(client: Client, rea
 
 @pytest.mark.slow
 def test_the_one_who_is_answered_sees_the_reply(client: Client, reader: Any, other: Any) -> None:
-    """Users who do not follow back are not among those whom "Followers" of the reply means."""
+    """The answered user may not follow back, so "Followers" would exclude them."""
     follow(follower=reader, followee=other)
     answered = say(other, "for few", visibility="followers")
     page = client.get(f"/items/{answered.pk}").content.decode()
@@ -439,7 +437,7 @@ def test_times_are_readable_by_people_and_programs(client: Client, other: Any) -
 @pytest.mark.slow
 def test_profiles_and_items_cost_the_same_for_few_and_many(client: Client, reader: Any, other: Any) -> None:
     root = say(other)
-    client.get("/settings")  # copies the session
+    client.get("/settings")  # caches the session
     costs = []
     for count in (1, 15):
         for _ in range(count):
@@ -454,7 +452,7 @@ def test_profiles_and_items_cost_the_same_for_few_and_many(client: Client, reade
                 client.get(address)
             costs.append(len(seen))
     assert costs[:4] == costs[4:]
-    # user, whose profile, items, pins, how one stands, whom the replies answer or their live sessions, unread
+    # user, profile, items, pins, relation, answered users or live sessions, unread
     assert max(costs) <= 7
 
 

@@ -1,6 +1,4 @@
 # ruff: noqa: RUF001 - full-width letters are meant
-"""How texts are cut into words."""
-
 import pytest
 from django.db import connection
 from hypothesis import given
