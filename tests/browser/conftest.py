@@ -1,4 +1,2 @@
-"""The fixtures of these tests, and how much of them every run tries: from tests/support."""
-
 from tests.support.browsers import browser, javascript, reader, screen, streams, tolerated, visit  # noqa: F401
 from tests.support.flows import pytest_collection_modifyitems  # noqa: F401

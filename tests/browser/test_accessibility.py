@@ -1,7 +1,4 @@
-"""Every page, light and narrow in English, dark and wide in Chinese (under `check_all --all` each light and dark): axe
-finds nothing against WCAG 2.1 AA, nothing is wider than the screen at 200 and 400 % zoom, and no page needs more than a
-strict Content-Security-Policy allows.
-"""
+"""Every page: axe against WCAG 2.1 AA, width at 200 and 400 % zoom, and a strict Content-Security-Policy."""
 
 import json
 import time
@@ -52,10 +49,10 @@ pytestmark = pytest.mark.slow
 
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 OF_COLOUR = ["color-contrast", "link-in-text-block"]
-"""The rules whose answers depend on the colour scheme."""
+"""Their results depend on the colour scheme."""
 LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
 WIDTHS = {1280: 640, 390: 320}
-"""Each with the narrower one that zooming leads to: 1280 at 200 %, 1280 at 400 %."""
+"""Each width and its zoomed width: 1280 at 200 and at 400 %."""
 APP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 COVER = "https://covers.example/1.svg"
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 9"><path fill="#f60" d="M0 0h16v9H0z"/></svg>'
@@ -65,7 +62,7 @@ Scheme = Literal["light", "dark"]
 
 
 class World:
-    """A site where every page has something to show, and people for whom it has nothing."""
+    """Every page has content for some people and none for others."""
 
     def __init__(self) -> None:
         self.reader = UserFactory.create(username="reader", display_name="The Reader", bio="Reads. #books @writer")
@@ -133,7 +130,7 @@ class World:
         self.secure()
 
     def secure(self) -> None:
-        """The reader has a proven address, another that waits, an app and recovery codes."""
+        """The reader gets a proven and a pending address, an app and recovery codes."""
         addresses.add(user=self.reader, address="reader@example.org")
         addresses.prove_by_code(user=self.reader, code=Letter.objects.latest("pk").context["code"])
         addresses.add(user=self.reader, address="new.reader@example.org")
@@ -144,7 +141,6 @@ class World:
         self.reset_link = urlsplit(recovery.link(self.writer)).path
 
     def order(self) -> None:
-        """Lists with and without members, filters that fold, and pins."""
         self.list = lists.create(owner=self.reader, title="Friends 朋友", is_exclusive=False)
         lists.add(owner=self.reader, list_id=self.list.pk, member=self.writer)
         self.empty_list = lists.create(owner=self.reader, title="Nobody yet", is_exclusive=True)
@@ -167,7 +163,7 @@ class World:
         return live.end(session=made, now=now) if state == State.REPLAY else made
 
     def play(self) -> None:
-        """Something waits on every kind of node of the ring, and merges were done and failed."""
+        """Queued plays on every node, and merges that succeeded and failed."""
         now = timezone.now()
         for hours in range(3):
             at = now - timedelta(hours=hours)
@@ -182,7 +178,7 @@ class World:
 
 
 class Look(NamedTuple):
-    """A look at a page: who goes where, and what they do there before it is examined."""
+    """One visit: who opens which page and does what before the check."""
 
     path: Callable[[World], str]
     who: str = "reader"
@@ -221,7 +217,7 @@ def edit_in_place(page: Page) -> None:
 
 
 def send_empty(page: Page) -> None:
-    """Send the form although the browser would ask for words first."""
+    """Submit although the browser asks for text first."""
     form = page.locator("main form:not([action])").or_(page.locator("main form.composer, main form[action='/signup']"))
     form = form.first
     form.evaluate("form => { form.noValidate = true; }")
@@ -270,7 +266,7 @@ def set_reminder(page: Page) -> None:
     page.locator("button.set").first.wait_for()
 
 
-# The end of the recommendations offers to refresh, as their beginning does.
+# A second refresh button appears at the end.
 ALL_IS_LOADED = """(() => {
     scrollTo(0, document.body.scrollHeight);
     return [...document.querySelectorAll("button")].filter((one) => /Refresh|刷新/.test(one.textContent)).length > 1;
@@ -532,7 +528,7 @@ WITHOUT = {
     "live-remind": "leads back",
     "live-forget": "leads back",
 }
-"""Addresses that are no pages of their own."""
+"""Not pages of their own."""
 
 
 def test_every_page_is_looked_at() -> None:
@@ -540,7 +536,7 @@ def test_every_page_is_looked_at() -> None:
 
 
 def violations(page: Page, rules: list[str] | None = None) -> Iterator[str]:
-    """The violations that axe finds in the page as it is."""
+    """axe's findings on the current page."""
     only = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": TAGS}
     options = json.dumps({"runOnly": only, "resultTypes": ["violations"]})
     for found in page.evaluate(f"axe.run({options})")["violations"]:
@@ -557,9 +553,9 @@ TOO_WIDE = """
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("media_folder")
-@pytest.mark.timeout(900)  # every page
-# English is the longer one, and stands where there is the least room. A run takes one look at each page in one of the
-# two; the run before a release every look at all pages in both, and in both schemes.
+@pytest.mark.timeout(900)
+# English is longer and gets the narrow width. A short run takes one look, language and scheme a
+# page. The full run takes all.
 @pytest.mark.parametrize("half", [("en", 390, ["light", "dark"]), ("zh", 1280, ["dark", "light"])], ids=["en", "zh"])
 def test_nothing_stands_in_anybodys_way(
     visit: Visit, settings: Any, tolerated: Any, half: tuple[str, int, list[Scheme]]

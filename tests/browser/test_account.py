@@ -1,5 +1,3 @@
-"""Languages, time zones and the account itself, in Chromium."""
-
 import json
 import zipfile
 from datetime import timedelta
@@ -35,7 +33,7 @@ def is_in(visitor: Visitor, tag: str) -> None:
 
 
 def log_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
-    """In whatever language the page is."""
+    """In any language."""
     visitor.goto("/login")
     visitor.page.locator("#id_username").fill(username)
     visitor.page.locator("#id_password").fill(password)
@@ -72,8 +70,8 @@ def test_changing_the_password(visit: Visit, reader: Any, javascript: bool) -> N
     here, there = visit(java_script_enabled=javascript), visit(java_script_enabled=javascript)
     here.log_in(reader)
     there.log_in(reader)
-    # A page that asks nothing: the home would notice that its session ended, go to the login by itself, and may be told
-    # of the end so late that it takes the next session's cookie away.
+    # The home would notice the end of its session and go to the login. A late answer could remove the new session's
+    # cookie.
     there.goto("/settings")
     here.goto("/settings/password")
     here.page.get_by_label("Current password").fill(PASSWORD)
@@ -146,7 +144,7 @@ def test_a_chinese_browser_is_answered_in_chinese(visit: Visit, reader: Any, aut
     expect(visitor.page.get_by_text("刚刚")).to_be_visible()
     visitor.goto("/@author")
     expect(visitor.page.get_by_text("1 粉丝")).to_be_visible()
-    if javascript:  # a part that htmx swaps in is in the same language
+    if javascript:  # htmx parts have the page's language
         visitor.page.locator("#follow").click()
         expect(visitor.page.get_by_role("button", name="关注", exact=True)).to_be_visible()
         expect(visitor.page.get_by_text("0 粉丝")).to_be_visible()
@@ -195,7 +193,7 @@ def test_the_language_of_the_settings_holds_everywhere(visit: Visit, reader: Any
 def test_times_are_those_of_the_browser(visit: Visit, author: Any) -> None:
     item = say(author, "words")
     visitor = visit(timezone_id="Asia/Shanghai")
-    visitor.goto("/login")  # the first page tells the server
+    visitor.goto("/login")  # tells the server the time zone
     visitor.goto(f"/items/{item.pk}")
     local = item.created_at.astimezone(ZoneInfo("Asia/Shanghai"))
     expect(visitor.page.locator(".full-time")).to_contain_text(f"{local:%H:%M} UTC+8")
@@ -246,7 +244,7 @@ def test_a_name_that_deceives_is_refused_where_it_is_typed(
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_name_reorders_nothing_around_it(visit: Visit, reader: Any, author: Any, width: int) -> None:
-    User.objects.filter(pk=author.pk).update(display_name="\u202eשרה 12")  # as old versions kept it
+    User.objects.filter(pk=author.pk).update(display_name="\u202eשרה 12")  # stored by an older version
     say(author, "words")
     visitor = visit(viewport={"width": width, "height": 800})
     visitor.enter(reader)

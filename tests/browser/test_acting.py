@@ -1,5 +1,3 @@
-"""Acts on the items of others: like, repost, answer; with JavaScript and without, in both languages."""
-
 import re
 from typing import Any
 
@@ -76,7 +74,7 @@ def test_liking(visitor: Visitor, author: Any, reader: Any, words: dict[str, str
     expect(button(card, words["like"], "2")).to_have_attribute("aria-pressed", "true")
     visitor.settle()
     assert Like.objects.filter(user=reader, item=item).exists()
-    if javascript:  # the page stayed in place, and so did the focus
+    if javascript:  # page and focus stay in place
         expect(button(card, words["like"], "2")).to_be_focused()
         visitor.page.keyboard.press("Enter")
     else:
@@ -176,7 +174,7 @@ def test_answering_an_answer(
         visitor.page.get_by_role("main").get_by_role("button", name=words["reply"]).click()
         visitor.page.wait_for_url(re.compile(f"/items/{first.pk}#item-"))
         visitor.goto(f"/items/{root.pk}")
-    visitor.shows(["an answer", "a doubt", "another answer"])  # the own one first, and what answers it under it
+    visitor.shows(["an answer", "a doubt", "another answer"])  # the reader's own first, its answer below it
     expect(visitor.page.locator(".under .text")).to_have_text("a doubt")
     doubt = Item.objects.get(reply_to=first)
     visitor.goto(f"/items/{first.pk}")
@@ -203,7 +201,7 @@ def test_a_reply_that_was_begun_is_kept_and_closed_by_keys(visit: Visit, reader:
     expect(area).to_have_count(0)
     expect(link).to_be_focused()
     link.press("Enter")
-    expect(area).to_have_value("half a thou")  # the key does not throw away written words
+    expect(area).to_have_value("half a thou")  # Escape keeps the text
     visitor.settle()
     area.fill("")
     visitor.page.keyboard.press("Escape")
@@ -211,7 +209,7 @@ def test_a_reply_that_was_begun_is_kept_and_closed_by_keys(visit: Visit, reader:
     expect(link).to_be_focused()
     link.press("Enter")
     visitor.page.get_by_role("button", name="Reply").click()
-    expect(visitor.page.locator(".slot .errorlist")).to_have_count(0)  # the browser asks for words
+    expect(visitor.page.locator(".slot .errorlist")).to_have_count(0)  # the browser asks for text
     visitor.page.get_by_role("button", name="Cancel").click()
     expect(area).to_have_count(0)
 

@@ -1,5 +1,3 @@
-"""Likes, reposts and follows are shown at once, sent one after the other, and taken back where the server refuses."""
-
 import re
 from typing import Any
 

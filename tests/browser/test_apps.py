@@ -1,5 +1,3 @@
-"""Apps in browsers, which open the site in a window and wait there for their code."""
-
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -17,7 +15,7 @@ from tests.support.factories import PASSWORD, UserFactory
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 LOOK_MS = 1_000
-"""After which the button acts, in milliseconds: twice the time that the page asks for."""
+"""Twice the page's delay before the button acts."""
 OPENS = """<!doctype html><script>
 onmessage = event => { document.title = event.data.code ? "Logged in" : "Failed"; };
 document.onclick = () => {
@@ -32,11 +30,11 @@ CLICKED_AFTER = """(button, event) => {
     dispatchEvent(new Event(event));
     return button.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true }));
 }"""
-"""Clicks a button right after an event; whether the page lets the click act."""
+"""Clicks a button right after an event. Returns whether the page allowed the click."""
 
 
 class Pages(BaseHTTPRequestHandler):
-    """The app: a page that opens the site, and one to which the site leads back."""
+    """The app: a page that opens the site, and its redirect address."""
 
     site_address = ""
 
@@ -48,12 +46,12 @@ class Pages(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_args: Any) -> None:
-        """Say nothing."""
+        pass
 
 
 @pytest.fixture
 def app_address() -> Iterator[str]:
-    """Another origin than the site's, which the browser trusts as it trusts https."""
+    """A second, trusted origin."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://localhost:{server.server_port}"
@@ -81,7 +79,7 @@ def test_an_app_that_opens_a_window_gets_its_code(visit: Visit, app_address: str
 
 
 def test_a_page_that_has_just_come_into_view_lets_no_app_in(visit: Visit, app_address: str) -> None:
-    """The second click of a double click, whose first one closed what lay above, does nothing."""
+    """The first of two quick clicks may close a window above. The second must not confirm."""
     visitor, user = visit(), UserFactory()
     app = app_of("read", f"{app_address}/back")
     visitor.log_in(user)

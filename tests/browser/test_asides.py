@@ -1,5 +1,3 @@
-"""The page's own questions, and the focus, which stays in the page whatever becomes of what had it."""
-
 from typing import Any
 
 import pytest
@@ -47,7 +45,7 @@ def test_the_focus_goes_on_to_what_was_loaded(visit: Visit, reader: Any, screen:
     visitor.enter(reader)
     visitor.goto("/")
     page = visitor.page
-    page.get_by_role("link", name="Load more").focus()  # which scrolls there, so that it loads by itself
+    page.get_by_role("link", name="Load more").focus()  # scrolling there loads more
     expect(page.locator("[role=feed] article")).to_have_count(27)
     visitor.settle()
     visitor.holds("document.activeElement !== document.body")

@@ -1,5 +1,3 @@
-"""A card as a whole opens its post, by mouse, finger and keys; the way back stands in the head of the pages."""
-
 import re
 from datetime import timedelta
 from typing import Any
@@ -36,7 +34,7 @@ def visitor(visit: Visit, screen: dict[str, Any], reader: Any, said: Item) -> Vi
 
 
 def press(visitor: Visitor, place: Locator, **options: Any) -> None:
-    """A tap where there are fingers, else a click."""
+    """Tap on touch screens, click elsewhere."""
     if visitor.page.evaluate("matchMedia('(hover: hover)').matches"):
         place.click(**options)
     else:
@@ -62,7 +60,7 @@ def test_what_a_card_holds_does_what_it_says(visitor: Visitor, said: Item) -> No
     expect(card.get_by_role("button", name="Like 1")).to_have_attribute("aria-pressed", "true")
     press(visitor, card.locator(OPENER))
     expect(card.locator(".menu-items")).to_be_visible()
-    press(visitor, card.locator(".text"), position={"x": 8, "y": 10})  # it closes the menu, and nothing else
+    press(visitor, card.locator(".text"), position={"x": 8, "y": 10})  # only closes the menu
     expect(card.locator(".menu-items")).to_be_hidden()
     press(visitor, card.get_by_role("link", name="Reply", exact=True))
     area = card.locator(".slot textarea")

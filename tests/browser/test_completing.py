@@ -1,5 +1,3 @@
-"""Names and hashtags that complete while they are typed, names that lead nowhere, and errors in the site's frame."""
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Pictures in composers: picked, dropped and pasted; what is said of them; and what a failure leaves."""
-
 import base64
 import hashlib
 import re
@@ -46,7 +44,7 @@ def entries(visitor: Visitor) -> Locator:
 
 
 def kept(visitor: Visitor, count: int) -> None:
-    """Wait until so many pictures are kept, and no others are there."""
+    """Wait until exactly this many pictures are uploaded."""
     expect(visitor.page.locator('.composer .medium[data-state="kept"]')).to_have_count(count)
     expect(entries(visitor)).to_have_count(count)
 
@@ -153,7 +151,7 @@ def test_a_picture_waits_for_a_place_where_the_server_takes_it(home: Visitor, to
 
     def answer(route: Route) -> None:
         asked.append(route.request.url)
-        if len(asked) == 1:  # as a web process answers whose places are taken
+        if len(asked) == 1:  # a busy web process
             route.fulfill(status=503, headers={"Retry-After": "1"}, json={"detail": "Service Unavailable."})
         else:
             route.continue_()
@@ -307,7 +305,7 @@ def captions(visitor: Visitor, data: bytes) -> None:
 def test_a_video_gets_captions_in_its_composer_and_its_editor(
     home: Visitor, reader: User, tolerated: Callable[..., None]
 ) -> None:
-    tolerated("with a status of 400", "Failed to load")  # the frames of this video are none
+    tolerated("with a status of 400", "Failed to load")  # this video has no readable frames
     home.page.locator(".composer [data-pick]").set_input_files({"name": "a", "mimeType": "video/mp4", "buffer": mp4()})
     kept(home, 1)
     expect(entries(home).locator(".medium-focus")).to_be_disabled()
@@ -340,7 +338,7 @@ def test_a_video_gets_captions_in_its_composer_and_its_editor(
 
 
 def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
-    """From the words to the button by Tab; each step is told to readers who do not see the pictures."""
+    """By Tab from text to button. Screen readers hear each step."""
     press = home.page.keyboard.press
     told = home.page.locator(".composer .medium-said")
     pick(home, file("a.jpg", 80), file("b.jpg", 90))
@@ -349,14 +347,14 @@ def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
     first, second = ids(home)
     home.page.get_by_label("What's new?").focus()
     home.page.keyboard.type("By keys")
-    for _ in range(5):  # focus, words, to the end, remove; the second picture
+    for _ in range(5):  # focus, description, move last, remove, second picture
         press("Tab")
     press("ArrowUp")
     expect(told).to_have_text("Focus at 50 % from the left and 45 % from the top")
     press("Tab")
     home.page.keyboard.type("The second")
     press("Tab")
-    press("Enter")  # to the front
+    press("Enter")  # move first
     expect(told).to_have_text("Picture 1 of 2")
     assert ids(home) == [second, first]
     expect(home.page.get_by_role("listitem", name="Picture 1 of 2").get_by_label("Description")).to_have_value(
@@ -364,11 +362,11 @@ def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
     )
     home.page.locator(".warns > summary").focus()
     press("Enter")
-    expect(home.page.locator(".warns [name=warning]")).to_be_focused()  # once it is open
+    expect(home.page.locator(".warns [name=warning]")).to_be_focused()  # waits until it is open
     home.page.keyboard.type("Spiders")
     press("Tab")
     press("Space")
-    for _ in range(3):  # the time, the audience, the button
+    for _ in range(3):  # time, audience, button
         press("Tab")
     expect(home.page.get_by_role("button", name="Publish")).to_be_focused()
     press("Enter")

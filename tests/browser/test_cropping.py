@@ -1,5 +1,3 @@
-"""Pictures of a profile are cut in the browser, by pointers, slider and keys, or sent whole where they cannot be."""
-
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from tests.support.pictures import animation, encoded, jpeg, opened, photo, pict
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 RED, GREEN, BLUE = (220, 30, 30), (30, 200, 30), (40, 40, 160)
-"""The quarters of `picture` at the top left, at the top right and at the bottom left."""
+"""Quarters of `picture`: top left, top right, bottom left."""
 
 
 def file(data: bytes, kind: str = "image/jpeg") -> Any:
@@ -53,7 +51,7 @@ def use(visitor: Visitor) -> None:
 
 
 def kept(visitor: Visitor, reader: User, face: str = "avatar") -> Image.Image:
-    """The picture that the profile has after its form was sent."""
+    """Save the form. Returns the profile's new picture."""
     visitor.go(visitor.page.get_by_role("main").get_by_role("button", name="Save"))
     expect(visitor.page.get_by_role("status").get_by_text("Saved.")).to_be_visible()
     reader.refresh_from_db()
@@ -83,7 +81,7 @@ def test_an_avatar_is_cut_by_keys(profile: Visitor, reader: User) -> None:
     expect(field).to_be_focused()
     expect(profile.page.get_by_role("img", name="The part you chose")).to_be_visible()
     image = kept(profile, reader)
-    assert image.size == (280, 280)  # no more pixels than there were
+    assert image.size == (280, 280)  # not enlarged
     assert all(is_like(image, place, RED) for place in [(4, 4), (275, 4), (4, 275), (275, 275)])
 
 
@@ -94,13 +92,13 @@ def test_a_banner_is_cut_by_drag_wheel_and_slider(profile: Visitor, reader: User
     assert place is not None
     middle, high = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
     profile.page.mouse.move(middle, high)
-    profile.page.mouse.wheel(0, -347)  # twice as near
+    profile.page.mouse.wheel(0, -347)  # doubles the zoom
     profile.holds("document.querySelector('#cropper [type=range]').value > 190")
     profile.page.get_by_role("slider", name="Zoom").press("Home")
     profile.holds("document.querySelector('#cropper [type=range]').value === '100'")
     profile.page.mouse.move(middle, place["y"] + 5)
     profile.page.mouse.down()
-    for _ in range(4):  # to the top of the picture
+    for _ in range(4):  # the top edge
         profile.page.mouse.move(middle, place["y"] + place["height"] * 3)
     profile.page.mouse.up()
     use(profile)
@@ -191,7 +189,7 @@ def test_files_that_cannot_be_cut_are_sent_whole(profile: Visitor, reader: User,
     expect(profile.page.get_by_text("This file can't be cropped here")).to_be_visible()
     expect(box(profile)).to_be_hidden()
     image = kept(profile, reader)
-    assert image.width == image.height  # by the server
+    assert image.width == image.height  # cropped by the server
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
@@ -214,7 +212,7 @@ def test_a_picture_is_removed_by_its_bin(profile: Visitor, reader: User) -> None
     bin_of = profile.page.get_by_label("Remove profile picture")
     expect(bin_of).not_to_be_checked()
     bin_of.check(force=True)
-    pick(profile, jpeg(500, 500))  # another picture takes its place
+    pick(profile, jpeg(500, 500))  # a new picture cancels the removal
     use(profile)
     expect(bin_of).not_to_be_checked()
     kept(profile, reader)

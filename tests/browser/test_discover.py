@@ -1,5 +1,3 @@
-"""The Discover page in Chromium: tabs, endless scroll, refreshing by button, finger and clock, and coming back."""
-
 import re
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +30,7 @@ def posts(db: None) -> list[Item]:
 
 
 def write(count: int, words: str = "words") -> list[Item]:
-    """Each by somebody else, so that no page holds too many of one."""
+    """Each by another author, because a page limits posts by one."""
     return [say(UserFactory.create(), f"{words} {number}") for number in range(count)]
 
 
@@ -163,7 +161,7 @@ def test_not_interested_and_interested_again(visit: Visit, reader: Any, posts: l
     assert not NotInterested.objects.exists()
 
     dismiss()
-    page.reload()  # a returning reader does not see it, and the rest is as it was
+    page.reload()  # the dismissed post is gone, the rest stays
     visitor.shows([first[0], *first[2:]])
     scroll_down(page)
     expect(articles(page)).to_have_count(39)
@@ -193,9 +191,7 @@ def test_from_the_history_it_comes_back(visit: Visit, reader: Any, posts: list[I
     visitor.shows(first)
 
 
-# --- Fingers ---------------------------------------------------------------------------------------------
 def pull(page: Page, *way: tuple[int, int], lift: bool = True) -> None:
-    """Move a finger over these points."""
     touch = page.context.new_cdp_session(page)
     for place, (x, y) in enumerate(way):
         kind = "touchMove" if place else "touchStart"
@@ -240,14 +236,13 @@ def test_other_ways_of_a_finger_do_not(
     page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
     pull(page, *way)
     expect(page.locator(".pull")).to_have_class("pull")
-    page.get_by_role("button", name="Refresh").click()  # whatever was asked before would be answered before
+    page.get_by_role("button", name="Refresh").click()  # earlier requests would be answered first
     said(page, "20 more posts")
     assert len(asked) == 1
 
 
-# --- By itself -------------------------------------------------------------------------------------------
 def hide(visitor: Visitor, hidden: bool) -> None:
-    """Let the page believe that nobody looks at it, or that somebody does again; what it had asked is answered."""
+    """Hide or show the tab, and wait for its requests."""
     is_hidden = """hidden => {
         Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
         document.dispatchEvent(new Event("visibilitychange"));
@@ -268,8 +263,8 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     with page.expect_response(lambda answer: answer.request.method == "POST"):
         pass
     visitor.settle()
-    expect(page.locator(".pill")).to_have_count(0)  # no new post, so no message
-    hide(visitor, True)  # both are there when it is asked for them
+    expect(page.locator(".pill")).to_have_count(0)  # no new posts, so no message
+    hide(visitor, True)  # so that one request finds both
     write(2, "fresh")
     hide(visitor, False)
     pill = page.get_by_role("button", name="More posts")
@@ -277,7 +272,7 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     visitor.shows(first)
     issued = IssuedPage.objects.filter(item_ids__len=2).get()
     del asked[:]
-    page.wait_for_timeout(1_000)  # three times as long as it takes to ask: while it waits, it must not
+    page.wait_for_timeout(1_000)  # three polls long. None may come while posts wait
     assert asked == []
 
     visitor.go(page.get_by_role("link", name="Following"))
@@ -322,7 +317,6 @@ def test_a_refresh_takes_what_waits(visit: Visit, reader: Any, posts: list[Item]
     assert IssuedPage.objects.filter(item_ids__len=20).count() == 2
 
 
-# --- Coming back -----------------------------------------------------------------------------------------
 def test_coming_back_from_a_post(visit: Visit, reader: Any, posts: list[Item], javascript: bool) -> None:
     visitor = enter(visit, reader, java_script_enabled=javascript)
     page = visitor.page
@@ -347,14 +341,13 @@ def test_scrolling_on_after_coming_back(visit: Visit, reader: Any, posts: list[I
     page.go_back()
     expect(page.get_by_text(before[0], exact=True)).to_be_attached()
     scroll_down(page)
-    # Where the browser goes back to so low a place, the rest is scrolled in too.
+    # If the browser scrolls back this far, the rest loads too.
     expect(articles(page).nth(39)).to_be_attached()
     assert visitor.shown()[:40] == before
 
 
-# --- When something is missing ---------------------------------------------------------------------------
 def lose(page: Page, times: int) -> Callable[[], int]:
-    """Let the next answers be lost on their way, after the site has given them."""
+    """Drop the next answers after the site sent them."""
     lost = 0
 
     def handle(route: Route) -> None:

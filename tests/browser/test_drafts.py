@@ -1,5 +1,3 @@
-"""Pictures in drafts: kept with the words of a composer, shown again, left out when they are gone, had again."""
-
 import re
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 KEPT = '.medium[data-state="kept"]'
 COMPOSER = 'form[data-draft="post"]'
 FREE = re.compile(r"/items/new/media\?ids=[0-9,]+$")
-"""The address by which a composer asks which pictures of its draft can still be published."""
+"""A composer asks here which pictures of its draft can still be published."""
 
 
 def file(width: int) -> Any:
@@ -37,7 +35,7 @@ def visitor(visit: Visit, screen: dict[str, Any], reader: User, media_folder: Pa
 
 @pytest.fixture
 def begun(visitor: Visitor) -> Visitor:
-    """Home, where a post of two pictures is begun: the second of them is described, cut and comes first."""
+    """Home with a draft of two pictures. The second is described, cropped and moved first."""
     visitor.goto("/")
     pick(visitor, 80, 90)
     entries(visitor).nth(1).get_by_label("Description").fill("A blue corner")
@@ -56,7 +54,7 @@ def entries(visitor: Visitor, form: str = COMPOSER) -> Locator:
 
 
 def shows_both(visitor: Visitor) -> None:
-    """Wait until the composer shows the two pictures of `begun` as they were left."""
+    """Wait for the two pictures of `begun` in their edited state."""
     expect(visitor.page.locator(f"{COMPOSER} {KEPT}")).to_have_count(2)
     first, second = entries(visitor).all()
     expect(first.get_by_label("Description")).to_have_value("A blue corner")
@@ -86,7 +84,7 @@ def test_pictures_come_back_with_the_page_and_are_published(begun: Visitor) -> N
 
 
 def test_pictures_wait_for_their_owner(begun: Visitor, reader: User, author: User, tolerated: Any) -> None:
-    tolerated("401")  # a poll may come between two sessions
+    tolerated("401")  # a poll without a session
     begun.page.context.clear_cookies()
     begun.enter(author)
     begun.goto("/")
@@ -133,7 +131,7 @@ def test_another_tab_shows_the_pictures_and_loses_them_when_they_are_published(
 ) -> None:
     other = Visitor(begun.page.context.new_page(), begun.site)
     other.find_media(media_folder)
-    with other.page.expect_response(FREE):  # the server told this tab that both are there
+    with other.page.expect_response(FREE):  # this tab knows that both exist
         other.goto("/")
     expect(entries(other)).to_have_count(2)
     other.page.evaluate("addEventListener('storage', (event) => (window.heard ??= []).push(event.newValue))")
@@ -147,7 +145,7 @@ def test_another_tab_shows_the_pictures_and_loses_them_when_they_are_published(
 
 
 def test_an_answer_that_comes_after_the_form_was_sent_changes_nothing(begun: Visitor) -> None:
-    """The server is asked for the pictures before they are published, and answers after that: they are gone."""
+    """The check starts before publishing and answers after it, when the pictures are used."""
     checks, sending = Held(begun.page, FREE.pattern), Held(begun.page, "/items/new$")
     begun.page.reload()
     shows_both(begun)
@@ -158,7 +156,7 @@ def test_an_answer_that_comes_after_the_form_was_sent_changes_nothing(begun: Vis
     until(lambda: bool(begun.page.title()) and len(checks.asked) == 1, 20)
     begun.page.get_by_role("button", name="Publish").click()
     expect(begun.page.get_by_label("What's new?")).not_to_be_editable()
-    MediaFile.objects.update(use=Use.AVATAR)  # as a post that is written uses them
+    MediaFile.objects.update(use=Use.AVATAR)  # as publishing does
     with begun.page.expect_response(FREE):
         checks.let_go()
     expect(entries(begun)).to_have_count(2)
@@ -181,13 +179,13 @@ def test_an_answer_brings_no_draft_back_that_another_tab_published(begun: Visito
     begun.page.get_by_role("button", name="Publish").click()
     expect(begun.page.locator("#feed article .pictures img")).to_have_count(2)
     checks.let_go()
-    other.page.evaluate(f"fetch('{other.site}/items/new/media?ids=1').then((answer) => answer.text())")  # comes later
+    other.page.evaluate(f"fetch('{other.site}/items/new/media?ids=1').then((answer) => answer.text())")  # later
     expect(entries(other)).to_have_count(2)
     begun.holds("!Object.keys(localStorage).some((key) => key.startsWith('draft '))")
 
 
 def test_pictures_that_come_after_a_slow_script(begun: Visitor) -> None:
-    """The script that shows them is held: what is written meanwhile loses none, and a press waits for it."""
+    """While the script is delayed, writing loses no picture and publishing waits."""
     held = Held(begun.page, r"/attaching\.")
     begun.page.reload()
     begun.page.get_by_label("What's new?").fill("words")

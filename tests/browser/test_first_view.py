@@ -1,5 +1,3 @@
-"""The first view of home: its bytes and requests; and how still every page stands while the rest of it comes."""
-
 import gzip
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,7 @@ MOST_BYTES = 150_000
 MOST_REQUESTS = 20
 MOST_SHIFT = 0.002
 SLOW = {"offline": False, "latency": 100, "downloadThroughput": 200_000, "uploadThroughput": 90_000}
-"""A slow line: the page is painted before its scripts run."""
+"""Slow enough to paint before scripts run."""
 PAGES = [
     "/",
     "/discover",
@@ -59,7 +57,7 @@ OBSERVED = """
 
 
 def said(author: Any, *, pictures: bool) -> None:
-    """Twenty posts, ten of which have one to four pictures."""
+    """Twenty posts, ten of them with one to four pictures."""
     for place in range(20):
         count = place // 2 % 4 + 1 if place % 2 and pictures else 0
         rows = [upload(owner_id=author.pk, file=sent(jpeg(*SIZES[number])), description="x") for number in range(count)]
@@ -68,8 +66,8 @@ def said(author: Any, *, pictures: bool) -> None:
 
 
 def sent_bytes(address: str, received: float) -> float:
-    """The bytes of an answer as a site sends it: its static files are compressed (web.static_files), those of the
-    tests' server are not.
+    """An answer's size in production, where static files are compressed (web.static_files). The test server sends them
+    plain.
     """
     _site, static, name = address.partition("/static/")
     path = finders.find(name) if static else None
@@ -77,7 +75,7 @@ def sent_bytes(address: str, received: float) -> float:
 
 
 def measured(visitor: Visitor) -> dict[str, Any]:
-    """Load home with an empty cache, and read what the browser saw of it, down to its end."""
+    """Load the whole home without cache. Returns what the browser measured."""
     page = visitor.page
     page.add_init_script(OBSERVED)
     session = page.context.new_cdp_session(page)
@@ -94,7 +92,7 @@ def measured(visitor: Visitor) -> dict[str, Any]:
     )
     visitor.goto("/")
     page.wait_for_load_state("load")
-    page.wait_for_timeout(1000)  # late movements count too
+    page.wait_for_timeout(1000)  # include late shifts
     found: dict[str, Any] = page.evaluate("({ ...seen })")
     found["bytes"], found["requests"] = sum(received), len(received)
     for _ in range(12):
@@ -126,7 +124,7 @@ def test_the_first_view(visit: Visit, reader: Any, author: Any, media_folder: Pa
 @pytest.mark.parametrize("width", [390, 1440])
 def test_nothing_moves_while_a_page_comes(visit: Visit, reader: Any, author: Any, width: int) -> None:
     for number in range(12):
-        follow(follower=author, followee=UserFactory.create(username=f"friend-{number}"))  # whom the reader may follow
+        follow(follower=author, followee=UserFactory.create(username=f"friend-{number}"))  # suggestions for the reader
         item = publish(sender=author, content={"text": f"#still {number} " + "words " * 40})
     visitor = visit(viewport={"width": width, "height": 844}, has_touch=width == 390, is_mobile=width == 390)
     visitor.enter(reader)
@@ -138,7 +136,7 @@ def test_nothing_moves_while_a_page_comes(visit: Visit, reader: Any, author: Any
         visitor.goto(path.format(item=item.pk))
         if path == "/discover" or (width == 1440 and not page.locator(".settings").count()):
             expect(page.locator(".beside").first).to_be_visible()
-        page.wait_for_timeout(500)  # late movements count too
+        page.wait_for_timeout(500)  # include late shifts
         shift = page.evaluate("seen.shift")
         if shift > MOST_SHIFT:
             moved[path] = shift
@@ -146,12 +144,12 @@ def test_nothing_moves_while_a_page_comes(visit: Visit, reader: Any, author: Any
 
 
 def test_a_shift_is_seen(visit: Visit, reader: Any, author: Any) -> None:
-    """The measure notices a card that pushes the others down."""
+    """Checks the measure: a card pushes the others down."""
     said(author, pictures=False)
     visitor = visit()
     visitor.enter(reader)
     measured(visitor)
     visitor.page.mouse.wheel(0, -9000)
-    visitor.page.wait_for_timeout(1_500)  # movements within half a second of the wheel do not count
+    visitor.page.wait_for_timeout(1_500)  # shifts within 500 ms of scrolling do not count
     visitor.page.evaluate("document.querySelector('article').style.paddingTop = '300px'")
     visitor.holds("seen.shift > 0.05")

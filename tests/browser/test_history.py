@@ -1,5 +1,3 @@
-"""The reader's own pages: the posts that they opened, and those that they do not want; with JavaScript and without."""
-
 import pytest
 from playwright.sync_api import expect
 
@@ -85,7 +83,7 @@ def test_what_one_does_not_want_and_wants_again(visitor: Visitor, made: list[Ite
     expect(page.locator("article")).to_have_count(2)
     visitor.shows(["zebra 2", "zebra 0"])
     if javascript:
-        expect(page.locator(f"#item-{made[0].pk}")).to_be_focused()  # the next one
+        expect(page.locator(f"#item-{made[0].pk}")).to_be_focused()  # the next post
     page.reload()
     visitor.shows(["zebra 2", "zebra 0"])
     assert list(NotInterested.objects.order_by("id").values_list("item", flat=True)) == [made[0].pk, made[2].pk]
@@ -94,7 +92,7 @@ def test_what_one_does_not_want_and_wants_again(visitor: Visitor, made: list[Ite
 def test_while_redis_is_away(
     visitor: Visitor, made: list[Item], feeds_server: Valkey, monkeypatch: pytest.MonkeyPatch, javascript: bool
 ) -> None:
-    # A frozen server runs at its thaw the commands sent to it: it must never get the clearing, however late it thaws.
+    # A thawed Redis runs the commands it got while frozen. With the breaker open it never gets the clearing.
     monkeypatch.setattr(feeds_breaker, "_seconds", 600.0)
     page = visitor.page
     visitor.goto(f"/items/{made[0].pk}")

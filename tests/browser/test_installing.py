@@ -1,5 +1,3 @@
-"""The site as an installed application: its service worker, offline, and push messages, in Chromium."""
-
 import json
 from typing import Any
 
@@ -35,7 +33,7 @@ HOME_TEXT = """async () => {
 
 @pytest.fixture
 def visitor(visit: Visit, reader: Any, author: Any, tolerated: Any) -> Visitor:
-    """A reader whose browser has the worker, and has kept a home with a post."""
+    """A reader whose service worker has stored a home with a post."""
     tolerated("net::ERR_INTERNET_DISCONNECTED", "Failed to fetch", "Content Security Policy", "401", "ERR_FAILED")
     publish(sender=author, content={"text": "kept words"})
     visitor = visit(service_workers="allow")
@@ -47,13 +45,12 @@ def visitor(visit: Visit, reader: Any, author: Any, tolerated: Any) -> Visitor:
 
 
 def ready(visitor: Visitor) -> None:
-    """Wait until the worker is at work."""
     visitor.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     visitor.holds("navigator.serviceWorker.controller !== null")
 
 
 def keeps(visitor: Visitor, is_kept: bool) -> None:
-    """Wait until the worker has a home, or none."""
+    """Wait until the worker has stored a home, or has none."""
     for _ in range(200):
         if (visitor.page.evaluate(HOME_TEXT) is not None) == is_kept:
             return
@@ -71,7 +68,7 @@ def test_the_last_home_is_shown_offline(visitor: Visitor) -> None:
     expect(visitor.page.get_by_text("kept words")).to_be_visible()
     expect(visitor.page.get_by_text("You're offline. This is your home as you last saw it.")).to_be_visible()
     color = visitor.page.evaluate("getComputedStyle(document.querySelector('.shell')).display")
-    assert color != "block"  # site.css is there
+    assert color != "block"  # site.css is loaded
     visitor.goto("/notifications")
     for words in ("You're offline", "Connect to the internet to see this page."):
         expect(visitor.page.get_by_text(words, exact=True).first).to_be_visible()
@@ -162,7 +159,6 @@ def test_without_support_the_page_says_so(visit: Visit, reader: User) -> None:
     expect(visitor.page.get_by_role("button", name="Turn on in this browser")).to_be_hidden()
 
 
-# --- Push ------------------------------------------------------------------------------------------------
 SUBSCRIBE = """(() => {
     window.asked = 0;
     // Chromium without a window says "denied", whatever is permitted.

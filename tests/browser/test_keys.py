@@ -1,5 +1,3 @@
-"""Single keys, the list of them, and the switch that turns them off; tabs that are one stop."""
-
 from typing import Any
 
 import pytest

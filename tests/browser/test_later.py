@@ -1,5 +1,3 @@
-"""Composers: posts for later, and emoji by name and from the picker."""
-
 from datetime import timedelta
 from typing import Any
 

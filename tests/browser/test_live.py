@@ -1,4 +1,4 @@
-"""Pages that hear what happens elsewhere, in two real browsers, from the real stream process."""
+"""Live updates in two real browsers from a real stream process."""
 
 import re
 from typing import Any
@@ -30,7 +30,7 @@ def open_home(visit: Visit, user: Any, **options: Any) -> Visitor:
 
 
 def is_stream(answer: Response) -> bool:
-    """Whether it is the open stream, and not the redirect that leads there."""
+    """The open stream, not the redirect to it."""
     return "/stream" in answer.url and answer.status == 200
 
 
@@ -42,7 +42,7 @@ def pill(visitor: Visitor, count: int) -> None:
 def test_posts_edits_and_deletions_reach_another_browser(
     visit: Visit, streams: StreamServer, author: Any, reader: Any, tolerated: Any
 ) -> None:
-    tolerated("404 (Not Found)")  # the page may ask for the edited post in the moment in which it is deleted
+    tolerated("404 (Not Found)")  # the edited post may be deleted when the page asks for it
     for number in range(30):
         say(author, f"old {number}")
     listening, writing = open_home(visit, reader), open_home(visit, author)
@@ -100,7 +100,7 @@ def test_without_the_stream_pages_poll_and_come_back(
 
     def asks() -> bool:
         asked.clear()
-        visitor.page.wait_for_timeout(1_200)  # more than two polls: whether there are any is what is asked
+        visitor.page.wait_for_timeout(1_200)  # more than two polls long
         return bool(asked)
 
     say(author, "heard")
@@ -109,7 +109,7 @@ def test_without_the_stream_pages_poll_and_come_back(
     say(author, "polled")
     pill(visitor, 2)
     assert wait_for(asks, 30)
-    with visitor.page.expect_response(is_stream, timeout=90_000):  # it tries again after longer and longer pauses
+    with visitor.page.expect_response(is_stream, timeout=90_000):  # pauses between retries grow
         streams.start()
     assert wait_for(lambda: not asks(), 30)
     say(author, "heard again")
@@ -124,7 +124,7 @@ def test_news_without_end_put_a_page_off_no_further(
     visitor.page.evaluate("told.length = asked.length = 0")
     for number in range(80):
         say(author, f"words {number}")
-        visitor.page.wait_for_timeout(50)  # news come at a pace
+        visitor.page.wait_for_timeout(50)  # news come steadily
     first, last, asked = visitor.page.evaluate("[told[0][1], told.at(-1)[1], asked[0]?.[1] ?? 0]")
     assert last - first > NEVER_LATER * 1000, "they came for long enough"
     assert 0 < asked < last
@@ -150,12 +150,12 @@ WATCH = """
       return take.call(window, place, ...more);
     };
 """
-"""Notes when a page is told of something, and when it asks; chance is decided."""
+"""Records news and requests. Random delays are fixed."""
 NEVER_LATER = 0.2 + 1 + 2
-"""Seconds from the first piece of news until the page asks, however many come after it (live.js)."""
+"""Most seconds from the first news to the request, however much news follows (live.js)."""
 BEGINNING = 6_000
-"""Milliseconds after which a page has asked all that it asks as it begins, 5.2 s after it at the latest, once or twice.
-A question that is still due would be taken for one that the test waits for.
+"""All requests of a starting page are over by now, in milliseconds. The last comes after 5.2 s and would be mistaken
+for a tested one.
 """
 
 
@@ -168,7 +168,7 @@ def watching(visit: Visit, user: Any, chance: float) -> Visitor:
 
 
 def waits(visitor: Visitor, kind: str, place: str) -> float:
-    """Seconds between the last that the page was told, and its first question after it."""
+    """Seconds from the last news to the next request."""
     asked_later = f"asked.find(([place, at]) => place.includes('{place}') && at >= told.at(-1)[1])"
     visitor.holds(f"told.at(-1)?.[0] === '{kind}' && {asked_later}")
     return float(visitor.page.evaluate(f"{asked_later}[1] - told.at(-1)[1]")) / 1000
@@ -176,7 +176,7 @@ def waits(visitor: Visitor, kind: str, place: str) -> float:
 
 @pytest.mark.long
 def test_pages_do_not_all_ask_at_the_same_moment(visit: Visit, streams: StreamServer, author: Any, reader: Any) -> None:
-    """Edits, replies, resets and counts: each page waits for a moment of its own, and no longer than it may."""
+    """Each page waits a random, bounded time."""
     item = say(author, "words")
     for chance in (0.0, 0.9):
         visitor = watching(visit, reader, chance)
@@ -226,7 +226,7 @@ def test_the_page_of_an_item_hears_of_it_and_of_its_replies(
     stranger = UserFactory.create(username="stranger")
     item = say(author, "a question")
     visitor = visit()
-    visitor.enter(stranger)  # no other page whose stream could be taken for this one's
+    visitor.enter(stranger)  # the only page with a stream
     with visitor.page.expect_response(is_stream):
         visitor.goto(f"/items/{item.pk}")
     expect(visitor.page.get_by_text("No replies yet.")).to_be_visible()
@@ -272,7 +272,7 @@ def test_tabs_share_one_stream(visit: Visit, streams: StreamServer, author: Any,
     visitor.page.context.on(
         "request", lambda request: opened.append(request.url) if "/api/v1/stream" in request.url else None
     )
-    asks = re.compile("/new")  # which a page does when it begins to hear
+    asks = re.compile("/new")  # a page asks once it is connected
     with visitor.page.expect_response(asks):
         visitor.log_in(reader)
     second = Visitor(visitor.page.context.new_page(), visitor.site)
@@ -282,6 +282,6 @@ def test_tabs_share_one_stream(visit: Visit, streams: StreamServer, author: Any,
     for one in (visitor, second):
         pill(one, 1)
     assert len([url for url in opened if "/api/v1/stream" in url and "ticket" not in url]) == 1
-    visitor.page.close()  # another leads
+    visitor.page.close()  # the other page takes over the stream
     say(author, "for the other")
     pill(second, 2)

@@ -1,5 +1,3 @@
-"""Live sessions in several windows at once: a host's, and those of who watches."""
-
 import re
 from datetime import timedelta
 from typing import Any
@@ -64,7 +62,6 @@ def scroll_down(page: Page) -> None:
 
 
 def test_a_host_and_who_watches(visit: Visit, streams: StreamServer, host: Any, fan: Any) -> None:
-    """From the plan to the replay: the host's window, a follower's tab, and a stranger's page of the session."""
     earlier = plan(host, "earlier", state=State.LIVE)
     host_visitor = enter(visit, host, "/live/own")
     hosting = host_visitor.page
@@ -115,7 +112,7 @@ def test_a_host_and_who_watches(visit: Visit, streams: StreamServer, host: Any, 
 
 
 def told(session: LiveSession, viewer: Visitor) -> None:
-    """The reminder becomes a notification, which the badge of the open page counts; the tests have no workers."""
+    """Creates the notification that workers would, and waits for the badge."""
     tasks.remind(session.pk)
     expect(viewer.page.locator("#unread")).to_contain_text("1 unread notification")
     viewer.page.context.new_page().goto(f"{viewer.site}/notifications")
@@ -126,7 +123,7 @@ def told(session: LiveSession, viewer: Visitor) -> None:
 
 
 def test_what_changes_while_one_scrolls(visit: Visit, host: Any, fan: Any) -> None:
-    """Without the stream: the order stays, what changed is marked in its place, also on pages that come later."""
+    """Without the stream. Order stays and changes are marked in place, also on later pages."""
     other = UserFactory.create(username="other")
     follow(follower=fan, followee=other)
     live = [plan(host, f"live {number}", state=State.LIVE) for number in range(3)][::-1]
@@ -153,7 +150,7 @@ def test_what_changes_while_one_scrolls(visit: Visit, host: Any, fan: Any) -> No
     shows(card(page, "soon 04"), "Cancelled", "was cancelled")
     expect(page.get_by_role("link", name="2 sessions went live")).to_be_visible()
     assert place
-    # The page makes up for growth above the card when the next frame is drawn.
+    # The page corrects its scroll position in the next frame.
     visitor.holds(
         f"Math.abs(document.getElementById('session-{upcoming[1].pk}').getBoundingClientRect().y - {place['y']}) < 2"
     )
@@ -164,7 +161,7 @@ def test_what_changes_while_one_scrolls(visit: Visit, host: Any, fan: Any) -> No
     scroll_down(page)
     expect(page.get_by_text("You're all caught up.")).to_be_visible()
     shows(card(page, "soon 30"), "Live", "has started")
-    # Cards on the page stay, also of hosts who are no longer followed; sessions still to come are left out.
+    # Cards on the page stay. Later pages leave out planned sessions of unfollowed hosts.
     gone = {"soon 25", "soon 31", "soon 35"}
     shown = [one.title for one in [*live, *upcoming, *replays] if one.title not in gone]
     expect(titles(page)).to_have_text(shown)
@@ -236,7 +233,7 @@ def test_countdowns_tick_in_the_readers_zone(visit: Visit, host: Any, fan: Any) 
     visitor.enter(fan)
     visitor.page.clock.install(time=session.starts_at - timedelta(seconds=659))
     visitor.goto("/live")
-    visitor.goto("/live")  # the first has told the zone
+    visitor.goto("/live")  # the first visit sets the time zone
     clock, when = visitor.page.locator(".clock"), visitor.page.locator(".when time")
     expect(clock).to_have_text("10 分钟后")
     local = (session.starts_at + timedelta(hours=8)).strftime("%H:%M")

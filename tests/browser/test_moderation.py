@@ -1,5 +1,3 @@
-"""Moderation as people meet it, each in a browser of their own."""
-
 from datetime import timedelta
 from typing import Any
 
@@ -56,7 +54,7 @@ def test_held_approved_and_read(visit: Visit, author: User, reader: User, modera
     reading = signed_in(visit, reader, java_script_enabled=javascript)
     reading.shows(["Before"])
 
-    # By keyboard alone: the case, its button, the decision.
+    # By keyboard alone.
     desk = signed_in(visit, moderator, java_script_enabled=javascript)
     desk.goto("/admin/moderation/case/")
     case = desk.page.get_by_role("link", name="See the old CASINO, a fine building")
@@ -93,7 +91,7 @@ def test_reported_rejected_and_banned(
     assert Report.objects.get().item == item
 
     banned = signed_in(visit, author, java_script_enabled=javascript)
-    banned.goto("/settings")  # the home would notice by itself, and be on its way to the login
+    banned.goto("/settings")  # the home would redirect to the login by itself
     desk = signed_in(visit, moderator, java_script_enabled=javascript)
     desk.goto(f"/admin/moderation/case/{Case.objects.get().pk}/change/")
     expect(desk.page.get_by_text("to my cat")).to_be_visible()

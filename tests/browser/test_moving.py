@@ -1,5 +1,3 @@
-"""Bring an account from elsewhere, in a browser."""
-
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Notifications in the browser: the badge, the list, the way on."""
-
 from typing import Any
 
 import pytest
@@ -33,7 +31,7 @@ def test_a_user_is_told_and_reads_it(visit: Visit, javascript: bool) -> None:
     visitor.go(link)
     entries = page.get_by_role("feed").get_by_role("article")
     expect(entries.first).to_have_class("item notice unread")
-    expect(page.get_by_text("eve, cid and 1 other liked your post")).to_have_count(0)  # on the next page
+    expect(page.get_by_text("eve, cid and 1 other liked your post")).to_have_count(0)  # they are on the next page
     expect(link).to_have_accessible_name("Notifications")
     if javascript:
         page.locator("#more").scroll_into_view_if_needed()
@@ -53,7 +51,7 @@ def test_the_badge_grows_on_an_open_page(visit: Visit) -> None:
     visitor = visit()
     visitor.log_in(ann)
     items.publish(sender=UserFactory(), content={"text": "hello @ann"})
-    # The stream's script does the same at the event of that name.
+    # The stream's script sends the same event.
     visitor.page.evaluate("document.body.dispatchEvent(new CustomEvent('notification'))")
     expect(visitor.page.locator("#unread")).to_contain_text("1 unread notification")
     visitor.settle()

@@ -1,5 +1,3 @@
-"""Order in one's own feed, in a real browser: lists, filters and pins."""
-
 from typing import Any
 
 import pytest
@@ -90,7 +88,7 @@ def test_people_are_put_into_a_list_by_name(visit: Visit, reader: Any, author: A
 
 
 def test_whom_one_follows_in_the_column_leaves_it_with_the_next_page(visit: Visit, reader: Any) -> None:
-    """Though the browser keeps the column for a minute."""
+    """The browser caches the column for a minute."""
     UserFactory.create(username="newcomer")
     visitor = visit(viewport={"width": 1280, "height": 844})
     visitor.log_in(reader)

@@ -1,5 +1,3 @@
-"""Passkeys in Chromium, by a virtual authenticator; the pages of security by keys alone."""
-
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 @pytest.fixture
 def visitor(visit: Visit, settings: Any) -> Visitor:
-    """At localhost, which passkeys accept as they accept no number."""
+    """Passkeys accept localhost, but no IP address."""
     visitor = visit()
     visitor.site = visitor.site.replace("127.0.0.1", "localhost")
     return visitor
@@ -45,7 +43,7 @@ def add_passkey(visitor: Visitor, name: str = "this laptop") -> None:
 
 
 def log_out(visitor: Visitor) -> None:
-    visitor.page.goto("about:blank")  # no request of the page is on its way then
+    visitor.page.goto("about:blank")  # stops all requests of the page
     visitor.page.context.clear_cookies()
 
 

@@ -1,5 +1,3 @@
-"""Pages on phones: buttons side by side, no part covered, names that leave room, no tint that stays after a tap."""
-
 from datetime import timedelta
 from typing import Any
 
@@ -76,7 +74,7 @@ def test_the_pencil_stands_in_the_bar_and_covers_nothing(
             assert place["x"] + place["width"] <= pencil["x"] or place["x"] >= pencil["x"] + pencil["width"], page
             assert place["x"] >= 0, page
             assert place["x"] + place["width"] <= width, page
-        # At the end of the page its last control stands above the bar.
+        # At the end, the last control is above the bar.
         visitor.holds(LAST_IS_FREE)
     visitor.goto(f"/@{name}")
     visitor.go(visitor.page.locator(".write"))

@@ -1,5 +1,3 @@
-"""Pictures in cards: grids, descriptions, what is veiled or folded, and the lightbox."""
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +28,7 @@ POSTS: list[tuple[str, dict[str, Any], list[tuple[tuple[int, int], str]]]] = [
     ("three", {}, [(SIZES[0], "a"), (SIZES[1], ""), (SIZES[2], "")]),
     ("four", {}, [(SIZES[0], LONG), (SIZES[1], ""), (SIZES[2], "ccc"), (SIZES[3], "")]),
 ]
-"""Posts by their texts: what else they say, and the size and description of each picture."""
+"""By text: other content, then size and description of each picture."""
 
 
 @pytest.fixture
@@ -64,13 +62,13 @@ def box(visitor: Visitor) -> Locator:
 
 
 def shown(visitor: Visitor) -> Locator:
-    """The picture of the lightbox, and not what stands there while it comes."""
+    """The lightbox's full picture, not its placeholder."""
     return box(visitor).locator(".light-stage img:not(.before)")
 
 
 @pytest.mark.long
 def test_grids_keep_their_place(home: Visitor, card: Callable[[str], Locator]) -> None:
-    """A card is as high before its pictures are loaded as after."""
+    """A card has its final height before its pictures load."""
     heights = {}
     for name in ("one", "tall", "small", "wide", "two", "three", "four"):
         group = card(name).locator(".pictures")
@@ -83,11 +81,11 @@ def test_grids_keep_their_place(home: Visitor, card: Callable[[str], Locator]) -
         assert after is not None
         assert heights[name] is not None
         assert (after["width"], after["height"]) == (heights[name]["width"], heights[name]["height"]), name
-    expect(card("four").locator(".ground")).to_have_count(0)  # they are loaded
+    expect(card("four").locator(".ground")).to_have_count(0)  # loaded
 
 
 def test_pictures_that_are_loaded_before_the_script(home: Visitor, card: Callable[[str], Locator]) -> None:
-    """Their ground goes too: it would be seen through what is transparent."""
+    """The placeholder must go, because it would show through transparent pictures."""
     held: list[Route] = []
     home.page.route(re.compile(r"/members\.js"), lambda route: held.append(route))
     home.page.goto(home.site, wait_until="commit")
@@ -107,7 +105,7 @@ def test_a_description_opens_from_its_badge(home: Visitor, card: Callable[[str],
     home.page.keyboard.press("Escape")
     expect(words).to_be_hidden()
     expect(badge).to_be_focused()
-    assert home.page.url.endswith("/")  # the card has opened nothing
+    assert home.page.url.endswith("/")  # the card did not open
 
 
 def test_sensitive_pictures_are_veiled(home: Visitor, card: Callable[[str], Locator]) -> None:
@@ -149,7 +147,7 @@ def test_the_lightbox_by_keys(home: Visitor, items: dict[str, Item], card: Calla
     home.page.keyboard.press("+")
     expect(box(home).get_by_role("button", name="Zoom")).to_have_attribute("aria-pressed", "true")
     home.page.keyboard.press("-")
-    for _ in range(9):  # the focus does not leave it
+    for _ in range(9):  # focus stays inside
         home.page.keyboard.press("Tab")
         assert home.page.evaluate(
             "document.activeElement === document.body || !!document.activeElement.closest('dialog')"
@@ -168,7 +166,7 @@ def test_the_way_back_closes_the_lightbox(home: Visitor, card: Callable[[str], L
     home.page.evaluate("history.back()")
     expect(box(home)).to_be_hidden()
     assert home.page.url == address
-    # Closed by its button, it leaves nothing to go back over.
+    # Closing by button leaves no history entry.
     card("two").locator("a[data-light]").first.click()
     box(home).get_by_role("button", name="Close").click()
     expect(box(home)).to_be_hidden()

@@ -1,5 +1,3 @@
-"""Going back after a long scroll leads to where one was; a bar says that a page is waited for."""
-
 from datetime import timedelta
 from typing import Any
 
@@ -30,7 +28,7 @@ def visitor(visit: Visit, author: Any, posts: list[Item], screen: dict[str, Any]
     follow(follower=reader, followee=author)
     visitor = visit(**screen)
     visitor.enter(reader)
-    # Every page is asked for anew: the browser has no cache of pages here, and none of answers.
+    # Without HTTP and back-forward cache every page is requested again.
     visitor.page.context.new_cdp_session(visitor.page).send("Network.setCacheDisabled", {"cacheDisabled": True})
     return visitor
 
@@ -128,7 +126,7 @@ def test_a_bar_says_that_a_page_is_waited_for(visitor: Visitor, posts: list[Item
     expect(bar).to_be_hidden()
     held = Held(visitor.page, f"/items/{posts[-1].pk}$")
     visitor.page.evaluate(WATCH)
-    # Playwright's looks at a page wait while another is underway, what a page says is heard.
+    # Playwright's queries wait for the navigation, but console messages arrive.
     with visitor.page.expect_console_message(lambda said: said.text == "the bar is shown"):
         visitor.page.locator(f"#item-{posts[-1].pk} .time").click(no_wait_after=True)
     held.let_go()

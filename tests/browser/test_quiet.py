@@ -1,6 +1,4 @@
-"""No page logs an error: the fixture `visit` hears of every error in every browser test; these tests see to it that it
-does, and open the pages of a member who has nothing yet.
-"""
+"""`visit` fails on any logged error. These tests check that it does, and open a new member's pages."""
 
 import re
 from pathlib import Path
@@ -20,7 +18,7 @@ PAGES += ["/search", "/search?q=words", "/tags/words", "/@newcomer", "/@newcomer
 PAGES += ["/welcome", "/items/new", "/history", "/settings", "/settings/preferences", "/settings/notifications"]
 PAGES += ["/settings/password", "/settings/data", "/settings/delete"]
 BROAD = {"Failed to load resource", "with a status of", "htmx:", "Error", "status"}
-"""Words that would tolerate errors of any cause."""
+"""Too broad: they would hide any error."""
 
 
 def test_the_pages_of_a_newcomer_log_nothing(visit: Visit, screen: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""One browser, several users: a page belongs to the user whom it was made for, also after another one logged in."""
+"""A page belongs to the user it was made for, even after another one logs in."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.support.browsers import Visit, Visitor
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 COME_BACK = "dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))"
-"""The event by which a browser shows a page that it kept whole; headless ones keep none."""
+"""The event for a page from the back-forward cache, which headless browsers lack."""
 
 
 @pytest.fixture
@@ -22,7 +22,6 @@ def visitor(visit: Visit, reader: Any, screen: dict[str, Any]) -> Visitor:
 
 
 def second_page(visitor: Visitor) -> Page:
-    """Another tab of the same browser."""
     return visitor.page.context.new_page()
 
 

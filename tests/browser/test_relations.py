@@ -1,5 +1,3 @@
-"""Requests to follow, removed followers, mutes for a time and bookmarks, with JavaScript and without."""
-
 from typing import Any
 
 import pytest

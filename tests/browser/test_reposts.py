@@ -1,5 +1,3 @@
-"""Reposts in a home, on a phone and on a desktop: what is one entry, what is new, and when it was reposted."""
-
 from datetime import datetime
 from typing import Any
 
@@ -25,11 +23,11 @@ def test_an_own_repost_is_no_new_post(visit: Visit, screen: dict[str, Any], read
     visitor.page.locator(CHOICE).click()
     expect(visitor.page.locator("article [data-act=repost]")).to_have_attribute("aria-pressed", "true")
     with visitor.page.expect_response(lambda response: "/new?" in response.url and response.status == 204):
-        pass  # asked since, and nothing is told
+        pass  # a poll without news
     expect(visitor.page.locator(".pill")).to_have_count(0)
     say(author, "the news")
     visitor.page.get_by_role("link", name="1 new post").click()
-    # The post that stands here and its repost are one entry; the other repost shows an item anew.
+    # A post and its repost on the same page are one entry. A repost from elsewhere is new.
     visitor.shows(["the news", "from elsewhere", "at hand"])
     assert Item.objects.filter(repost_of=near, sender=reader).exists()
 

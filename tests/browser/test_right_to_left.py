@@ -1,5 +1,3 @@
-"""A language that is written from right to left mirrors every page, and fits."""
-
 from pathlib import Path
 
 import pytest
@@ -58,7 +56,7 @@ def arabic(settings: LazySettings, tmp_path: Path) -> None:
 
 
 def beginning(page: Page, selector: str) -> float:
-    """How far the beginning of a line of the element is from the beginning of the page's."""
+    """Distance between the start edges of an element's line and the page."""
     box = page.locator(selector).first.bounding_box()
     size = page.viewport_size
     assert box

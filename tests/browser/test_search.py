@@ -1,6 +1,4 @@
 # ruff: noqa: RUF001 - Chinese punctuation is meant
-"""Searching and following hashtags, in both languages, with and without JavaScript."""
-
 import re
 
 import pytest

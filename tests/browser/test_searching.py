@@ -1,5 +1,3 @@
-"""The search as people use it: examples, tabs, names after `from:`, recent searches; long posts unfold in place."""
-
 import re
 from typing import Any
 
@@ -73,7 +71,7 @@ def test_people_and_hashtags_are_offered_from_the_third_letter(visit: Visit, rea
     expect(page.locator("[aria-selected=true]")).to_have_count(0)
     field.fill("xan")
     expect(options).to_have_text(["#xanadu"])
-    field.press("Enter")  # none is chosen: it is searched for
+    field.press("Enter")  # no option chosen, so it searches
     expect(page).to_have_url(re.compile("/search.q=xan$"))
     visitor.goto("/search" if box == "search" else "/")
     field.press_sequentially("xav")
@@ -122,7 +120,7 @@ def test_old_searches_are_forgotten(visit: Visit, reader: Any) -> None:
     visitor.page.evaluate(put, [f"searches-{reader.pk}", ["apple"], 89 * day])
     visitor.page.evaluate(put, ["searches-8", ["of somebody"], 91 * day])
     visitor.page.evaluate("localStorage.setItem('searches-9', '{')")
-    visitor.page.evaluate("localStorage.setItem('searches-7', '[\"of before\"]')")  # as an earlier version kept them
+    visitor.page.evaluate("localStorage.setItem('searches-7', '[\"of before\"]')")  # an older format
     visitor.goto("/search")
     expect(visitor.page.get_by_role("region", name="Recent searches").get_by_role("link")).to_have_text(["apple"])
     left = visitor.page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('searches-')).sort()")

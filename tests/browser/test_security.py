@@ -1,5 +1,5 @@
-"""Written text never runs, in whatever field it was written and wherever it is shown; and the pages that are not
-in test_accessibility.py's table keep their Content-Security-Policy.
+"""Written text never runs, in any field on any page. Also checks the policy of pages that test_accessibility.py leaves
+out.
 """
 
 from datetime import timedelta
@@ -37,7 +37,7 @@ SHORT = [
     "<!--<img src='--><img src=x onerror=ran(9)>",
     '<b hx-on::load="ran(10)">',
 ]
-"""Of display names, which have 50 characters."""
+"""For display names, which have 50 characters."""
 LONG = [
     *SHORT,
     "data:text/html,<script>ran(11)</script>",
@@ -73,7 +73,7 @@ LINKS = """
 
 @pytest.fixture
 def said() -> dict[str, Any]:
-    """A payload in every field that a person can write, through the API; and who wrote and who reads it."""
+    """A payload in every field that people can write, its writers and a reader."""
     reader = UserFactory.create(username="reader", is_staff=True, is_superuser=True)
     clients: list[APIClient] = []
     people: list[User] = []
@@ -143,7 +143,7 @@ def pages(said: dict[str, Any]) -> list[str]:
 
 
 def admin_pages(reader: User) -> list[str]:
-    """The list of every model that the admin has, with a search, and the first row of each."""
+    """Each model's list with a search, and its first row."""
     addresses = [reverse("admin:index"), reverse("admin:moderation_wordrule_many")]
     for model in admin.site._registry:
         name = f"{model._meta.app_label}_{model._meta.model_name}"
@@ -156,9 +156,9 @@ def admin_pages(reader: User) -> list[str]:
 
 
 def test_what_people_write_never_runs(visit: Visit, settings: Any, tolerated: Any, said: dict[str, Any]) -> None:
-    """Not even where the browser has no policy: escaping alone holds."""
+    """Without a policy, so escaping alone must hold."""
     tolerated("with a status of 4")
-    tolerated("ERR_NAME_NOT_RESOLVED")  # the cover of a live session, which is https and nowhere
+    tolerated("ERR_NAME_NOT_RESOLVED")  # the cover's address does not exist
     settings.HOME_POLL_SECONDS = settings.DISCOVER_REFRESH_SECONDS = 1000
     visitor = visit(bypass_csp=True)
     visitor.enter(said["reader"])
@@ -174,18 +174,18 @@ def test_what_people_write_never_runs(visit: Visit, settings: Any, tolerated: An
         assert page.evaluate(FOREIGN) == [], path
         for protocol, relation in page.evaluate(LINKS):
             assert protocol in ("https:", "http:"), path
-            # The admin is no page that search engines read, and opens nothing beside itself.
+            # Admin links need no rel: no search engine reads them and none opens a new window.
             assert "/admin/" in path or {"nofollow", "noopener", "ugc"} <= set(relation.split()), path
         marked += "ran(" in page.content()
     assert ran == []
-    assert marked > 25  # they were there to be seen
-    for path in ["/", f"/items/{said['shown']}", "/@writer0"]:  # parts that the pages' own scripts fetch and swap in
+    assert marked > 25  # the payloads were shown
+    for path in ["/", f"/items/{said['shown']}", "/@writer0"]:  # parts that scripts swap in
         page.goto(visitor.site + path)
         page.locator("main article .opens").first.click()
         page.locator("main details.menu[open] a").first.wait_for()
         page.keyboard.press("Escape")
         page.locator("main a[data-act=reply], main [data-act=reply]").first.click()
-        page.locator("textarea[placeholder='Your reply']").wait_for()  # in the card, or below the whole item
+        page.locator("textarea[placeholder='Your reply']").wait_for()  # in the card or below the item
         assert page.evaluate(FOREIGN) == [], path
     assert ran == []
 
@@ -209,7 +209,7 @@ def test_the_admin_and_the_documentation_keep_the_policy(visit: Visit, said: dic
 
 
 def test_nothing_but_the_sites_own_scripts_runs(visit: Visit, tolerated: Any) -> None:
-    """The purpose of the policy: if a written script ran all the same, the browser would refuse it."""
+    """The policy must stop a script that escaping missed."""
     reader: User = UserFactory.create(username="reader")
     visitor = visit()
     visitor.enter(reader)

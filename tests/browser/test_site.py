@@ -1,5 +1,3 @@
-"""The site as people use it, in Chromium, with JavaScript and without."""
-
 import re
 from typing import Any
 
@@ -25,7 +23,7 @@ def test_sign_up_publish_and_be_read(visit: Visit, javascript: bool) -> None:
     reader.sign_up("reader")
     reader.goto("/@author")
     reader.page.get_by_role("button", name="Follow", exact=True).click()
-    # The mouse is still there, and under it the button says what a second click would do.
+    # The mouse is still on the button, which now names the next action.
     expect(reader.page.get_by_role("button", name=re.compile("^(Following|Unfollow)$"))).to_be_visible()
     expect(reader.page.get_by_role("link", name="1 follower", exact=True)).to_be_visible()
 
@@ -36,7 +34,7 @@ def test_sign_up_publish_and_be_read(visit: Visit, javascript: bool) -> None:
     expect(author.page.locator("[role=feed] article")).to_have_count(2)
 
     reader.goto("/")
-    assert reader.shown() == ["Second words", "First words <b>here</b>\nand 第二行"]  # line breaks are told apart
+    assert reader.shown() == ["Second words", "First words <b>here</b>\nand 第二行"]  # line breaks matter
 
 
 @pytest.mark.long
@@ -173,7 +171,7 @@ def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javasc
     expect(visitor.page.get_by_role("button", name="Follow", exact=True)).to_be_visible()
     visitor.settle()
     assert not Follow.objects.exists()
-    if javascript:  # the focus stays on the button that was pressed
+    if javascript:  # focus stays on the button
         expect(visitor.page.locator("#follow")).to_be_focused()
     choose("Mute")
     expect(visitor.page.get_by_text("muted")).to_be_visible()
@@ -211,7 +209,7 @@ def test_an_empty_home_leads_on(visit: Visit, author: Any, javascript: bool) -> 
     say(author, "worth reading")
     visitor = visit(java_script_enabled=javascript)
     visitor.sign_up("newcomer")
-    main = visitor.page.locator("#main")  # the column beside it proposes the author too
+    main = visitor.page.locator("#main")  # the side column proposes the author too
     main.get_by_role("button", name="Follow @author").click()
     expect(main.get_by_text("worth reading")).to_be_visible()
     if javascript:

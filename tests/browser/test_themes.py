@@ -1,5 +1,3 @@
-"""The theme that a reader chose, on every page of their browser."""
-
 from typing import Any
 
 import pytest

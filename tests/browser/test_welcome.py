@@ -1,5 +1,3 @@
-"""The first steps of a new member, on a phone and on a desktop: the welcome, the first follows, people to find."""
-
 from collections.abc import Callable
 from typing import Any
 
@@ -79,7 +77,7 @@ def test_the_first_follow_fills_home_at_once(visitor: Visitor, javascript: bool)
     visitor.goto("/")
     visitor.page.get_by_role("main").get_by_role("button", name="Follow @author").click()
     visitor.shows(["words 2", "words 1", "words 0"])
-    if javascript:  # the list stays, so that the press can be taken back
+    if javascript:  # the list stays, so the follow can be undone
         button = visitor.page.get_by_role("main").get_by_role("button", name="Unfollow @author")
         expect(button).to_be_focused()
         expect(visitor.page.locator(".underway")).to_have_count(0)

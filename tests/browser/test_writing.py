@@ -1,5 +1,3 @@
-"""Composers: what is written in one is kept until it is published or discarded, and publishing leads on."""
-
 import re
 from typing import Any
 
@@ -38,7 +36,7 @@ def area_of(visitor: Visitor, place: str) -> Locator:
 
 
 def log_in_again(visitor: Visitor) -> None:
-    """By the link of the notice that the page shows."""
+    """Through the page's notice."""
     notice = visitor.page.get_by_role("alert").filter(has_text=LOGGED_OUT)
     expect(notice).to_be_visible()
     visitor.go(notice.get_by_role("link", name="Log in"))
@@ -48,7 +46,7 @@ def log_in_again(visitor: Visitor) -> None:
 
 
 def test_publishing_by_the_keyboard_empties_the_box(visitor: Visitor) -> None:
-    """The box goes while it has the focus, and tells of a change as it goes: that is no draft."""
+    """A focused box fires a change event when it is removed. That must not become a draft."""
     visitor.goto("/")
     area = visitor.page.get_by_label("What's new?")
     area.click()
@@ -78,7 +76,7 @@ def test_a_post_that_was_begun_is_kept(visitor: Visitor, place: str) -> None:
     expect(visitor.page.locator(".audience > summary")).to_contain_text("Followers", use_inner_text=True)
     expect(visitor.page.locator(".send")).to_be_visible()
     visitor.page.go_back()
-    with visitor.page.expect_navigation():  # Playwright's own step right after another fails once in some twenty runs
+    with visitor.page.expect_navigation():  # Playwright's own call fails about once in 20 runs here
         visitor.page.evaluate("history.forward()")
     expect(area).to_have_value("half a thou")
     visitor.page.get_by_role("button", name="Publish").click()
@@ -181,7 +179,7 @@ def test_cancel_leads_back_and_the_text_can_be_had_again(visitor: Visitor) -> No
 
 
 def test_each_user_has_drafts_of_their_own(visitor: Visitor, reader: Any, author: Any, tolerated: Any) -> None:
-    tolerated("401")  # a poll may come between two sessions
+    tolerated("401")  # a poll without a session
     visitor.goto("/")
     area = visitor.page.get_by_label("What's new?")
     area.fill("of the reader")
@@ -245,7 +243,7 @@ def test_a_poll_tells_of_the_log_out_and_leads_nowhere(visitor: Visitor, reader:
     expect(notice).to_be_visible()
     expect(visitor.page).to_have_url(f"{visitor.site}/")
     expect(visitor.page.get_by_label("What's new?")).to_have_value("half a thou")
-    elsewhere.log_in(reader)  # which also changes the token that the first page came with
+    elsewhere.log_in(reader)  # also changes the CSRF token
     visitor.page.bring_to_front()
     expect(notice).to_be_hidden()
     visitor.page.get_by_role("button", name="Publish").click()
@@ -270,7 +268,7 @@ REFUSING = {
     "full": "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };",
     "forbidden": "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no'); } });",
 }
-"""Browsers that keep nothing."""
+"""Browsers without storage."""
 
 
 @pytest.mark.parametrize("browser_is", REFUSING)
@@ -302,7 +300,7 @@ def test_where_the_browser_keeps_nothing_the_page_keeps_the_text_and_says_so(
     visitor.page.on("dialog", stay)
     notice.get_by_role("link", name="Log in").click(no_wait_after=True)
     expect(reply).to_have_value("half an answer")
-    while not asked:  # pytest's own time limit ends it
+    while not asked:  # pytest's time-out bounds this
         visitor.page.wait_for_timeout(50)
     assert asked == ["beforeunload"]
     visitor.page.remove_listener("dialog", stay)
@@ -342,7 +340,7 @@ def test_the_post_stands_at_home_before_it_is_said(visitor: Visitor) -> None:
     visitor.page.get_by_label("What's new?").fill("fresh words")
     visitor.page.get_by_role("button", name="Publish").click()
     expect(visitor.page.locator("#toast")).to_have_text("Published.")
-    assert visitor.shown()[0] == "fresh words"  # the timeline has not been asked for again
+    assert visitor.shown()[0] == "fresh words"  # before any reload
     held.let_go()
     visitor.shows(["fresh words", "mine", "a question"])
 
