@@ -1,4 +1,4 @@
-"""No address of Mastodon's API shows more than the rule, whatever visibility, block, mute or review there is."""
+"""No address of Mastodon's API may show more than items.visibility allows."""
 
 import itertools
 import json
@@ -62,7 +62,7 @@ def words(item: Item) -> str:
 
 
 def world(chance: random.Random) -> tuple[list[User], list[Item]]:
-    """People who follow, block and mute each other at random, and what they said in every visibility and state."""
+    """People with random follows, blocks and mutes, and their posts in every visibility and state."""
     people = [UserFactory(username=f"p{number}", is_locked=chance.random() < 0.4) for number in range(4)]
     for one, other in itertools.permutations(people, 2):
         if chance.random() < 0.6:
@@ -88,7 +88,7 @@ def world(chance: random.Random) -> tuple[list[User], list[Item]]:
 
 
 def spoken(chance: random.Random, people: list[User]) -> list[Item]:
-    """Posts and replies in every visibility, some of them held for review or deleted."""
+    """Posts and replies in every visibility, some held or deleted."""
     said: list[Item] = []
     for number in range(14):
         sender = chance.choice(people)
@@ -98,7 +98,7 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
         fields: dict[str, Any] = {"content": {"text": f"#zebra {number} @p0 @p1"}, "reply_to": answered}
         try:
             made = items.publish(sender=sender, visibility=chance.choice(Visibility.values), **fields)
-        except ContentError:  # a private mention whose people are blocked
+        except ContentError:  # a private mention of blocked people
             made = items.publish(sender=sender, **fields)
         Item.objects.filter(pk=made.pk).update(content={"text": f"{words(made)} #zebra @p0 @p1"})
         made.refresh_from_db()
@@ -142,7 +142,7 @@ def _of_strangers() -> set[int]:
 
 
 def _but_answered(text: str) -> str:
-    """The answer without the ids of what a status answers, which the site's own API tells too."""
+    """The answer without `in_reply_to_id`, which the site's own API shows too."""
 
     def without(value: object) -> object:
         if isinstance(value, dict):

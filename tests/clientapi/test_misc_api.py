@@ -1,5 +1,3 @@
-"""The announcement of the site, as apps tell it, and the users who have read it; reports, and acts on what has gone."""
-
 from datetime import timedelta
 from typing import Any
 

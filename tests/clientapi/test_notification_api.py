@@ -1,5 +1,3 @@
-"""Notifications that an app puts away, all or one."""
-
 import re
 from typing import Any
 
@@ -19,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def listed(user: User) -> list[tuple[str, str]]:
-    """Type and name of each notification that the user's app shows."""
+    """Type and name of each notification in the user's app."""
     return [(one["type"], one["account"]["username"]) for one in Caller(user).get("v1/notifications")]
 
 
@@ -78,7 +76,7 @@ def test_one_is_put_away(ann: User, bob: User) -> None:
 
 
 def ids_of(user: User, **named: Any) -> dict[str, str]:
-    """The id of each notification of the user's app, by the name of the one who acted."""
+    """The notifications' ids by the actor's name."""
     return {one["account"]["username"]: one["id"] for one in Caller(user).get("v1/notifications", named)}
 
 
@@ -244,7 +242,6 @@ def test_ids_that_are_none_and_tokens_that_may_not(ann: User) -> None:
         Caller(ann, "read").post(path, status=403)
 
 
-# --- Groups ----------------------------------------------------------------------------------------------
 def groups_of(user: User, query: str = "") -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = Caller(user).get(f"v2/notifications{query}")["notification_groups"]
     return found

@@ -1,5 +1,3 @@
-"""OAuth for apps: how they register, get a token by a code, and lose it."""
-
 import base64
 import hashlib
 import json
@@ -390,7 +388,7 @@ def test_a_token_of_its_own_keeps_an_app_while_it_is_used(user: User) -> None:
 
 
 def test_the_built_in_app_stays_and_its_expired_tokens_go(user: User) -> None:
-    """Also those of owners who never come back, with what is known of where they were issued."""
+    """Also tokens of users who never return, with their recorded origin."""
     for agent in ("kept", "expired", "expired"):
         accounts.issue_token(user=user, user_agent=agent, ip="10.0.0.1")
     expired = AccessToken.objects.filter(origin__user_agent="expired")
@@ -433,7 +431,7 @@ def test_tokens_of_apps_and_of_the_api_are_capped_apart(user: User, settings: An
 
 
 def test_a_token_opens_nothing_under_the_word_of_the_other_kind(user: User) -> None:
-    """A token of an app would open what its scopes do not name, and one of the API would lack scopes."""
+    """Otherwise an app's token would exceed its scopes, and one of the API would lack scopes."""
     own, of_app = accounts.issue_token(user=user), token_of(user, ALL)
     for words in (f"Bearer {own}", f"Token {of_app}", f"Token {token_of(None, ALL)}"):
         assert Client(headers={"authorization": words}).get("/api/v1/users/me").status_code == 401

@@ -1,5 +1,3 @@
-"""Polls as Mastodon's clients know them."""
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Items as statuses: whole entities, in so many statements."""
+"""Statuses are whole entities, for a bounded number of statements."""
 
 import time
 from datetime import datetime
@@ -36,7 +36,7 @@ def full_home(reader: User, senders: int = PAGE) -> list[Item]:
 
 
 def asked(client: Any, path: str, **headers: str) -> int:
-    """Statements of a request, prepared ones and those of the ORM."""
+    """Statements of a request, through `fetch` and the ORM."""
     with CaptureQueriesContext(connection) as queries, count_asked() as fetched:
         assert client.get(path, **headers).status_code == 200
     return max(len(queries.captured_queries), fetched.statements if hasattr(fetched, "statements") else 0)
@@ -122,7 +122,7 @@ def test_a_filter_that_matches_is_told_with_its_id(reader: User) -> None:
 
 
 def seconds_of(client: Any, path: str, **headers: str) -> float:
-    """Processor seconds of this process for a request."""
+    """CPU seconds of this process for a request."""
     began = time.process_time()
     assert client.get(path, **headers).status_code == 200
     return time.process_time() - began
@@ -130,7 +130,7 @@ def seconds_of(client: Any, path: str, **headers: str) -> float:
 
 @pytest.mark.slow
 def test_home_takes_little_more_than_the_own_apis_page(reader: User) -> None:
-    """The bound of the site is 1.25 on a quiet machine; others measure coarsely, so the test asks for less."""
+    """The site's goal is 1.25 on a quiet machine. This bound allows for noise."""
     full_home(reader)
     post_counts.forget()
     caller, client = Caller(reader), APIClient()

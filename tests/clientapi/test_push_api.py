@@ -1,5 +1,3 @@
-"""Push subscriptions of apps: Mastodon's addresses on the site's own table."""
-
 from typing import Any
 
 import pytest

@@ -1,5 +1,3 @@
-"""Quotes as Mastodon's clients know them."""
-
 from typing import Any
 
 import pytest

@@ -1,4 +1,4 @@
-"""The table of scopes: every address of the API is in it, and a token opens what its scopes say and nothing else."""
+"""The scope table covers every API address. A token opens exactly what its scopes say."""
 
 import re
 from datetime import timedelta
@@ -30,7 +30,7 @@ WITHOUT = (MissingView, NotFoundView)
 
 
 def routes() -> dict[str, Any]:
-    """Every address of the API that has a view of its own, by its route."""
+    """Every API address with its own view, by route."""
     found: dict[str, Any] = {}
 
     def walk(resolver: URLResolver, prefix: str) -> None:
@@ -61,7 +61,7 @@ def test_every_address_is_in_the_table_and_no_other() -> None:
 def test_every_scope_of_the_table_is_known() -> None:
     named = {scope for need in NEEDS.values() for scope in need[:2] if scope}
     assert named <= set(WORDS)
-    # Every scope that an app may ask for opens something.
+    # Each scope that apps can request opens something.
     assert "push" in named
     whole = {scope for scope in WORDS if ":" in scope}
     assert whole - named == set()
@@ -85,18 +85,18 @@ def user() -> User:
 
 
 def asked(route: str, method: str, token: str) -> int:
-    """The status of a call, by a token, of something that need not exist."""
+    """The status of a call with a token. Its object need not exist."""
     path = re.sub("<[^>]*>", "1", route)
     options = {} if method == "get" else {"content_type": "application/json", "data": ""}
     return int(getattr(Client(), method)(f"/{path}", HTTP_AUTHORIZATION=f"Bearer {token}", **options).status_code)
 
 
 def wrongly(route: str, method: str, tokens: dict[str, str]) -> str:
-    """The fault of the answers of an address to tokens of different scopes; empty where all is right."""
+    """What is wrong with an address's answers to tokens of different scopes. Empty if nothing is."""
     need = NEEDS[route]
     scope = need.read if method == "get" else need.write
     if not getattr(ROUTES[route], "authentication_classes", ()) or (route, method) == ("api/v1/auth/token", "post"):
-        return ""  # it answers whoever asks
+        return ""  # open to everybody
     if scope is None:
         found = asked(route, method, tokens["all"])
         return "" if found in (401, 403) else f"no token opens it, and all scopes are answered {found}"

@@ -1,4 +1,4 @@
-"""Edits of statuses with pictures, as apps send them. Each request has its own transaction, as on the site."""
+"""Each request has its own transaction, as on the site."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def test_an_edit_is_done_as_a_whole_or_not_at_all(user: User) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_edit_right_after_a_post_is_told(user: User) -> None:
-    """Each call has a transaction of its own, and so a time of its own."""
+    """Each call has its own transaction time."""
     caller = Caller(user)
     status = caller.post("v1/statuses", {"status": "one"})
     assert status["edited_at"] is None

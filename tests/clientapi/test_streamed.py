@@ -1,4 +1,4 @@
-"""A streamed status is what the same reader is answered at the status's own address."""
+"""A streamed status must equal the answer of its own address for the same reader."""
 
 import itertools
 import json
@@ -33,7 +33,7 @@ WORDS = ("zebra", "cat", "Tiger", "中文", "rain")
 
 
 def related(chance: random.Random) -> list[User]:
-    """People who follow, block and mute each other, and filter words."""
+    """People with random follows, blocks, mutes and filters."""
     people = [UserFactory(username=f"q{number}") for number in range(5)]
     for one, other in itertools.permutations(people, 2):
         if chance.random() < 0.7:
@@ -56,7 +56,7 @@ def sees(reader: User, item: Item) -> bool:
 
 
 def spoken(chance: random.Random, people: list[User]) -> list[Item]:
-    """Posts, replies and reposts that name people, some of them liked and kept."""
+    """Posts, replies and reposts with mentions, some liked and bookmarked."""
     said: list[Item] = []
     for number in range(12):
         sender = chance.choice(people)
@@ -89,7 +89,7 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
 
 
 def hearers_of(people: list[User]) -> list[Hearer]:
-    """Each hears of their home, of a list of all, of all public posts and of a hashtag."""
+    """Each hears their home, a list of all followees, public posts and a hashtag."""
     found = []
     for one in people:
         made = lists.create(owner=one, title="all")
@@ -127,7 +127,7 @@ def test_a_streamed_status_is_the_one_of_its_address(seed: int) -> None:
         both = [one for one in (answer, answer["reblog"]) if one]
         inside = [one["quote"]["quoted_status"] for one in both if one["quote"] and one["quote"]["quoted_status"]]
         for one in [*both, *inside]:
-            one.pop("pinned", None)  # told to its sender, who asked for it
+            one.pop("pinned", None)  # only its sender gets it on request
         quotes += len(inside)
         assert status == answer, (message["stream"], hearer.reader)
         compared += 1
@@ -168,7 +168,7 @@ def test_many_with_filters_cost_no_more_statements() -> None:
         filters.create(owner=reader, phrase="words", whole_word=False)
         filters.create(owner=reader, phrase=f"more {number}", whole_word=True)
     item = items.publish(sender=sender, content={"text": "words and more 3 of them"})
-    shown_to(UserFactory(), item, "public")  # that the sender's account is known
+    shown_to(UserFactory(), item, "public")  # loads the sender's account
     counts, met = [], []
     for some in (readers[:2], readers, readers):
         hearers = [Hearer(one.pk, (stream_of("public", ALL, one),), True) for one in some]

@@ -1,4 +1,4 @@
-"""Events as Mastodon's clients are told them: who hears of what, in which words, over HTTP and over sockets."""
+"""Events as Mastodon's clients get them: who, in which words, over HTTP and sockets."""
 
 import json
 import time
@@ -44,7 +44,7 @@ def hearer(user: User, *streams: Stream, is_socket: bool = False) -> Hearer:
 
 
 def told(hearers: list[Hearer], *events: Event) -> dict[Hearer, list[tuple[str, Any]]]:
-    """The messages for each: (event, data), in order."""
+    """Each hearer's messages in order: (event, data)."""
     found: dict[Hearer, list[tuple[str, Any]]] = {one: [] for one in hearers}
     entries: list[Entry] = [(Position(int(time.time() * 1000), number), event) for number, event in enumerate(events)]
     for one, _, data in news_for(hearers, entries):
@@ -231,7 +231,7 @@ class TestOneself:
         assert [each["account"]["id"] for _, each in found] == [str(other.pk) for other in others]
 
     def test_what_came_long_before_is_not_told_again(self) -> None:
-        """By an event of marking, say, after a time in which no app of the reader was open."""
+        """For example by a read mark, after a time without open apps."""
         reader, *others = UserFactory.create_batch(3)
         streaming.last_told = streaming.LastTold()
         items.like(user=others[0], item=say(reader))
@@ -274,7 +274,7 @@ class TestStreams:
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[StreamServer]:
-    """One process for all tests here, for its start takes longer than most of them."""
+    """One process for all tests here, because its start is slow."""
     server = StreamServer(tmp_path_factory.mktemp("stream"))
     yield server
     server.end()
@@ -282,7 +282,7 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 
 @pytest.fixture
 def server(process: StreamServer) -> StreamServer:
-    """The process, while it holds no connection."""
+    """The process without connections."""
     if process.process is None or process.process.poll() is not None:
         process.start()
     assert wait_for(lambda: not process.holds_connections(), 30)
@@ -295,7 +295,7 @@ Listen = Callable[..., Client]
 
 @pytest.fixture
 def connect(server: StreamServer) -> Iterator[Connect]:
-    """Opens sockets, which end with the test."""
+    """Opens sockets that close with the test."""
     opened: list[websocket.WebSocket] = []
 
     def connect(query: str, **options: Any) -> websocket.WebSocket:
@@ -312,7 +312,7 @@ def connect(server: StreamServer) -> Iterator[Connect]:
 
 @pytest.fixture
 def listen(server: StreamServer) -> Iterator[Listen]:
-    """Opens streams, which end with the test."""
+    """Opens streams that close with the test."""
     opened: list[Client] = []
 
     def listen(path: str, query: str = "", token: str = "") -> Client:
@@ -326,11 +326,11 @@ def listen(server: StreamServer) -> Iterator[Listen]:
 
 
 BROKEN = 0
-"""In the place of a code, where no close frame came."""
+"""Instead of a code if no close frame came."""
 
 
 def code_of(socket: websocket.WebSocket) -> int:
-    """The code that a socket ends with, after messages that are passed over."""
+    """A socket's close code. Skips messages before it."""
     with suppress(websocket.WebSocketException, OSError):
         while True:
             kind, data = socket.recv_data()

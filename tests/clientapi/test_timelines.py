@@ -1,4 +1,4 @@
-"""Home, lists and the other timelines by Mastodon's cursors: both ways, exactly what the oracle says."""
+"""Timelines by Mastodon's cursors, in both directions, must equal the oracle."""
 
 import random
 import re
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 LINK = re.compile(r'<([^>]+)>; rel="(next|prev)"')
 PATIENCE = 400
-"""Pages of a walk."""
+"""Most pages of a walk."""
 
 
 def links(caller: Caller) -> dict[str, str]:
@@ -37,7 +37,7 @@ def links(caller: Caller) -> dict[str, str]:
 
 
 def down(caller: Caller, path: str) -> list[int]:
-    """All that the walk down shows, by the Link `next`, which stands first."""
+    """All entries downwards, by the Link `next`, which is first."""
     found: list[int] = []
     for _ in range(PATIENCE):
         found += [int(one["id"]) for one in caller.get(path)]
@@ -52,7 +52,7 @@ def down(caller: Caller, path: str) -> list[int]:
 
 
 def up(caller: Caller, path: str, begin: int) -> list[int]:
-    """All that the walk up from an id shows, newest first, by the Link `prev`."""
+    """All entries up from an id, newest first, by the Link `prev`."""
     found: list[int] = []
     path = f"{path}&min_id={begin}"
     for _ in range(PATIENCE):
@@ -68,7 +68,7 @@ def _above(path: str) -> str:
 
 
 def crowd(reader: User, chance: random.Random, said: int) -> list[User]:
-    """People whom the reader follows, mutes, blocks, and does not know, and what they said and reposted."""
+    """Followed, muted, blocked and unknown people, and their posts and reposts."""
     people = [UserFactory() for _ in range(5)]
     for one in people[:4]:
         relations.follow(follower=reader, followee=one)
@@ -172,7 +172,7 @@ def test_other_timelines_are_the_same_both_ways(name: str, reader: User, media_f
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(tries(1, 40)))
 def test_several_hashtags_at_once(seed: int, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`any[]` joins hashtags, `all[]` asks for each, `none[]` leaves out; both ways, in short and in long looks."""
+    """`any[]` adds hashtags, `all[]` requires each, `none[]` excludes. Both directions, short and long scans."""
     chance = random.Random(seed)  # noqa: S311 (a made-up world)
     senders, words = [UserFactory(), UserFactory(), reader], ["one", "two", "three", "four"]
     relations.follow(follower=reader, followee=senders[0])
@@ -206,7 +206,7 @@ def test_links_of_a_chinese_hashtag_can_be_followed() -> None:
 
 
 def places(caller: Caller, path: str, entries: list[int]) -> dict[int, int]:
-    """The cursors of a list's entries, as pages of one entry tell them."""
+    """Each entry's cursor, from pages of one entry."""
     found = {}
     for entry in entries:
         assert [int(one["id"]) for one in caller.get(path)] == [entry]
@@ -216,7 +216,7 @@ def places(caller: Caller, path: str, entries: list[int]) -> dict[int, int]:
 
 
 def walks(caller: Caller, path: str, expected: list[int], chance: random.Random) -> None:
-    """A list is the same down, and up from any entry; `since_id` cuts it off."""
+    """Walks down, and up from any entry, agree. `since_id` cuts the list."""
     assert down(caller, f"{path}?limit=3") == expected
     assert up(caller, f"{path}?limit=3", 1) == expected
     at = places(caller, f"{path}?limit=1", expected)
@@ -233,7 +233,7 @@ def test_kept_lists_are_the_same_both_ways(scan: int, reader: User, monkeypatch:
     monkeypatch.setattr(kept, "SCAN", scan)
     chance, said = random.Random(scan), [ItemFactory() for _ in range(11)]  # noqa: S311 (a made-up world)
     chance.shuffle(said)
-    for item in [ItemFactory(), *said]:  # `min_id` cannot name what lies below the first id of all
+    for item in [ItemFactory(), *said]:  # `min_id` cannot name a place below the first id
         items.like(user=reader, item=item)
         items.bookmark(user=reader, item=item)
     first = Item.objects.exclude(pk__in=[item.pk for item in said]).get()
@@ -271,9 +271,9 @@ def test_people_are_the_same_both_ways(name: str, scan: int, reader: User, monke
     User.objects.filter(pk=reader.pk).update(is_locked=name == "follow_requests")
     reader.refresh_from_db()
     others = [UserFactory() for _ in range(11)]
-    if "reblogged" not in name:  # those are in the order of their ids
+    if "reblogged" not in name:  # reposters are ordered by id
         chance.shuffle(others)
-    for one in [UserFactory(is_active=False), *others]:  # `min_id` cannot name what lies below the first id of all
+    for one in [UserFactory(is_active=False), *others]:  # `min_id` cannot name a place below the first id
         PEOPLE[name](reader, one, item)
     gone = chance.sample(others, 3)
     User.objects.filter(pk__in=[one.pk for one in gone]).update(is_active=False)

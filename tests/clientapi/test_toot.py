@@ -1,4 +1,4 @@
-"""toot as it is, a program of its own, against the site as it runs."""
+"""The unmodified toot program against a running site."""
 
 import os
 import re
@@ -24,7 +24,7 @@ TOOT = Path(sys.executable).parent / "toot"
 
 
 class Toot:
-    """The program, with a folder of its own for its settings."""
+    """toot with its own settings folder."""
 
     def __init__(self, folder: Path) -> None:
         home = {
@@ -47,7 +47,7 @@ class Toot:
         )
 
     def log_in(self, site: ClientSite, user: User) -> None:
-        """Log in by the address that it prints and the code that the page shows."""
+        """Log in with the printed address and the page's code."""
         program = self.start("login", "--instance", site.address)
         assert program.stdin is not None
         assert program.stdout is not None
@@ -61,7 +61,7 @@ class Toot:
         assert "Successfully logged in" in said, said
 
     def say(self, *words: str, given: str = "") -> str:
-        """The words of a command that works."""
+        """The output of a successful command."""
         program = self.start(*words)
         said, _ = program.communicate(given, timeout=60)
         assert program.returncode == 0, (words, said)

@@ -1,5 +1,3 @@
-"""The page on which a user lets an app in."""
-
 from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 import pytest
@@ -70,7 +68,7 @@ def test_an_app_is_led_back_to(page: Client, redirect: str, source: str) -> None
 
 @pytest.mark.parametrize(("scope", "changes"), [("read", ""), ("read write:media", "yes")])
 def test_a_letter_tells_of_a_new_app(scope: str, changes: str) -> None:
-    """Not of one that has a token already, and in no word of the app's maker."""
+    """Not for an app that has a token. The app's own words are never in it."""
     user, page, app = UserFactory(username="ann"), Client(), app_of("read write")
     addresses.add(user=user, address="ann@example.org")
     addresses.prove_by_code(user=user, code=Letter.objects.get().context["code"])
