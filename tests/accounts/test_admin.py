@@ -465,7 +465,6 @@ def test_users_are_never_deleted(admin_client: Client) -> None:
     assert User.objects.filter(pk=user.pk).exists()
 
 
-# --- Permissions -----------------------------------------------------------------------------------------
 @pytest.fixture
 def clerk() -> User:
     """Staff with every permission, not a superuser."""

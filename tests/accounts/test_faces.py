@@ -29,7 +29,6 @@ def put(client: APIClient, face: str, file: SimpleUploadedFile) -> Any:
 
 
 def sizes(url: str) -> list[tuple[int, int]]:
-    """Sizes of a picture and of its small form."""
     found = []
     for address in (url, small(url)):
         with store().open(address.removeprefix("/media/")) as file:

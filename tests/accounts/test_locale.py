@@ -193,7 +193,7 @@ def test_ages_and_dates_in_both_languages() -> None:
             NOON - timedelta(minutes=3),
             NOON - timedelta(hours=5),
             NOON - timedelta(days=2),
-            datetime(2025, 12, 31, 16, 30, tzinfo=UTC),  # already the new year in Shanghai
+            datetime(2025, 12, 31, 16, 30, tzinfo=UTC),  # already next year in Shanghai
             datetime(2025, 12, 31, 15, 30, tzinfo=UTC),
         ]
         assert [ago(moment) for moment in moments] == ["now", "3 min", "5 h", "20 Nov", "1 Jan", "31 Dec 2025"]

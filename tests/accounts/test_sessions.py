@@ -1,4 +1,4 @@
-"""Sessions are read from Redis copies. PostgreSQL alone decides that they end."""
+"""Sessions are read from Redis copies, but only PostgreSQL decides that they end."""
 
 import time
 from collections.abc import Callable

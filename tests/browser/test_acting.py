@@ -74,7 +74,7 @@ def test_liking(visitor: Visitor, author: Any, reader: Any, words: dict[str, str
     expect(button(card, words["like"], "2")).to_have_attribute("aria-pressed", "true")
     visitor.settle()
     assert Like.objects.filter(user=reader, item=item).exists()
-    if javascript:  # page and focus stay in place
+    if javascript:
         expect(button(card, words["like"], "2")).to_be_focused()
         visitor.page.keyboard.press("Enter")
     else:

@@ -54,7 +54,6 @@ def entries(visitor: Visitor, form: str = COMPOSER) -> Locator:
 
 
 def shows_both(visitor: Visitor) -> None:
-    """Wait for the two pictures of `begun` in their edited state."""
     expect(visitor.page.locator(f"{COMPOSER} {KEPT}")).to_have_count(2)
     first, second = entries(visitor).all()
     expect(first.get_by_label("Description")).to_have_value("A blue corner")

@@ -81,7 +81,7 @@ def test_grids_keep_their_place(home: Visitor, card: Callable[[str], Locator]) -
         assert after is not None
         assert heights[name] is not None
         assert (after["width"], after["height"]) == (heights[name]["width"], heights[name]["height"]), name
-    expect(card("four").locator(".ground")).to_have_count(0)  # loaded
+    expect(card("four").locator(".ground")).to_have_count(0)
 
 
 def test_pictures_that_are_loaded_before_the_script(home: Visitor, card: Callable[[str], Locator]) -> None:

@@ -62,7 +62,7 @@ def words(item: Item) -> str:
 
 
 def world(chance: random.Random) -> tuple[list[User], list[Item]]:
-    """People with random follows, blocks and mutes, and their posts in every visibility and state."""
+    """Random follows, blocks and mutes, and posts in every visibility and state."""
     people = [UserFactory(username=f"p{number}", is_locked=chance.random() < 0.4) for number in range(4)]
     for one, other in itertools.permutations(people, 2):
         if chance.random() < 0.6:
@@ -88,7 +88,7 @@ def world(chance: random.Random) -> tuple[list[User], list[Item]]:
 
 
 def spoken(chance: random.Random, people: list[User]) -> list[Item]:
-    """Posts and replies in every visibility, some held or deleted."""
+    """In every visibility, some held or deleted."""
     said: list[Item] = []
     for number in range(14):
         sender = chance.choice(people)

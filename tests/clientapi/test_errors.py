@@ -329,7 +329,6 @@ def test_strangers_of_a_site_for_members_see_the_instance_alone(monkeypatch: pyt
     assert Client().get("/api/v1/timelines/public", HTTP_AUTHORIZATION=f"Bearer {token}").status_code == 200
 
 
-# --- Rates -----------------------------------------------------------------------------------------------
 def left_of(response: Any) -> tuple[int, int, float]:
     """Limit, remaining calls and seconds until the reset, from the headers."""
     ends = response["X-RateLimit-Reset"]

@@ -1,4 +1,4 @@
-"""No typed text may add other tags or attributes."""
+"""Typed text may produce only the tags and attributes of `TAGS`."""
 
 from html.parser import HTMLParser
 
@@ -93,7 +93,6 @@ class Checked(HTMLParser):
 
 
 def checked(text: str) -> str:
-    """The text of checked HTML."""
     parser = Checked()
     parser.feed(text)
     parser.close()

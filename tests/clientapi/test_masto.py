@@ -64,7 +64,7 @@ def packages() -> Path:
 
 
 def run(*command: object, cwd: Path) -> str:
-    """A program's output. A failure shows it too."""
+    """A failure shows the output too."""
     environ = {**os.environ, "PATH": f"{WHEEL / 'bin'}:{os.environ['PATH']}", "npm_config_update_notifier": "false"}
     done = subprocess.run(
         [str(one) for one in command], cwd=cwd, env=environ, capture_output=True, text=True, check=False

@@ -285,7 +285,7 @@ def test_tokens_are_asked_for_in_json_and_by_basic_too(user: User) -> None:
     assert response.status_code == 200
 
 
-# --- The end of a token ----------------------------------------------------------------------------------
+# --- Revoking tokens -------------------------------------------------------------------------------------
 def test_an_app_revokes_its_own_tokens_alone(user: User) -> None:
     app, other = registered(), registered()
     row = ClientApp.objects.get(client_id=app["client_id"])

@@ -122,7 +122,6 @@ def test_a_filter_that_matches_is_told_with_its_id(reader: User) -> None:
 
 
 def seconds_of(client: Any, path: str, **headers: str) -> float:
-    """CPU seconds of this process for a request."""
     began = time.process_time()
     assert client.get(path, **headers).status_code == 200
     return time.process_time() - began

@@ -33,7 +33,7 @@ WORDS = ("zebra", "cat", "Tiger", "中文", "rain")
 
 
 def related(chance: random.Random) -> list[User]:
-    """People with random follows, blocks, mutes and filters."""
+    """Random follows, blocks, mutes and filters."""
     people = [UserFactory(username=f"q{number}") for number in range(5)]
     for one, other in itertools.permutations(people, 2):
         if chance.random() < 0.7:
@@ -56,7 +56,7 @@ def sees(reader: User, item: Item) -> bool:
 
 
 def spoken(chance: random.Random, people: list[User]) -> list[Item]:
-    """Posts, replies and reposts with mentions, some liked and bookmarked."""
+    """With mentions, some liked and bookmarked."""
     said: list[Item] = []
     for number in range(12):
         sender = chance.choice(people)

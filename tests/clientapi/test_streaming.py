@@ -295,7 +295,6 @@ Listen = Callable[..., Client]
 
 @pytest.fixture
 def connect(server: StreamServer) -> Iterator[Connect]:
-    """Opens sockets that close with the test."""
     opened: list[websocket.WebSocket] = []
 
     def connect(query: str, **options: Any) -> websocket.WebSocket:
@@ -312,7 +311,6 @@ def connect(server: StreamServer) -> Iterator[Connect]:
 
 @pytest.fixture
 def listen(server: StreamServer) -> Iterator[Listen]:
-    """Opens streams that close with the test."""
     opened: list[Client] = []
 
     def listen(path: str, query: str = "", token: str = "") -> Client:

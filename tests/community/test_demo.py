@@ -40,7 +40,6 @@ def demo(*args: str) -> str:
 
 
 def logins(text: str) -> dict[str, str]:
-    """The printed passwords by username."""
     lines = [line.split() for line in text.splitlines() if line.startswith("demo login: ")]
     return {line[2]: line[4] for line in lines}
 

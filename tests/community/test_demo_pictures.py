@@ -90,7 +90,7 @@ def _aspect(row: MediaFile) -> str:
 
 
 def test_the_files() -> None:
-    """Every file is used and every name has a file. Clones stay small."""
+    """Every file is used and every name has a file."""
     files = {path.stem: path.stat().st_size for path in FOLDER.iterdir()}
     shots = [shot for shots in (*SHOWN.values(), *(feature.shots for feature in FEATURES)) for shot in shots]
     assert set(files) == {*FACES.values(), *MORE_FACES, *BANNERS.values(), *(shot.name for shot in shots)}

@@ -104,7 +104,7 @@ def run(folder: Path, last: int) -> str:
 
 
 def everything(workers: Workers) -> dict[str, Any]:
-    """All that the site stores and shows, without ids, which differ per load."""
+    """All that the site stores and shows, without ids."""
     workers.work()
     names = dict(User.objects.values_list("pk", "username"))
     reader = User.objects.get(username="nick_7")

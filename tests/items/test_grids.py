@@ -67,7 +67,6 @@ def test_a_single_picture_of_few_pixels_is_not_made_wide() -> None:
 
 
 def buttons(shown: ItemBody) -> str:
-    """The buttons of an item on a member's page."""
     reader = User(pk=1, username="ann")
     html = loader.get_template("items/_acts.html").render({"card": Cards(reader).one(shown), "user": reader})
     return re.sub(r"\s+", " ", html)

@@ -34,7 +34,6 @@ def body(item: Item, reader: User) -> ItemBody:
 
 
 def shown(item: Item) -> list[str]:
-    """The ids of the pictures that readers get."""
     return [each.id for each in body(item, item.sender).media]
 
 

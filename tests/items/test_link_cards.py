@@ -355,7 +355,7 @@ def test_a_picture_that_no_card_came_to_show(
     assert not files_of(media_folder)
 
 
-# --- Edits and ends --------------------------------------------------------------------------------------
+# --- Edits and removal -----------------------------------------------------------------------------------
 def test_an_edit_of_the_link(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
     far.rules |= {"/1": answer(b"<title>One</title>"), "/2": answer(b"<title>Two</title>")}
     said = linking(ann, far, "/1")

@@ -30,7 +30,6 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def walk(page_from: Callable[[int | None], ItemPage]) -> list[list[int]]:
-    """The ids of all pages."""
     pages: list[list[int]] = []
     last_id = None
     for _ in range(20):

@@ -29,7 +29,6 @@ MATRIX = {
 
 
 def related(relation: str, sender: User) -> User | AnonymousUser:
-    """A reader with this relation to the sender."""
     if relation == "nobody":
         return AnonymousUser()
     if relation == "sender":

@@ -30,7 +30,6 @@ def publish(text: str, sender: User | None = None, **fields: Any) -> Item:
 
 
 def found(query: str, reader: User | AnonymousUser | None = None) -> list[str]:
-    """The texts of the first page."""
     return [item.text for item in search_items(parse(query), reader or AnonymousUser()).items]
 
 

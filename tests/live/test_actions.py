@@ -191,7 +191,7 @@ def test_a_replay_that_its_host_does_not_want_is_none_after_a_review(verb: Calla
     assert not LiveSession.objects.exclude(pk=session.pk).exists(), "what was not approved is not repeated"
 
 
-# --- Late, doubled and reordered events ------------------------------------------------------------------
+# --- Events out of order ---------------------------------------------------------------------------------
 def test_events_in_any_order_leave_the_same_lineup(feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     """The queue may reorder tasks: a start's task after the end's changes nothing."""
     host = UserFactory()
@@ -260,7 +260,7 @@ def test_a_transition_does_not_wait_for_a_frozen_redis(
     assert session.state == State.LIVE
 
 
-# --- At once ---------------------------------------------------------------------------------------------
+# --- Concurrent ------------------------------------------------------------------------------------------
 def verdicts(outcomes: list[Any]) -> list[str]:
     return sorted("done" if isinstance(one, LiveSession) else type(one).__name__ for one in outcomes)
 
@@ -327,7 +327,7 @@ def test_asking_and_starting_wait_for_each_other(workers: Workers, first: str) -
 
 
 def until_somebody_waits() -> None:
-    """Returns when another connection waits for this one's lock. Fails if none does."""
+    """Fails if nobody waits for a lock of this connection."""
 
     def is_waited_for() -> bool:
         with connection.cursor() as cursor:

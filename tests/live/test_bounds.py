@@ -95,7 +95,7 @@ def many(host: User, count: int, state: State, **fields: Any) -> None:
 
 
 def a_site() -> None:
-    """Replays of others, analyzed by the planner."""
+    """Replays of other hosts, and statistics for the planner."""
     for _ in range(20):
         many(seen(), 150, State.REPLAY)
     with connection.cursor() as cursor:

@@ -254,7 +254,7 @@ def test_covers_are_exported(host: User) -> None:
     assert own["cover"] == str(session.cover_id)
 
 
-# --- At the same time ------------------------------------------------------------------------------------
+# --- Concurrent ------------------------------------------------------------------------------------------
 def test_one_medium_for_a_cover_and_an_item_at_the_same_time(host: User) -> None:
     medium = sent(host)
     results = at_once(lambda: plan(host, cover_id=int(medium)), lambda: posted(host, medium))

@@ -314,7 +314,7 @@ def test_a_kept_snapshot_expires_and_is_kept_by_reading(reader: User) -> None:
     assert snapshot.kept(None, late + timedelta(minutes=90)) is None
 
 
-# --- The room of one reader's snapshots ------------------------------------------------------------------
+# --- Snapshot cap ----------------------------------------------------------------------------------------
 def snapshot_of(reader: User, page: Page) -> Snapshot:
     found = Snapshot.named(page.session_id or "", reader.pk)
     assert found is not None

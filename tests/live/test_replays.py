@@ -36,7 +36,6 @@ def host(db: None) -> User:
 
 @pytest.fixture
 def reader(host: User, workers: Workers) -> User:
-    """A follower of the host with a replay inbox."""
     reader = seen()
     relations.follow(follower=reader, followee=host)
     build(reader)

@@ -121,7 +121,7 @@ def test_readers_who_follow_no_host_are_shown_some(host: Any) -> None:
     assert f"@{silent.username}" not in page
 
 
-# --- Questions of an open page ---------------------------------------------------------------------------
+# --- Polling ---------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_an_open_page_hears_what_went_live_and_what_changed(host: Any, fan: Any) -> None:
     since = int((timezone.now() - timedelta(minutes=1)).timestamp() * 1000)

@@ -24,7 +24,6 @@ def send(client: APIClient, data: bytes, *, name: str = "a.jpg", headers: Any = 
 
 
 def kept(media_id: str) -> Image.Image:
-    """The stored picture."""
     row = MediaFile.objects.get(pk=int(media_id))
     with store().open(row.files[0]) as file:
         return opened(file.read())

@@ -44,7 +44,7 @@ def send(client: APIClient, data: bytes, name: str = "a.jpg", kind: str = "image
 
 
 def refused(client: APIClient, data: bytes, status: int, **options: str) -> str:
-    """The reason of a refusal. Checks that nothing was stored."""
+    """Checks that nothing was stored, and returns the reason."""
     answer = send(client, data, **options)
     assert answer.status_code == status, (answer.status_code, answer.content)
     assert answer["Content-Type"] == "application/json"
@@ -65,7 +65,7 @@ def png_of(width: int, height: int, *, rows: int | None = None) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
 
 
-# --- Not what it says ------------------------------------------------------------------------------------
+# --- Wrong format ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "data",
     [
@@ -97,7 +97,7 @@ def test_one_kind_under_the_head_of_another(client: APIClient) -> None:
     assert "damaged" in refused(client, b"\xff\xd8\xff" + encoded(picture(), "PNG")[3:], 400)
 
 
-# --- Not whole -------------------------------------------------------------------------------------------
+# --- Truncated -------------------------------------------------------------------------------------------
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF", "HEIF"])
 def test_cut_pictures(client: APIClient, kind: str) -> None:
@@ -140,7 +140,7 @@ def test_videos_that_are_none(client: APIClient, data: bytes) -> None:
     assert "This video doesn't work here" in refused(client, data, 400)
 
 
-# --- Too much --------------------------------------------------------------------------------------------
+# --- Too large -------------------------------------------------------------------------------------------
 def test_too_many_bytes(client: APIClient, settings: Any) -> None:
     settings.MEDIA_IMAGE_BYTES = settings.MEDIA_VIDEO_BYTES = 2**20
     assert "up to 1 MB" in refused(client, jpeg() + bytes(2**20), 413)
@@ -207,7 +207,7 @@ def test_all_places_are_taken(client: APIClient, settings: Any, data: bytes) -> 
     assert send(client, data).status_code == 201
 
 
-# --- Odd but sound ---------------------------------------------------------------------------------------
+# --- Unusual but valid -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
 def test_modes(client: APIClient, mode: str) -> None:
     image = picture(120, 90)
@@ -303,7 +303,7 @@ def test_a_session_needs_its_token(ann: User) -> None:
     assert client.post(MEDIA, {"file": upload(jpeg())}, headers={"X-CSRFToken": token}).status_code == 201
 
 
-# --- Ends in between -------------------------------------------------------------------------------------
+# --- Interrupted -----------------------------------------------------------------------------------------
 def test_what_fails_leaves_nothing(client: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(source: Path, name: str) -> None:
         raise actions.StoreError("full")

@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
 
 @pytest.fixture
 def address(server: BucketServer, settings: Any) -> Iterator[str]:
-    """The address of a new bucket, set as the site's store."""
+    """A new bucket, set as the site's store."""
     settings.MEDIA_STORE_SECRET_URL = server.made(f"b{time.monotonic_ns()}")
     settings.MEDIA_STORE_TIMEOUT_SECONDS = 5.0
     bucket.breaker.reset()
@@ -65,13 +65,11 @@ def send(client: APIClient, data: bytes) -> Any:
 
 
 def head(name: str) -> Any:
-    """The bucket's metadata of a file."""
     kept: Any = store()
     return kept.client.head_object(Bucket=kept.address.name, Key=name)
 
 
 def get(path: str, method: str = "GET", **headers: str) -> tuple[str, dict[str, str], bytes]:
-    """A file's answer from the site."""
     told: list[Any] = []
     environ = {"PATH_INFO": path, "REQUEST_METHOD": method, **headers}
     places = threading.BoundedSemaphore(1)

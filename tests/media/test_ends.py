@@ -59,7 +59,6 @@ def request(token: str, data: bytes) -> bytes:
 
 
 def sweep_a_day_later(folder: Path) -> None:
-    """The sweeps of a day, after every file has become older than a day."""
     then = time.time() - DAY.total_seconds()
     for path in files_of(folder):
         os.utime(path, (then, then))

@@ -32,7 +32,6 @@ def send(client: APIClient, data: bytes) -> Any:
 
 
 def kept(answer: Any) -> list[bytes]:
-    """The stored files of an upload."""
     assert answer.status_code == 201, answer.content
     found = []
     for name in MediaFile.objects.get(pk=int(answer.json()["id"])).files:
@@ -65,7 +64,6 @@ def archived() -> bytes:
     return file.getvalue()
 
 
-# --- Pictures that are something else too ----------------------------------------------------------------
 POLYGLOTS: dict[str, Callable[[], bytes]] = {
     "a JPEG and an archive": lambda: jpeg() + archived(),
     "a PNG and a page": lambda: encoded(picture(), "PNG") + b"<!doctype html>" + SCRIPT,
@@ -98,7 +96,6 @@ def test_a_script_under_the_head_of_a_gif(client: APIClient) -> None:
     assert files_of(site.MEDIA_DIR) == []
 
 
-# --- XML in metadata -------------------------------------------------------------------------------------
 @pytest.mark.parametrize("words", [LAUGHS, OUTSIDE, b"<x:xmpmeta" + b"<a>" * 20_000], ids=["laughs", "outside", "deep"])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF"])
 def test_xml_in_metadata_is_not_read(client: APIClient, kind: str, words: bytes) -> None:
@@ -112,7 +109,6 @@ def test_xml_in_metadata_is_not_read(client: APIClient, kind: str, words: bytes)
         assert b"root:" not in found
 
 
-# --- Pictures that swell ---------------------------------------------------------------------------------
 SWELLING: dict[str, Callable[[], bytes]] = {
     "pixels": lambda: png(pixels=swollen()),
     "a text": lambda: png(chunk(b"zTXt", b"Comment\0\0" + swollen())),
@@ -133,7 +129,6 @@ def test_swelling_parts_are_refused_or_left_out(client: APIClient, name: str) ->
         assert files_of(site.MEDIA_DIR) == []
 
 
-# --- Odd and large ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("depth", "colours"), [(16, 0), (16, 2), (16, 6)], ids=["gray", "colours", "with alpha"])
 def test_sixteen_bits(client: APIClient, depth: int, colours: int) -> None:
     found = opened(kept(send(client, png(depth=depth, colours=colours)))[0]).convert("RGB").getpixel((20, 15))

@@ -25,7 +25,6 @@ def medium(ann: User) -> MediaFile:
 
 
 def age(path: Path) -> None:
-    """Make a file older than a day."""
     then = time.time() - DAY.total_seconds()
     os.utime(path, (then, then))
 
@@ -77,7 +76,7 @@ def test_files_without_a_row_go_after_a_day(medium: MediaFile, media_folder: Pat
 
 
 def test_files_that_a_move_made_are_known(medium: MediaFile, media_folder: Path) -> None:
-    """The move is made. Neither its row nor the medium's is written."""
+    """The file has moved. Only the FileMove row names it."""
     to = new_name()
     names = medium.files
     FileMove.objects.create(name=medium.name, to=to, ext=medium.ext, small_ext=medium.small_ext)

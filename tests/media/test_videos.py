@@ -31,7 +31,6 @@ def send(client: APIClient, data: bytes) -> Any:
 
 
 def kept(client: APIClient, data: bytes) -> tuple[bytes, MediaFile]:
-    """The stored file of a video and its row."""
     answer = send(client, data)
     assert answer.status_code == 201, answer.content
     row = MediaFile.objects.get(pk=int(answer.json()["id"]))
@@ -61,7 +60,6 @@ def fragment(number: int, start: int, size: int, kind: bytes = b"traf") -> bytes
 
 
 def numbered(made: bytes, number: int) -> bytes:
-    """The track with another number."""
     at = made.index(b"tkhd") + 16
     return made[:at] + struct.pack(">I", number) + made[at + 4 :]
 
@@ -162,7 +160,7 @@ def test_what_real_programs_write_about_a_video_is_not_kept(client: APIClient, n
     assert (row.width, row.height) == (64, 48)
 
 
-# --- A player finds all that it needs --------------------------------------------------------------------
+# --- What a player needs ---------------------------------------------------------------------------------
 def parts(data: bytes) -> dict[bytes, list[bytes]]:
     """The boxes in these containers, by type."""
     found: dict[bytes, list[bytes]] = {}
@@ -220,7 +218,7 @@ def test_a_length_that_is_not_known_is_null(client: APIClient, length: int) -> N
     assert kept(client, data)[1].duration is None
 
 
-# --- Against the server ----------------------------------------------------------------------------------
+# --- Slow files ------------------------------------------------------------------------------------------
 def quadratic(handler: bytes, runs: bytes, offsets: int) -> bytes:
     """A track with this many chunks and a table of runs. At most 5 MB."""
     places = box(b"stco", struct.pack(">II", 0, offsets), struct.pack(">I", 8) * offsets)

@@ -33,7 +33,6 @@ def address(medium: str, size: str = "whole") -> str:
 
 
 def asked(client: Client, path: str, **headers: str) -> tuple[Any, bytes]:
-    """The answer and its whole body."""
     answer = client.get(path, headers=headers)
     body = b"".join(answer.streaming_content) if answer.streaming else answer.content
     answer.close()

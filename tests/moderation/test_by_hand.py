@@ -43,7 +43,7 @@ def verbs() -> list[str]:
     return list(Decision.objects.order_by("pk").values_list("verb", flat=True))
 
 
-# --- From where ------------------------------------------------------------------------------------------
+# --- Links to the page -----------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_lists_and_pages_lead_to_it(desk: Client, sender: User, say: Say, session: LiveSession) -> None:
     item = say("rude words")

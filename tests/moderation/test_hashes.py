@@ -204,7 +204,6 @@ def test_an_upload_waits_for_a_rule_that_is_being_written(sender: User, moderato
 
 
 def waiting() -> bool:
-    """Whether a connection waits for an advisory lock."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND {HERE}")  # noqa: S608
         row: Any = cursor.fetchone()

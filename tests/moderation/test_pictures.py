@@ -48,7 +48,6 @@ def ids(item: Item) -> list[str]:
 
 
 def press(desk: Client, case: Case, verb: str, note: str = "") -> str:
-    """The case's page after a button."""
     fields = {"verb": verb, "note": note, "state": case.state, "modified_at": case.opened_at.isoformat()}
     return text(desk.post(f"/admin/moderation/case/{case.pk}/change/", fields, follow=True))
 

@@ -76,7 +76,6 @@ def packed(*members: tuple[str, bytes, dict[str, Any]]) -> bytes:
 
 
 def linked(name: str, target: str) -> bytes:
-    """A zip with a symbolic link."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as pack:
         info = zipfile.ZipInfo(name)
@@ -135,7 +134,6 @@ def summed(header: bytearray) -> bytes:
 
 
 def headers(kind: bytes, count: int) -> bytes:
-    """A tar.gz of headers without files."""
     info = tarfile.TarInfo("x")
     info.type, info.size = kind, 9
     return gzip.compress((info.tobuf() + b"9 a=bcd\n\0".ljust(512, b"\0")) * count)
@@ -360,7 +358,6 @@ def test_the_search_for_posts_ends(tmp_path: Path, start: bytes, part: bytes, fa
     assert time.process_time() - begin < 15
 
 
-# --- The program that reads ------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_a_program_that_takes_too_long_is_ended(
     user: User, folder: Path, monkeypatch: pytest.MonkeyPatch, settings: Any

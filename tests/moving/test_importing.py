@@ -321,7 +321,6 @@ def test_a_profile_that_this_site_does_not_take(user: User) -> None:
     assert brought(user, files, takes_profile=True).left_out == {"profile": 2}
 
 
-# --- Workers ---------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_a_long_archive_is_brought_by_several_tasks(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "PART", 3)

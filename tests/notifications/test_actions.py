@@ -180,7 +180,7 @@ def test_a_day_has_an_entry_of_its_own_for_followers(ann: User, bob: User, cid: 
     assert told(ann) == [("follow", ["Bob", "cid"])]
 
 
-# --- The cost --------------------------------------------------------------------------------------------
+# --- Cost ------------------------------------------------------------------------------------------------
 def test_most_posts_cost_nothing_and_the_others_one_statement(ann: User, bob: User) -> None:
     for text, fields, most in [
         ("words", {}, 0),
@@ -241,7 +241,7 @@ def test_a_like_does_not_wait_for_another(ann: User, bob: User, cid: User) -> No
         assert at_once(like) == [True]
 
 
-# --- Reading and telling open pages ----------------------------------------------------------------------
+# --- Reading and live news -------------------------------------------------------------------------------
 def test_a_mark_never_goes_back_and_never_ahead(ann: User, bob: User) -> None:
     items.like(user=bob, item=say(ann))
     actions.mark_read(user=ann, up_to=ids.MAX_ID)
@@ -432,7 +432,7 @@ def test_forgetting_a_user_is_bounded(ann: User, bob: User, cid: User) -> None:
     assert steps == [3, 3, 1, 0]  # own acts, acts and entries of their list, the read mark
 
 
-# --- Kinds that a user leaves out ------------------------------------------------------------------------
+# --- Silenced kinds --------------------------------------------------------------------------------------
 def test_silenced_kinds_are_left_out_and_come_back(ann: User, bob: User) -> None:
     post = say(ann)
     items.like(user=bob, item=post)

@@ -80,7 +80,7 @@ def titles(device: Device) -> list[str]:
     return [message["title"] for message in device.messages]
 
 
-# --- What is pushed --------------------------------------------------------------------------------------
+# --- Messages --------------------------------------------------------------------------------------------
 def test_a_message_by_the_standard(device: Device, reader: User, other: User) -> None:
     said = say(other, "Hello @reader, are you there?")
     (message,) = device.messages
@@ -342,7 +342,7 @@ def test_many_recipients_are_several_tasks(service: FarServer, monkeypatch: pyte
     assert len(asked) == 1
 
 
-# --- What a service answers ------------------------------------------------------------------------------
+# --- Answers of the service ------------------------------------------------------------------------------
 @pytest.mark.parametrize("status", ["404 Not Found", "410 Gone"])
 def test_a_device_that_is_gone_is_forgotten(device: Device, reader: User, other: User, status: str) -> None:
     device.service.rules[device.path] = answer(b"", status=status)  # type: ignore[union-attr]
@@ -449,7 +449,7 @@ def test_a_name_that_leads_inside_is_forgotten(
     assert later == []
 
 
-# --- Whose messages --------------------------------------------------------------------------------------
+# --- Recipients ------------------------------------------------------------------------------------------
 def test_nothing_comes_after_the_log_out(client: Client, device: Device, reader: User, other: User) -> None:
     client.post("/logout")
     assert not PushSubscription.objects.exists()

@@ -52,7 +52,7 @@ def follows() -> set[tuple[int, int]]:
     return set(Follow.objects.values_list("follower_id", "followee_id"))
 
 
-# --- One after another -----------------------------------------------------------------------------------
+# --- Sequential ------------------------------------------------------------------------------------------
 def test_follow_and_unfollow(pair: tuple[User, User]) -> None:
     one, two = pair
     assert follow(follower=one, followee=two) is True
@@ -109,7 +109,7 @@ def test_mute_and_unmute(pair: tuple[User, User]) -> None:
 
 @pytest.mark.parametrize("following", [(False, False), (True, False), (False, True), (True, True)])
 def test_only_the_epoch_of_a_follower_advances(pair: tuple[User, User], following: tuple[bool, bool]) -> None:
-    """Blocking and muting by a stranger must not rebuild anybody's window."""
+    """A stranger's blocks and mutes must not rebuild anybody's window."""
     for place, other in ((0, 1), (1, 0)):
         if following[place]:
             follow(follower=pair[place], followee=pair[other])
@@ -191,7 +191,7 @@ def test_the_followers_of_nobody() -> None:
     assert follower_count(User(pk=12345)) == 0
 
 
-# --- At once ---------------------------------------------------------------------------------------------
+# --- Concurrent ------------------------------------------------------------------------------------------
 @pytest.mark.slow
 @committed
 def test_the_cap_holds_when_many_calls_come_at_once(settings: Any) -> None:

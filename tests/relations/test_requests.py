@@ -24,7 +24,6 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def lea() -> User:
-    """A user with a locked account."""
     return UserFactory(username="lea", is_locked=True)
 
 
