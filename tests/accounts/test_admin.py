@@ -335,7 +335,7 @@ def test_the_buttons_of_the_list_come_back_to_it(admin_client: Client) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["make", "demote", "allow"])
 def test_the_verbs_are_for_those_who_may(admin_client: Client, name: str) -> None:
-    """Refused: GET, other sites, strangers, staff with view rights only, and staff who act on staff."""
+    """Refused: GET, other sites, strangers, view rights only, and staff acting on staff."""
     user = UserFactory.create(is_auto_big_v=False, is_big_v=name == "demote")
     boss = UserFactory.create(is_staff=True, is_auto_big_v=False, is_big_v=name == "demote")
     looker, clerk = UserFactory.create_batch(2, is_staff=True)
@@ -406,7 +406,7 @@ def test_deactivate_and_reactivate_but_never_oneself(admin_client: Client, admin
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The fields that each save of a user wrote. None: all."""
+    """The fields of each save. None: all."""
     fields: list[Any] = []
     save = User.save
 
@@ -475,7 +475,7 @@ def clerk() -> User:
 
 @pytest.mark.slow
 def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) -> None:
-    """Neither by editing oneself, others or groups, nor by a password or token of a stronger account."""
+    """By editing users or groups, or by the password or token of a stronger account."""
     colleague, reader = UserFactory.create(username="colleague", is_staff=True), UserFactory.create(username="reader")
     client = Client()
     client.force_login(clerk)
@@ -501,7 +501,7 @@ def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) 
 @pytest.mark.parametrize("how", ["permission", "group"])
 @pytest.mark.parametrize("is_active", [True, False])
 def test_a_service_is_changed_by_superusers_only(clerk: User, admin_client: Client, how: str, is_active: bool) -> None:
-    """A service account is not staff, but its password is worth more than a reader's."""
+    """A service account is not staff, but more powerful than a reader."""
     service = UserFactory.create(username="service", is_active=is_active)
     permission = Permission.objects.get(codename="act_for_others")
     if how == "permission":
@@ -583,7 +583,7 @@ READS = ("SELECT", "SAVEPOINT", "RELEASE", "DECLARE")
 
 
 def addresses() -> list[str]:
-    """Every admin page that needs no row, and the first row's page of every model."""
+    """Every admin page, with the first row of each model."""
     found = [reverse(f"admin:{name}") for name in ("index", "password_change", "jsi18n")]
     found.append(reverse("admin:moderation_wordrule_many"))
     for model in admin.site._registry:

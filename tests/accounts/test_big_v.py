@@ -19,7 +19,7 @@ News = list[tuple[str, int, bool]]
 
 @pytest.fixture
 def news() -> Iterator[News]:
-    """The signals: name, user id, and the flag in the database at that moment."""
+    """Name, user id and the flag in the database then."""
     heard: News = []
 
     def listen(name: str, signal: Signal) -> Any:
@@ -160,7 +160,7 @@ def test_asking_twice_changes_nothing_and_is_noted_once() -> None:
 
 
 def test_the_threshold_takes_back_no_demotion(settings: Any) -> None:
-    """The upgrade may have read the user before an admin's demotion. It checks again under the lock."""
+    """The upgrade may have read the user before. It checks again under the lock."""
     settings.BIG_V_THRESHOLD = 2
     star = UserFactory.create(follower_count=9, is_big_v=True)
     demote(user=star)
@@ -173,7 +173,7 @@ def test_the_threshold_takes_back_no_demotion(settings: Any) -> None:
 def test_a_deactivated_user_is_not_made_big_v(settings: Any, news: News) -> None:
     settings.BIG_V_THRESHOLD = 2
     gone = UserFactory.create(follower_count=9)
-    User.objects.filter(pk=gone.pk).update(is_active=False)  # the caller's copy is older
+    User.objects.filter(pk=gone.pk).update(is_active=False)
     with pytest.raises(NotActiveError):
         make_big_v(user=gone)
     assert upgrade_big_vs([gone.pk]) == []

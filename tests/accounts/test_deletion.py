@@ -35,7 +35,6 @@ def ann() -> User:
 
 
 def exact() -> None:
-    """Stored counts equal the rows."""
     relations.fold_follower_counts()
     for user in User.objects.all():
         assert user.following_count == Follow.objects.filter(follower=user).count(), user
@@ -84,7 +83,7 @@ def test_a_name_is_held_and_then_free(ann: User) -> None:
     HeldName.objects.update(until=timezone.now() - timedelta(seconds=1))
     assert joining.sign_up(username="Ann", password=PASSWORD).username == "Ann"
     assert actions.forget_held_names() == 1
-    actions.delete_account(user=User.objects.named("ann").get())  # the name is held again
+    actions.delete_account(user=User.objects.named("ann").get())
     assert HeldName.objects.count() == 1
 
 

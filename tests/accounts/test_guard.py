@@ -78,7 +78,7 @@ def test_many_addresses_at_one_name_do_not_keep_its_owner_out(way: Way, ann: Use
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
     assert "ann" not in cookie.value
-    for name in ("ann", "nobody"):  # unknown names count too
+    for name in ("ann", "nobody"):
         statuses = [way(Client(), name, "wrong", f"10.0.1.{number}").status_code for number in range(5)]
         assert statuses[-1] == 429
         assert set(statuses) == {REFUSED[way], 429}
@@ -160,7 +160,6 @@ def test_a_session_that_was_planted_is_nobodys(ann: User) -> None:
 
 
 def device_of(username: str, password: str = PASSWORD) -> str:
-    """The device cookie after a sign-in."""
     browser = Client()
     assert by_page(browser, username, password, "10.0.0.1").status_code == 302
     return browser.cookies[COOKIE].value

@@ -105,7 +105,7 @@ def test_an_address_in_use_is_not_told_by_bytes_or_statements(mode: Mode) -> Non
 
 
 def _trace(address: str) -> tuple[Any, ...]:
-    """The answers to joining with an address and to adding it, without random values, and the shapes of their SQL."""
+    """Answers and SQL shapes of joining with an address and of adding it."""
     User.objects.filter(username__startswith="new").delete()
     Application.objects.all().delete()
     reason = {"reason": "to read", "email": address}

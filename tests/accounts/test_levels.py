@@ -27,7 +27,6 @@ def seen(ago: timedelta | None, **fields: Any) -> User:
 
 @pytest.fixture
 def news() -> Iterator[News]:
-    """`levels_lowered`: user ids by level."""
     heard: News = []
 
     def hear(user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:

@@ -50,7 +50,7 @@ def test_a_row_of_before_counts_and_is_sealed_by_its_use(ann: User) -> None:
     Authenticator.objects.filter(user=ann, type=Type.TOTP).update(data={"secret": SECRET})
     second_factors.use_code(user=ann, code=code_of_now())
     assert stored(ann)[0].startswith(sealing.PREFIX)
-    with pytest.raises(RefusedError):  # used up
+    with pytest.raises(RefusedError):
         second_factors.use_code(user=ann, code=code_of_now())
 
 

@@ -75,7 +75,7 @@ def test_a_page_asks_postgresql_for_the_user_and_not_for_the_session(ann: User) 
     assert len(without) == len(with_copy) + 1
     assert not [one for one in with_copy if "django_session" in one]
     assert sum("django_session" in one for one in without) == 1
-    assert len([one for one in with_copy if "session_generation" in one]) == 1  # the user's row
+    assert len([one for one in with_copy if "session_generation" in one]) == 1
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_a_session_that_ends_while_a_page_is_made_leaves_no_copy_that_counts(ann
     cache.clear()
     request = HttpRequest()
     request.session = SessionStore(key_of(client))
-    assert request.session["_auth_user_id"] == str(ann.pk)  # caches a copy
+    assert request.session["_auth_user_id"] == str(ann.pk)
     by_sql(client, ann)
     assert user_of(request) == AnonymousUser()
     assert not is_in(client)
@@ -231,7 +231,7 @@ def test_rubbish_is_no_copy(ann: User, feeds: redis.Redis, rubbish: bytes) -> No
     (copy,) = copies(feeds)
     feeds.set(copy, rubbish)
     assert is_in(client)
-    assert feeds.get(copy) != rubbish  # rewritten
+    assert feeds.get(copy) != rubbish
 
 
 def test_a_key_of_another_type_is_no_copy(ann: User, feeds: redis.Redis) -> None:

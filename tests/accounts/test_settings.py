@@ -190,7 +190,7 @@ def test_the_password_over_the_api(api: APIClient, ann: User) -> None:
     change = {"current_password": PASSWORD, "new_password": NEW}
     response = api.post(f"{API}/users/me/password", change)
     assert (response.status_code, response.content) == (204, b"")
-    assert api.get(f"{API}/users/me").status_code == 200  # the calling token stays
+    assert api.get(f"{API}/users/me").status_code == 200
     assert other.get("/settings").status_code == 302
     assert Client().get(f"{API}/users/me", headers={"authorization": f"Token {token}"}).status_code == 401
     assert works(NEW)
@@ -339,7 +339,6 @@ def opened(content: bytes) -> tuple[zipfile.ZipFile, dict[str, list[Any]]]:
 
 @pytest.fixture
 def known(ann: User) -> dict[str, Any]:
-    """A user with some of every kind of data."""
     actions.edit_profile(user=ann, display_name="安", bio="b")
     bob, cat, dan = (UserFactory(username=name) for name in ("bob", "cat", "dan"))
     relations.follow(follower=ann, followee=bob)

@@ -89,7 +89,7 @@ def test_the_page_asks_for_a_code_after_the_right_password_only(guarded: User) -
     assert client.get("/login/code")["Location"] == "/login"
     answer = client.post("/login?next=/settings", {"username": "ann", "password": PASSWORD})
     assert answer["Location"] == "/login/code?next=%2Fsettings"
-    assert client.get("/settings").status_code == 302  # not signed in yet
+    assert client.get("/settings").status_code == 302
     assert client.post("/login/code", {"code": "000000"}).status_code == 422
     code = code_at(time.time())
     assert client.post("/login/code?next=/settings", {"code": f"{code[:3]} {code[3:]}"})["Location"] == "/settings"
@@ -365,7 +365,7 @@ def test_without_a_factor_the_password_in_the_call_is_proof(ann: User) -> None:
 
 
 def test_every_passkey_asks_who_holds_it(guarded: User) -> None:
-    """Without PIN or fingerprint a stolen key would replace both password and second factor."""
+    """A key without PIN or fingerprint would be one factor for two."""
     client = Client()
     client.post("/login", {"username": "ann", "password": PASSWORD})
     assert client.post("/login/passkey/options").json()["publicKey"]["userVerification"] == "required"
@@ -479,7 +479,7 @@ def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> Non
 
 
 def test_the_admin_changes_passwords_on_the_page_of_the_site(guarded: User) -> None:
-    """Django's own page asks for no second factor, counts no guesses, ends no tokens and sends no letter."""
+    """Django's own asks for no second factor, counts no guesses and ends no tokens."""
     client = Client()
     client.force_login(guarded)
     form = {"old_password": PASSWORD, "new_password1": "another long one", "new_password2": "another long one"}

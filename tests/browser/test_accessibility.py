@@ -130,7 +130,6 @@ class World:
         self.secure()
 
     def secure(self) -> None:
-        """The reader gets a proven and a pending address, an app and recovery codes."""
         addresses.add(user=self.reader, address="reader@example.org")
         addresses.prove_by_code(user=self.reader, code=Letter.objects.latest("pk").context["code"])
         addresses.add(user=self.reader, address="new.reader@example.org")
@@ -163,7 +162,7 @@ class World:
         return live.end(session=made, now=now) if state == State.REPLAY else made
 
     def play(self) -> None:
-        """Queued plays on every node, and merges that succeeded and failed."""
+        """Queued plays, and merges that succeeded and failed."""
         now = timezone.now()
         for hours in range(3):
             at = now - timedelta(hours=hours)
@@ -536,7 +535,6 @@ def test_every_page_is_looked_at() -> None:
 
 
 def violations(page: Page, rules: list[str] | None = None) -> Iterator[str]:
-    """axe's findings on the current page."""
     only = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": TAGS}
     options = json.dumps({"runOnly": only, "resultTypes": ["violations"]})
     for found in page.evaluate(f"axe.run({options})")["violations"]:

@@ -144,7 +144,7 @@ def test_a_chinese_browser_is_answered_in_chinese(visit: Visit, reader: Any, aut
     expect(visitor.page.get_by_text("刚刚")).to_be_visible()
     visitor.goto("/@author")
     expect(visitor.page.get_by_text("1 粉丝")).to_be_visible()
-    if javascript:  # htmx parts have the page's language
+    if javascript:
         visitor.page.locator("#follow").click()
         expect(visitor.page.get_by_role("button", name="关注", exact=True)).to_be_visible()
         expect(visitor.page.get_by_text("0 粉丝")).to_be_visible()

@@ -362,7 +362,7 @@ def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
     )
     home.page.locator(".warns > summary").focus()
     press("Enter")
-    expect(home.page.locator(".warns [name=warning]")).to_be_focused()  # waits until it is open
+    expect(home.page.locator(".warns [name=warning]")).to_be_focused()
     home.page.keyboard.type("Spiders")
     press("Tab")
     press("Space")

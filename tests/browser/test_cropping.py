@@ -98,7 +98,7 @@ def test_a_banner_is_cut_by_drag_wheel_and_slider(profile: Visitor, reader: User
     profile.holds("document.querySelector('#cropper [type=range]').value === '100'")
     profile.page.mouse.move(middle, place["y"] + 5)
     profile.page.mouse.down()
-    for _ in range(4):  # the top edge
+    for _ in range(4):
         profile.page.mouse.move(middle, place["y"] + place["height"] * 3)
     profile.page.mouse.up()
     use(profile)
@@ -189,7 +189,7 @@ def test_files_that_cannot_be_cut_are_sent_whole(profile: Visitor, reader: User,
     expect(profile.page.get_by_text("This file can't be cropped here")).to_be_visible()
     expect(box(profile)).to_be_hidden()
     image = kept(profile, reader)
-    assert image.width == image.height  # cropped by the server
+    assert image.width == image.height
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])

@@ -161,7 +161,7 @@ def test_not_interested_and_interested_again(visit: Visit, reader: Any, posts: l
     assert not NotInterested.objects.exists()
 
     dismiss()
-    page.reload()  # the dismissed post is gone, the rest stays
+    page.reload()
     visitor.shows([first[0], *first[2:]])
     scroll_down(page)
     expect(articles(page)).to_have_count(39)
@@ -263,7 +263,7 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     with page.expect_response(lambda answer: answer.request.method == "POST"):
         pass
     visitor.settle()
-    expect(page.locator(".pill")).to_have_count(0)  # no new posts, so no message
+    expect(page.locator(".pill")).to_have_count(0)
     hide(visitor, True)  # so that one request finds both
     write(2, "fresh")
     hide(visitor, False)

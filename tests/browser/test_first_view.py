@@ -57,7 +57,6 @@ OBSERVED = """
 
 
 def said(author: Any, *, pictures: bool) -> None:
-    """Twenty posts, ten of them with one to four pictures."""
     for place in range(20):
         count = place // 2 % 4 + 1 if place % 2 and pictures else 0
         rows = [upload(owner_id=author.pk, file=sent(jpeg(*SIZES[number])), description="x") for number in range(count)]
@@ -66,16 +65,14 @@ def said(author: Any, *, pictures: bool) -> None:
 
 
 def sent_bytes(address: str, received: float) -> float:
-    """An answer's size in production, where static files are compressed (web.static_files). The test server sends them
-    plain.
-    """
+    """Production compresses static files (web.static_files). The test server does not."""
     _site, static, name = address.partition("/static/")
     path = finders.find(name) if static else None
     return len(gzip.compress(Path(path).read_bytes())) if path else received
 
 
 def measured(visitor: Visitor) -> dict[str, Any]:
-    """Load the whole home without cache. Returns what the browser measured."""
+    """Loads home without cache."""
     page = visitor.page
     page.add_init_script(OBSERVED)
     session = page.context.new_cdp_session(page)

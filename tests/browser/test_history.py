@@ -83,7 +83,7 @@ def test_what_one_does_not_want_and_wants_again(visitor: Visitor, made: list[Ite
     expect(page.locator("article")).to_have_count(2)
     visitor.shows(["zebra 2", "zebra 0"])
     if javascript:
-        expect(page.locator(f"#item-{made[0].pk}")).to_be_focused()  # the next post
+        expect(page.locator(f"#item-{made[0].pk}")).to_be_focused()
     page.reload()
     visitor.shows(["zebra 2", "zebra 0"])
     assert list(NotInterested.objects.order_by("id").values_list("item", flat=True)) == [made[0].pk, made[2].pk]

@@ -50,7 +50,6 @@ def ready(visitor: Visitor) -> None:
 
 
 def keeps(visitor: Visitor, is_kept: bool) -> None:
-    """Wait until the worker has stored a home, or has none."""
     for _ in range(200):
         if (visitor.page.evaluate(HOME_TEXT) is not None) == is_kept:
             return

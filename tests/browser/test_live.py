@@ -124,7 +124,7 @@ def test_news_without_end_put_a_page_off_no_further(
     visitor.page.evaluate("told.length = asked.length = 0")
     for number in range(80):
         say(author, f"words {number}")
-        visitor.page.wait_for_timeout(50)  # news come steadily
+        visitor.page.wait_for_timeout(50)
     first, last, asked = visitor.page.evaluate("[told[0][1], told.at(-1)[1], asked[0]?.[1] ?? 0]")
     assert last - first > NEVER_LATER * 1000, "they came for long enough"
     assert 0 < asked < last
@@ -168,7 +168,6 @@ def watching(visit: Visit, user: Any, chance: float) -> Visitor:
 
 
 def waits(visitor: Visitor, kind: str, place: str) -> float:
-    """Seconds from the last news to the next request."""
     asked_later = f"asked.find(([place, at]) => place.includes('{place}') && at >= told.at(-1)[1])"
     visitor.holds(f"told.at(-1)?.[0] === '{kind}' && {asked_later}")
     return float(visitor.page.evaluate(f"{asked_later}[1] - told.at(-1)[1]")) / 1000

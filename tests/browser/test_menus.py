@@ -54,7 +54,7 @@ def test_edit_history(visitor: Visitor, author: Any) -> None:
     item = say(author, "the first words")
     Item.objects.filter(pk=item.pk).update(modified_at="2020-01-01T00:00:00Z")
     edit(item=item, content={"text": "the second words"})
-    Item.objects.filter(pk=item.pk).update(modified_at="2099-01-01T00:00:00Z")  # a later edit
+    Item.objects.filter(pk=item.pk).update(modified_at="2099-01-01T00:00:00Z")
     say(author, "never edited")
     visitor.goto("/")
     visitor.page.locator("article").filter(has_text="never edited").locator(OPENER).click()
@@ -83,7 +83,6 @@ def test_a_card_mutes_its_sender(visitor: Visitor, author: Any, friend: Any, rea
 
 
 def agree(visitor: Visitor, javascript: bool) -> None:
-    """Confirm the block, in the dialog or on its own page."""
     if javascript:
         visitor.confirm(QUESTION)
     else:

@@ -62,7 +62,7 @@ def box(visitor: Visitor) -> Locator:
 
 
 def shown(visitor: Visitor) -> Locator:
-    """The lightbox's full picture, not its placeholder."""
+    """The full picture, not its placeholder."""
     return box(visitor).locator(".light-stage img:not(.before)")
 
 
@@ -105,7 +105,7 @@ def test_a_description_opens_from_its_badge(home: Visitor, card: Callable[[str],
     home.page.keyboard.press("Escape")
     expect(words).to_be_hidden()
     expect(badge).to_be_focused()
-    assert home.page.url.endswith("/")  # the card did not open
+    assert home.page.url.endswith("/")
 
 
 def test_sensitive_pictures_are_veiled(home: Visitor, card: Callable[[str], Locator]) -> None:
@@ -147,7 +147,7 @@ def test_the_lightbox_by_keys(home: Visitor, items: dict[str, Item], card: Calla
     home.page.keyboard.press("+")
     expect(box(home).get_by_role("button", name="Zoom")).to_have_attribute("aria-pressed", "true")
     home.page.keyboard.press("-")
-    for _ in range(9):  # focus stays inside
+    for _ in range(9):
         home.page.keyboard.press("Tab")
         assert home.page.evaluate(
             "document.activeElement === document.body || !!document.activeElement.closest('dialog')"

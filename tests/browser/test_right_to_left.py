@@ -56,7 +56,7 @@ def arabic(settings: LazySettings, tmp_path: Path) -> None:
 
 
 def beginning(page: Page, selector: str) -> float:
-    """Distance between the start edges of an element's line and the page."""
+    """Distance from the page's right edge."""
     box = page.locator(selector).first.bounding_box()
     size = page.viewport_size
     assert box

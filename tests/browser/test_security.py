@@ -1,6 +1,4 @@
-"""Written text never runs, in any field on any page. Also checks the policy of pages that test_accessibility.py leaves
-out.
-"""
+"""Written text never runs. Also checks the CSP of pages that test_accessibility.py leaves out."""
 
 from datetime import timedelta
 from typing import Any

@@ -34,7 +34,7 @@ def test_sign_up_publish_and_be_read(visit: Visit, javascript: bool) -> None:
     expect(author.page.locator("[role=feed] article")).to_have_count(2)
 
     reader.goto("/")
-    assert reader.shown() == ["Second words", "First words <b>here</b>\nand 第二行"]  # line breaks matter
+    assert reader.shown() == ["Second words", "First words <b>here</b>\nand 第二行"]
 
 
 @pytest.mark.long
@@ -171,7 +171,7 @@ def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javasc
     expect(visitor.page.get_by_role("button", name="Follow", exact=True)).to_be_visible()
     visitor.settle()
     assert not Follow.objects.exists()
-    if javascript:  # focus stays on the button
+    if javascript:
         expect(visitor.page.locator("#follow")).to_be_focused()
     choose("Mute")
     expect(visitor.page.get_by_text("muted")).to_be_visible()

@@ -36,7 +36,6 @@ def area_of(visitor: Visitor, place: str) -> Locator:
 
 
 def log_in_again(visitor: Visitor) -> None:
-    """Through the page's notice."""
     notice = visitor.page.get_by_role("alert").filter(has_text=LOGGED_OUT)
     expect(notice).to_be_visible()
     visitor.go(notice.get_by_role("link", name="Log in"))

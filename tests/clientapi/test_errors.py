@@ -330,7 +330,7 @@ def test_strangers_of_a_site_for_members_see_the_instance_alone(monkeypatch: pyt
 
 
 def left_of(response: Any) -> tuple[int, int, float]:
-    """Limit, remaining calls and seconds until the reset, from the headers."""
+    """Limit, remaining calls, seconds until the reset."""
     ends = response["X-RateLimit-Reset"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", ends)
     seconds = datetime.fromisoformat(ends).timestamp() - time.time()

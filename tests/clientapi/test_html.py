@@ -114,7 +114,7 @@ def test_whatever_was_typed_no_other_tags_come_out(text: str, known: set[str]) -
 def test_mentions_and_hashtags_are_those_of_the_text(text: str) -> None:
     found = html.rendered(text)
     parts = list(spans(text.replace("\r\n", "\n").replace("\r", "\n").strip()))
-    if len(parts) <= html.LINKS:  # almost all
+    if len(parts) <= html.LINKS:
         assert set(found.tags) == {part.value for part in parts if part.kind == "hashtag"}
         assert set(found.names) == {part.value.lower() for part in parts if part.kind == "mention"}
 

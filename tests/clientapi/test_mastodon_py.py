@@ -29,7 +29,6 @@ def site(tmp_path: Path) -> Iterator[ClientSite]:
 
 
 def logged_in(site: ClientSite, user: User, scopes: list[str] = SCOPES) -> Mastodon:
-    """Mastodon.py after login by page and code."""
     client_id, secret = Mastodon.create_app(
         "An app", api_base_url=site.address, scopes=scopes, website="https://x.example"
     )

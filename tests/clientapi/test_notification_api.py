@@ -17,7 +17,6 @@ pytestmark = pytest.mark.django_db
 
 
 def listed(user: User) -> list[tuple[str, str]]:
-    """Type and name of each notification in the user's app."""
     return [(one["type"], one["account"]["username"]) for one in Caller(user).get("v1/notifications")]
 
 
@@ -76,7 +75,7 @@ def test_one_is_put_away(ann: User, bob: User) -> None:
 
 
 def ids_of(user: User, **named: Any) -> dict[str, str]:
-    """The notifications' ids by the actor's name."""
+    """By the actor's name."""
     return {one["account"]["username"]: one["id"] for one in Caller(user).get("v1/notifications", named)}
 
 

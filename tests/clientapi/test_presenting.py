@@ -36,7 +36,7 @@ def full_home(reader: User, senders: int = PAGE) -> list[Item]:
 
 
 def asked(client: Any, path: str, **headers: str) -> int:
-    """Statements of a request, through `fetch` and the ORM."""
+    """Through `fetch` and the ORM."""
     with CaptureQueriesContext(connection) as queries, count_asked() as fetched:
         assert client.get(path, **headers).status_code == 200
     return max(len(queries.captured_queries), fetched.statements if hasattr(fetched, "statements") else 0)

@@ -1,4 +1,4 @@
-"""The scope table covers every API address. A token opens exactly what its scopes say."""
+"""A token opens exactly what its scopes say. The table covers every address."""
 
 import re
 from datetime import timedelta
@@ -30,7 +30,6 @@ WITHOUT = (MissingView, NotFoundView)
 
 
 def routes() -> dict[str, Any]:
-    """Every API address with its own view, by route."""
     found: dict[str, Any] = {}
 
     def walk(resolver: URLResolver, prefix: str) -> None:
@@ -92,7 +91,7 @@ def asked(route: str, method: str, token: str) -> int:
 
 
 def wrongly(route: str, method: str, tokens: dict[str, str]) -> str:
-    """What is wrong with an address's answers to tokens of different scopes. Empty if nothing is."""
+    """Wrong answers to tokens of different scopes. Empty if none."""
     need = NEEDS[route]
     scope = need.read if method == "get" else need.write
     if not getattr(ROUTES[route], "authentication_classes", ()) or (route, method) == ("api/v1/auth/token", "post"):

@@ -1,5 +1,3 @@
-"""Events as Mastodon's clients get them: who, in which words, over HTTP and sockets."""
-
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -44,7 +42,7 @@ def hearer(user: User, *streams: Stream, is_socket: bool = False) -> Hearer:
 
 
 def told(hearers: list[Hearer], *events: Event) -> dict[Hearer, list[tuple[str, Any]]]:
-    """Each hearer's messages in order: (event, data)."""
+    """(event, data) in order."""
     found: dict[Hearer, list[tuple[str, Any]]] = {one: [] for one in hearers}
     entries: list[Entry] = [(Position(int(time.time() * 1000), number), event) for number, event in enumerate(events)]
     for one, _, data in news_for(hearers, entries):
@@ -274,7 +272,7 @@ class TestStreams:
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[StreamServer]:
-    """One process for all tests here, because its start is slow."""
+    """Shared, because its start is slow."""
     server = StreamServer(tmp_path_factory.mktemp("stream"))
     yield server
     server.end()
@@ -282,7 +280,7 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 
 @pytest.fixture
 def server(process: StreamServer) -> StreamServer:
-    """The process without connections."""
+    """Without connections."""
     if process.process is None or process.process.poll() is not None:
         process.start()
     assert wait_for(lambda: not process.holds_connections(), 30)
@@ -328,7 +326,7 @@ BROKEN = 0
 
 
 def code_of(socket: websocket.WebSocket) -> int:
-    """A socket's close code. Skips messages before it."""
+    """Skips messages before the close."""
     with suppress(websocket.WebSocketException, OSError):
         while True:
             kind, data = socket.recv_data()

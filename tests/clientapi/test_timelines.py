@@ -68,7 +68,7 @@ def _above(path: str) -> str:
 
 
 def crowd(reader: User, chance: random.Random, said: int) -> list[User]:
-    """Followed, muted, blocked and unknown people, and their posts and reposts."""
+    """Followed, muted, blocked and unknown people."""
     people = [UserFactory() for _ in range(5)]
     for one in people[:4]:
         relations.follow(follower=reader, followee=one)

@@ -24,8 +24,6 @@ TOOT = Path(sys.executable).parent / "toot"
 
 
 class Toot:
-    """toot with its own settings folder."""
-
     def __init__(self, folder: Path) -> None:
         home = {
             "HOME": str(folder),
@@ -47,7 +45,6 @@ class Toot:
         )
 
     def log_in(self, site: ClientSite, user: User) -> None:
-        """Log in with the printed address and the page's code."""
         program = self.start("login", "--instance", site.address)
         assert program.stdin is not None
         assert program.stdout is not None
@@ -61,7 +58,6 @@ class Toot:
         assert "Successfully logged in" in said, said
 
     def say(self, *words: str, given: str = "") -> str:
-        """The output of a successful command."""
         program = self.start(*words)
         said, _ = program.communicate(given, timeout=60)
         assert program.returncode == 0, (words, said)

@@ -34,7 +34,7 @@ def sender() -> User:
 
 @pytest.fixture
 def news() -> Iterator[News]:
-    """The ids of published items, and whether each was published again."""
+    """Item id, and whether it was published again."""
     heard: News = []
 
     def hear(item: Item, again: bool, **kwargs: Any) -> None:

@@ -210,7 +210,7 @@ def test_readers_of_an_item(api: APIClient, anonymous: APIClient, ann: User, bob
 
 # --- Lists -----------------------------------------------------------------------------------------------
 def walk(client: APIClient, path: str, limit: int) -> list[int]:
-    """The ids of a list, page by page. Only the last page may be short."""
+    """Only the last page may be short."""
     found: list[int] = []
     query = ""
     while True:

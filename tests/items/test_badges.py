@@ -1,4 +1,4 @@
-"""A big-V's badge must stand beside every occurrence of the name, on pages and in API bodies."""
+"""A big-V's name must have its badge on every page and in API bodies."""
 
 import json
 from datetime import timedelta
@@ -44,7 +44,7 @@ def page(client: Client, address: str) -> str:
 
 
 def named(shown: str, start: str = '<a class="name" href="/@star">') -> int:
-    """How often the star's name appears. Checks that each has a badge."""
+    """Checks that each name has a badge, and counts them."""
     name = f"{start}<bdi>The &lt;Star&gt;</bdi>"
     assert shown.count(name) == shown.count(name + BADGE) + shown.count(f"{name}</a>{BADGE}")
     return shown.count(name)

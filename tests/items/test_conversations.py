@@ -41,7 +41,6 @@ def tell(sender: User, text: str, **fields: Any) -> Item:
 
 
 def listed(reader: User, **asked: Any) -> list[tuple[int, int, bool]]:
-    """Conversation, message, unread."""
     page = conversations_page(reader, **asked)
     return [(int(one.id), int(one.last_item.id), one.unread) for one in page.items]
 

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def composer(owner: User, files: dict[str, Any] | None = None, **fields: Any) -> ItemForm:
-    """A form as a browser sends it. Lists repeat a field's name."""
+    """Lists repeat a field's name, as in a browser."""
     data = QueryDict(mutable=True)
     for name, value in {"text": "words", "visibility": "public", **fields}.items():
         data.setlist(name, value if isinstance(value, list) else [value])

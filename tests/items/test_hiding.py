@@ -1,5 +1,3 @@
-"""Hidden pictures stay hidden from all until they are shown again, whatever happens to the item."""
-
 from datetime import timedelta
 from pathlib import Path
 

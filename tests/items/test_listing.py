@@ -1,4 +1,4 @@
-"""Hidden items in a list must not raise the work without bound."""
+"""Hidden items must not make work unbounded."""
 
 from collections.abc import Callable
 from pathlib import Path

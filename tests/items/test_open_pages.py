@@ -39,14 +39,14 @@ def post(sender: User) -> Item:
 
 
 def warm(path: str, **headers: str) -> Any:
-    """The third answer. The second is cached."""
+    """The second answer is cached."""
     for _ in range(2):
         Client(headers=headers).get(path)
     return Client(headers=headers).get(path)
 
 
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """One entry for each page that is rendered from here on."""
+    """One entry a rendered page."""
     made: list[str] = []
     keep = open_pages._etag
     monkeypatch.setattr(open_pages, "_etag", lambda body, nonce: made.append("page") or keep(body, nonce))

@@ -72,8 +72,6 @@ def always(_name: str) -> bool:
 
 
 class Seen(HTMLParser):
-    """HTML as a browser parses it: text, open tags, addresses."""
-
     def __init__(self) -> None:
         super().__init__()
         self.text = ""

@@ -144,7 +144,7 @@ def test_number_of_statements_does_not_depend_on_what_is_found(monkeypatch: pyte
         publish(f"word w{number}", sender)
     monkeypatch.setattr(search, "WALK", 4)
     with statements() as sent:
-        found("w0", sender)  # in the last stretch
+        found("w0", sender)
     assert len(sent) == 6  # stretch bounds, three stretches, count, hydration
 
 

@@ -40,7 +40,7 @@ def test_an_edit_keeps_what_was_said_before(ann: Any, bob: Any, client: Client) 
     item = say(ann, "first words")
     written = item.modified_at
     edit(item, "second words")
-    edit(item, "second words")  # no change
+    edit(item, "second words")
     actions.edit(item=item, extra_info={"a": 1})
     edit(item, "third words")
     assert seen_by(item, bob) == ["second words", "first words"]

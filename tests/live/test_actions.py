@@ -128,7 +128,7 @@ def test_a_session_is_missed_only_after_the_grace(settings: Any) -> None:
         actions.miss(session=session, now=NOW + 2 * HOUR - MINUTE)
     actions.edit(session=session, now=NOW, starts_at=NOW + HOUR)
     with pytest.raises(WrongStateError):
-        actions.miss(session=session, now=NOW + 2 * HOUR)  # it was postponed
+        actions.miss(session=session, now=NOW + 2 * HOUR)
     assert actions.miss(session=session, now=NOW + 3 * HOUR).state == State.MISSED
 
 

@@ -36,7 +36,7 @@ def reader(db: None, monkeypatch: pytest.MonkeyPatch) -> User:
 
 @pytest.fixture
 def hosts(reader: User) -> list[User]:
-    """Two followed hosts. The second has older replays."""
+    """The second has older replays."""
     made = [seen() for _ in range(2)]
     for host in made:
         relations.follow(follower=reader, followee=host)
@@ -45,7 +45,7 @@ def hosts(reader: User) -> list[User]:
 
 @pytest.fixture
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Rows read by pages and windows. One entry a statement."""
+    """Rows read, one entry a statement."""
     found: list[int] = []
     fetch = connections.fetch
 
@@ -62,7 +62,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def _rows(node: dict[str, Any]) -> int:
-    """Rows that a node and its children returned or filtered out."""
+    """Returned and filtered rows, with child nodes."""
     given = node["Actual Rows"] + node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     return int(given * node["Actual Loops"]) + sum(map(_rows, node.get("Plans", ())))
 

@@ -46,7 +46,6 @@ def shown(response: Any) -> list[int]:
 
 
 def form_of(page: str) -> dict[str, str]:
-    """The fields that a browser would send with this form."""
     fields = dict(re.findall(r'name="(\w+)"[^>]*?value="([^"]*)"', page[page.index("panel form") :]))
     fields |= {name: value for value, name in re.findall(r'value="([^"]*)"[^>]*?name="(\w+)"', page)}
     return {name: value for name, value in fields.items() if name not in ("csrfmiddlewaretoken", "automatic", "q")}

@@ -55,7 +55,7 @@ def refused(client: APIClient, data: bytes, status: int, **options: str) -> str:
 
 
 def png_of(width: int, height: int, *, rows: int | None = None) -> bytes:
-    """A PNG with this size in its header and this many black rows."""
+    """The header states this size. The body has `rows` black rows."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))

@@ -1,4 +1,4 @@
-"""Media in a bucket of a real S3 server that gets frozen and killed."""
+"""A real S3 server gets frozen and killed."""
 
 import http.client
 import io

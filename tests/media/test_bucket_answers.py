@@ -27,7 +27,7 @@ REFUSALS += [(400, "ExpiredToken"), (404, "NoSuchBucket"), (301, "PermanentRedir
 
 
 class Refusing:
-    """A store that gives every request the same answer and records it."""
+    """A store that refuses and records every request."""
 
     def __init__(self) -> None:
         self.status, self.code = 403, "ExpiredToken"
@@ -63,7 +63,6 @@ class Refusing:
 
 @pytest.fixture
 def refusing(settings: Any) -> Iterator[Refusing]:
-    """The refusing store, set as the site's."""
     store = Refusing()
     settings.MEDIA_STORE_SECRET_URL = store.address
     settings.MEDIA_STORE_TIMEOUT_SECONDS = 5.0

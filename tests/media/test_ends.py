@@ -1,4 +1,4 @@
-"""Real processes are killed and disks fill up. A day's sweeps must remove what is left."""
+"""Real processes get killed and disks fill up. Sweeps must remove what is left."""
 
 import json
 import os
@@ -37,7 +37,6 @@ PATTERNS = {"while it is decoded": "incoming/*.source", "while it is kept": "fil
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[WebServer]:
-    """A web process with its files in `media_folder`."""
     server = WebServer(tmp_path, FEEDSITE_DATA_DIR=str(tmp_path))
     server.start()
     yield server
@@ -45,7 +44,6 @@ def site(tmp_path: Path) -> Iterator[WebServer]:
 
 
 def request(token: str, data: bytes) -> bytes:
-    """An upload as HTTP bytes."""
     body = b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n' + data + b"\r\n--edge--\r\n"
     head = [
         f"POST {MEDIA} HTTP/1.1",

@@ -45,7 +45,7 @@ def chunk(kind: bytes, body: bytes) -> bytes:
 
 
 def png(*more: bytes, pixels: bytes | None = None, depth: int = 8, colours: int = 2) -> bytes:
-    """A PNG of 40 by 30, with more chunks before its pixels."""
+    """40 by 30, with more chunks before its pixels."""
     width = 40 * {0: 1, 2: 3, 6: 4}[colours] * depth // 8
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", 40, 30, depth, colours, 0, 0, 0))
     data = zlib.compress((b"\0" + b"\x80" * width) * 30) if pixels is None else pixels

@@ -39,14 +39,14 @@ def kept(client: APIClient, data: bytes) -> tuple[bytes, MediaFile]:
 
 
 def movie(*more: bytes, frames: bytes = FRAMES, tracks: bytes = b"", after: bytes = b"") -> bytes:
-    """A video with one picture track. Takes more boxes for its movie, more tracks, and boxes for its end."""
+    """One picture track, more boxes in the movie, more tracks, and boxes after them."""
     start = len(HEAD) + 8
     shown = track(b"vide", width=64, height=48, table=table(start, len(FRAMES)))
     return HEAD + box(b"mdat", frames) + box(b"moov", MVHD, shown, tracks, *more) + after
 
 
 def segment(*parts: bytes) -> bytes:
-    """A WebM with one track and these parts in its segment."""
+    """A WebM with one track."""
     head, _, rest = webm().partition(SEGMENT)
     tracks = rest[rest.index(b"\x16\x54\xae\x6b") : rest.index(CLUSTER)]
     return head + element(SEGMENT, tracks, *parts)
@@ -162,7 +162,6 @@ def test_what_real_programs_write_about_a_video_is_not_kept(client: APIClient, n
 
 # --- What a player needs ---------------------------------------------------------------------------------
 def parts(data: bytes) -> dict[bytes, list[bytes]]:
-    """The boxes in these containers, by type."""
     found: dict[bytes, list[bytes]] = {}
     left = [data]
     while left:
@@ -220,7 +219,7 @@ def test_a_length_that_is_not_known_is_null(client: APIClient, length: int) -> N
 
 # --- Slow files ------------------------------------------------------------------------------------------
 def quadratic(handler: bytes, runs: bytes, offsets: int) -> bytes:
-    """A track with this many chunks and a table of runs. At most 5 MB."""
+    """At most 5 MB."""
     places = box(b"stco", struct.pack(">II", 0, offsets), struct.pack(">I", 8) * offsets)
     groups = box(b"stsc", struct.pack(">II", 0, len(runs) // 12), runs)
     sizes = box(b"stsz", struct.pack(">III", 0, 1, 1))

@@ -20,7 +20,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def of(codename: str, **fields: Any) -> Client:
-    """A browser of a user with this permission."""
     user = UserFactory.create(**{"is_staff": True, **fields})
     user.user_permissions.set(Permission.objects.filter(codename=codename))
     client = Client()

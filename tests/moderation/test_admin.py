@@ -55,7 +55,7 @@ def now() -> str:
 
 # --- The front page --------------------------------------------------------------------------------------
 def waiting(desk: Client) -> dict[str, str]:
-    """Waiting counts by the address of their list, from the front page."""
+    """The front page's counts, by list."""
     page = text(desk.get("/admin/"))
     return dict(re.findall(r'<th scope="row"><a href="([^"]+)">[^<]+</a></th><td>([^<]+)</td>', page))
 

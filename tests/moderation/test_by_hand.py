@@ -211,7 +211,7 @@ def test_a_warning_is_read_by_the_user(desk: Client, sender: User, say: Say) -> 
 
 @pytest.mark.slow
 def test_a_ban_from_an_item(desk: Client, sender: User, moderator: User, say: Say) -> None:
-    """Each sender is banned once and the chosen items are rejected. Staff and their items stay."""
+    """Each sender once, with the chosen items. Staff and their items stay."""
     first, second, of_staff = say("rude"), say("ruder"), say("fine", by=moderator)
     page = do(desk, "ban", "enough", items=f"{first.pk},{second.pk},{of_staff.pk}")
     assert "1 user was banned." in page

@@ -36,7 +36,6 @@ class Reader:
             self.api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
 
     def sees(self, item: Item, root: Item | None = None) -> set[str]:
-        """The addresses that show the words of `item`."""
         pages = [
             "/",
             "/?last_id=9007199254740991",
@@ -207,7 +206,7 @@ def test_a_ban_ends_sessions_and_tokens(sender: User, moderator: User, say: Say)
     assert banned.page.get("/settings")["Location"].startswith("/login")  # the session may be stolen, so it stays ended
     again = APIClient()
     again.credentials(HTTP_AUTHORIZATION=f"Token {token}")
-    assert again.get("/api/v1/users/me").status_code == 401  # so do tokens
+    assert again.get("/api/v1/users/me").status_code == 401
 
 
 def test_restoring_in_the_list_of_items_ends_the_wait(

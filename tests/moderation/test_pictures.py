@@ -58,7 +58,6 @@ def log() -> list[tuple[str, str, Any]]:
 
 
 def told(user: User) -> list[tuple[str, str]]:
-    """Sentence and text of each notification of removed pictures."""
     return [(str(sentence(one)), one.text) for one in notifications_page(user).items if one.kind == "picture"]
 
 

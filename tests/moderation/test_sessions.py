@@ -158,7 +158,7 @@ def test_other_words_of_a_shown_session_are_looked_at_first(reader: User, plan: 
     assert (session.state, session.review) == (State.REPLAY, Review.IN_REVIEW)
     assert live_page(reader, now=timezone.now()).items == []
     edit(session, title="words")
-    assert held(session)  # waits for a moderator
+    assert held(session)
 
 
 def test_a_replay_that_was_held_is_delivered_when_it_is_approved(

@@ -63,7 +63,6 @@ def ended(user: User, data: bytes) -> ArchiveImport:
 
 
 def packed(*members: tuple[str, bytes, dict[str, Any]]) -> bytes:
-    """A tar.gz of members with any header fields."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz") as tar:
         for name, data, facts in members:
@@ -117,7 +116,7 @@ def boxed(text: bytes) -> bytes:
 
 
 def sparse(blocks: int) -> bytes:
-    """A tar.gz with a sparse file and a map of many blocks."""
+    """A sparse file with a map of many blocks."""
     header = bytearray(tarfile.TarInfo("outbox.json").tobuf(tarfile.GNU_FORMAT))
     header[156:157] = b"S"
     header[482] = 1
@@ -140,14 +139,14 @@ def headers(kind: bytes, count: int) -> bytes:
 
 
 def negative() -> bytes:
-    """A tar.gz with a length of -1 in its first header."""
+    """The first header states a length of -1."""
     header = bytearray(tarfile.TarInfo("outbox.json").tobuf(tarfile.GNU_FORMAT))
     header[124:136] = b"\xff" * 12
     return gzip.compress(summed(header) + b"\0" * 1_024)
 
 
 def pax(data: bytes) -> bytes:
-    """A tar.gz with this extended header on its first file."""
+    """The first file has this extended header."""
     info = tarfile.TarInfo("x")
     info.type, info.size = tarfile.XHDTYPE, len(data)
     return gzip.compress(info.tobuf() + data.ljust(-(-len(data) // 512) * 512, b"\0") + tarfile.TarInfo("a").tobuf())

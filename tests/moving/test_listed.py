@@ -313,7 +313,6 @@ def test_notes_are_bounded(user: User) -> None:
 
 # --- Workers ---------------------------------------------------------------------------------------------
 def full_archive() -> dict[str, bytes]:
-    """Several parts of each list."""
     likes = named("likes", "https://other.example/1", *(address(n) for n in range(6)))
     files = files_of([note(n) for n in range(6)], likes_json=likes, bookmarks_json=likes)
     files["featured.json"] = named("featured", *(address(n) for n in range(3)))

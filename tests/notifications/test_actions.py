@@ -46,7 +46,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def told(user: User) -> list[tuple[str, list[str]]]:
-    """The user's list, newest first: kind and names of actors."""
+    """Newest first."""
     return [(entry.kind, [card.username for card in entry.actors]) for entry in notifications_page(user).items]
 
 
@@ -343,7 +343,7 @@ def test_old_entries_are_dropped_in_batches(
     assert forgetting.forget_old() == 3
     assert (Notification.objects.count(), Act.objects.count()) == (1, 1)
     assert forgetting.forget_old() == 0
-    items.like(user=UserFactory(), item=old)  # creates the entry again
+    items.like(user=UserFactory(), item=old)
     assert len(told(ann)) == 2
 
 

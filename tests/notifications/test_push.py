@@ -35,7 +35,7 @@ RUN = {"notifications.push": tasks.push, "notifications.push_again": tasks.push_
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Runs pushes at once and collects those to retry."""
+    """Pushes run at once. Retries are collected."""
     kept: list[tuple[Any, ...]] = []
 
     def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
@@ -63,7 +63,6 @@ def other() -> User:
 
 @pytest.fixture
 def device(service: FarServer, reader: User, client: Client, later: object) -> Device:  # noqa: F811
-    """A browser of `reader` subscribed to every kind."""
     device = Device(service)
     assert subscribed(client, device, words="all").status_code == 201
     return device

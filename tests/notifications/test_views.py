@@ -274,7 +274,7 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
 @pytest.mark.django_db(transaction=True)
 def test_entries_show_a_small_picture(client: Client, reader: User, other: User, media_folder: object) -> None:
     def page() -> str:
-        client.get(PAGE)  # marks it as read
+        client.get(PAGE)
         with statements() as asked:
             shown = client.get(PAGE).content.decode()
         counts.append(len(asked))

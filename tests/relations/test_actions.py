@@ -40,7 +40,7 @@ EPOCHS: dict[int, list[int]] = {}
 
 
 def state(user: User) -> tuple[int, int, int]:
-    """Followees, exact followers, and how many different epochs the window had (1: the first)."""
+    """Followees, exact followers, and the place of the epoch among those seen (from 1)."""
     user.refresh_from_db()
     met = EPOCHS.setdefault(user.pk, [user.window_epoch])
     if user.window_epoch not in met:
@@ -344,7 +344,7 @@ def test_no_two_verbs_wait_for_each_other() -> None:
 
 @committed
 def test_followers_do_not_wait_for_a_locked_followee(pair: tuple[User, User]) -> None:
-    """A fold or an admin may hold the followee's row while thousands follow."""
+    """A fold or an admin may hold the followee's row."""
     one, two = pair
     locked, followed = threading.Event(), threading.Event()
 

@@ -54,7 +54,7 @@ def test_no_page_steps_over_more_rows_than_are_listed(admin_client: Client, monk
 
 @pytest.mark.slow
 def test_long_tables_are_estimated(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts are exact up to a limit. Beyond it a whole table is estimated and a filtered list ends."""
+    """Beyond the exact limit a table is estimated and a filtered list ends."""
     monkeypatch.setattr("web.paginator.EXACT_UP_TO", 3)
     one, *others = UserFactory.create_batch(6)
     for other in others:

@@ -97,7 +97,7 @@ def test_following_works_both_ways_with_whom_one_blocks(api: APIClient, bob: Use
 
 
 def walk(api: APIClient, path: str, limit: int) -> list[str]:
-    """The usernames of a list, page by page. Only the last page may be short."""
+    """Only the last page may be short."""
     names: list[str] = []
     query = ""
     while True:
