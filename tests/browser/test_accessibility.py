@@ -552,8 +552,8 @@ TOO_WIDE = """
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("media_folder")
 @pytest.mark.timeout(900)
-# English is longer and gets the narrow width. A short run takes one look, language and scheme a
-# page. The full run takes all.
+# English is longer and gets the narrow width. A short run takes one look, language and scheme a page. The full run
+# takes all.
 @pytest.mark.parametrize("half", [("en", 390, ["light", "dark"]), ("zh", 1280, ["dark", "light"])], ids=["en", "zh"])
 def test_nothing_stands_in_anybodys_way(
     visit: Visit, settings: Any, tolerated: Any, half: tuple[str, int, list[Scheme]]

@@ -101,7 +101,7 @@ def test_the_page_of_an_item_is_for_people(admin_client: Client) -> None:
 def test_the_list_of_items_names_senders_without_asking_for_each(
     admin_client: Client, items: list[Item], django_assert_num_queries: Any
 ) -> None:
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(3):  # estimate, count, rows
         page = text(admin_client.get(ITEMS))
     assert "first words" in page
 

@@ -39,7 +39,7 @@ def post(sender: User) -> Item:
 
 
 def warm(path: str, **headers: str) -> Any:
-    """The second answer is cached."""
+    """Returns the third answer. The second is cached."""
     for _ in range(2):
         Client(headers=headers).get(path)
     return Client(headers=headers).get(path)
