@@ -1,4 +1,4 @@
-"""Fixtures that every test may use; the servers behind them come from tests/support/servers.py."""
+"""Fixtures for every test."""
 
 import gc
 import math
@@ -32,34 +32,33 @@ from tests.support.workers import empty_queue
 from timeline import truth
 from web import rates
 
-# How long an example takes, and how long it takes to make, is the machine's business.
+# The machine's speed decides how long an example takes.
 hypothesis_settings.register_profile("feedsite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("feedsite")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # gRPC's handlers around a fork can crash the servers and programs that tests start while a channel is open.
+    # gRPC's fork handlers can crash programs that tests start while a channel is open.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-    # Tests need no collected and hashed static files.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # slow by design otherwise
-    # Read once and for all, so that no test meets the moment at which a process reads anew.
+    # Never read again, so tests do not depend on the clock.
     site.SECONDS = math.inf
-    # Their people have just signed up, and say much in little time; tests of moderation set rules of their own.
+    # Test users are new and post fast. Tests of moderation set their own rules.
     settings.MODERATION_LINK_AGE = settings.MODERATION_REPORTER_AGE = timedelta(0)
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-    settings.LINK_CARDS = False  # tests of link cards have servers of their own to ask
+    settings.LINK_CARDS = False  # tests of link cards start their own servers
     settings.STRICT_TEMPLATES = True
     Template.render = told(Template.render)  # type: ignore[method-assign]
     site.kept.set(site.Site())
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
     migrated.install(config)
-    gc.disable()  # until all modules are there: what they hold stays
+    gc.disable()  # until all modules are imported
     DatabaseCreation._destroy_test_db = drop_database
 
 
 def told(render: Callable[..., str]) -> Callable[..., str]:
-    """Let Jinja2's pages be seen by Django's test client: `response.context`."""
+    """Give Django's test client Jinja2's `response.context`."""
 
     def rendered(template: Template, context: dict[str, Any] | None = None, request: Any = None) -> str:
         shown = {} if context is None else context
@@ -78,16 +77,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    # The thousands of tests and all modules stay: no collection of garbage shall look at them again.
+    # Keep tests and modules out of later garbage collections.
     gc.collect()
     gc.freeze()
     gc.enable()
 
 
 def empty_tables(case: TransactionTestCase) -> None:
-    """Empty the database in 5 ms instead of the 150 ms that Django's flush takes, which truncates every table and makes
-    content types and permissions anew. Rows of small tables are deleted; large tables are truncated. Rows of
-    migrations stay: of tests in any order, some come after.
+    """Empty the database in 5 ms. Django's flush truncates every table and takes 150 ms.
+
+    Rows from migrations stay for later tests.
     """
     with connection.cursor() as cursor:
         cursor.execute("""
@@ -97,7 +96,7 @@ def empty_tables(case: TransactionTestCase) -> None:
                     'auth_group_permissions', 'accounts_policy')
         """)
         tables = cursor.fetchall()
-        # Without the triggers of foreign keys, so that the order does not matter.
+        # Without foreign key triggers, any order works.
         statements = ["SET session_replication_role = replica"]
         statements += [f"DELETE FROM {table}" for table, is_large in tables if not is_large]  # noqa: S608 (quoted)
         statements += ["SET session_replication_role = origin"]
@@ -107,28 +106,25 @@ def empty_tables(case: TransactionTestCase) -> None:
 
 
 def drop_database(creation: DatabaseCreation, name: str, verbosity: int) -> None:
-    """At the end of the run, also where a thread or a dying process of some test still has a session: that says nothing
-    about whichever test came last.
-    """
+    """Drop it even if a thread or a dying process of a test still has a session."""
     with creation._nodb_cursor() as cursor:
         cursor.execute(f"DROP DATABASE {creation.connection.ops.quote_name(name)} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient() -> None:
-    """This process waits for PostgreSQL as commands do, whatever programs it has imported."""
+    """Wait for PostgreSQL as commands do, whatever this process has imported."""
     postgresql.bound(math.inf)
 
 
 @pytest.fixture
 def feeds() -> redis.Redis:
-    """A client of the feeds server, which is empty."""
     return connections.feeds_for_tasks()
 
 
 @pytest.fixture
 def feeds_server() -> servers.Valkey:
-    """The feeds server itself, for tests that freeze, kill or restart it."""
+    """For tests that freeze, kill or restart it."""
     return servers.servers.feeds
 
 
@@ -144,7 +140,7 @@ def plays_server() -> servers.Valkey:
 
 @pytest.fixture
 def push_level(db: None) -> Iterator[Callable[[int], None]]:
-    """Sets from which level followers are pushed a big-V's items."""
+    """Set the level from which followers get a big-V's items pushed."""
 
     def change(level: int) -> None:
         assert policy.change(push_level=level), "it is another than before"
@@ -156,7 +152,7 @@ def push_level(db: None) -> Iterator[Callable[[int], None]]:
 
 @pytest.fixture
 def inbox_from(db: None) -> Iterator[Callable[[int], None]]:
-    """Sets with how many followees readers have an inbox."""
+    """Set from how many followees readers have an inbox."""
 
     def change(followees: int) -> None:
         assert policy.change(inbox_from=followees), "it is another than before"
@@ -168,8 +164,9 @@ def inbox_from(db: None) -> Iterator[Callable[[int], None]]:
 
 @pytest.fixture(autouse=True)
 def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> None:
-    """Rows that a test makes one after the other have ids in that order: the numbers within a millisecond, which begin
-    anew after 4,095, do not do so between two rows of one millisecond. For tests of up to 2,000 rows.
+    """Give rows ids in order, for tests of up to 2,000 rows.
+
+    The sequence within a millisecond restarts after 4,095. Keep that out of the test.
     """
     if request.node.get_closest_marker("django_db") or {"db", "transactional_db"}.intersection(request.fixturenames):
         request.getfixturevalue("django_db_setup")
@@ -181,9 +178,7 @@ def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> Non
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind() -> Iterator[None]:
-    """Every test begins with empty feeds, cache and queue, with no server held to be down, and with no policy expected:
-    a page that expects one without inboxes begins none.
-    """
+    """Clean up after each test: feeds, cache, queue, breakers and the expected policy."""
     yield
     events.gaps.forget()
     connections.feeds_breaker.reset()
@@ -201,7 +196,7 @@ def _nothing_left_behind() -> Iterator[None]:
 
 @pytest.fixture
 def media_folder(tmp_path: Path, settings: Any) -> Path:
-    """A folder of this test's own for its files of media, and patience for their decoders."""
+    """A media folder for this test. Decoders may take long."""
     settings.MEDIA_DIR = tmp_path / "media"
     settings.MEDIA_INCOMING = settings.MEDIA_DIR / "incoming"
     settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
@@ -210,7 +205,7 @@ def media_folder(tmp_path: Path, settings: Any) -> Path:
 
 @pytest.fixture(scope="session")
 def valkey_cluster() -> Iterator[ValkeyCluster]:
-    """Three primaries with a replica each; tests.support.scheduling gives all tests that use it to one process."""
+    """Three primaries with a replica each. tests.support.scheduling runs its tests in one process."""
     cluster = ValkeyCluster(3, 1)
     yield cluster
     cluster.stop()
@@ -218,7 +213,7 @@ def valkey_cluster() -> Iterator[ValkeyCluster]:
 
 @pytest.fixture
 def cluster(valkey_cluster: ValkeyCluster) -> Iterator[ValkeyCluster]:
-    """The same, whole and empty, as the feeds server of this process."""
+    """The cluster, whole and empty, as this process's feeds server."""
     valkey_cluster.mend()
     with feeds_on(valkey_cluster):
         connections.feeds_for_tasks().flushall()

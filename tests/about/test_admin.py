@@ -1,5 +1,3 @@
-"""The site's words in the admin."""
-
 from pathlib import Path
 from typing import Any
 

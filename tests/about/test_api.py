@@ -1,5 +1,3 @@
-"""GET /site, and the page on the site."""
-
 import tomllib
 
 import pytest

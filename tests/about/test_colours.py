@@ -1,5 +1,3 @@
-"""The accent colour: what can be read, and the stylesheet."""
-
 import re
 
 import pytest

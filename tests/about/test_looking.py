@@ -1,4 +1,4 @@
-"""A site for members: strangers see what it says of itself and its sign-up, over pages and the API, and no more."""
+"""A site for members: what strangers may see."""
 
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The read-only mode: pages go on, and nothing is changed."""
-
 import io
 from datetime import timedelta
 from typing import Any
@@ -35,7 +33,6 @@ WHY = "We move to another server until 9 o'clock <b>UTC</b>."
 
 
 def readonly(*args: str) -> str:
-    """The command, and what this process then knows."""
     out = io.StringIO()
     call_command("readonly", *args, stdout=out)
     site.kept.set(site.read())
@@ -104,7 +101,7 @@ OF_APPS = ("timelines/home", "notifications", "statuses/{item}/context", "marker
 
 
 def test_reading_leaves_no_notes(client: Client, ann: User) -> None:
-    """PostgreSQL itself refuses them. A note that is refused fails all that comes after it in the test."""
+    """PostgreSQL refuses notes. A refused note would fail everything after it in the test."""
     item = publish(sender=UserFactory(), content={"text": "words"})
     follow(follower=ann, followee=item.sender)
     follow(follower=item.sender, followee=ann)
@@ -139,7 +136,7 @@ def test_reading_leaves_no_notes(client: Client, ann: User) -> None:
         transaction.set_rollback(True)
     assert not any(notes())
     readonly("off")
-    cache.clear()  # of the copy of the session, which tells no more that its place is due
+    cache.clear()  # forget the copied session, which says that the place is not due
     read_all()
     assert all(notes()), "there is something that they might have noted"
 

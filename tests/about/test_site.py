@@ -1,5 +1,3 @@
-"""The site's row, and what each process keeps of it."""
-
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -79,7 +77,7 @@ def test_while_postgresql_refuses_the_last_copy_holds_on(monkeypatch: pytest.Mon
 
 
 def test_a_site_that_was_never_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that begins while PostgreSQL refuses must not open what the admin closed."""
+    """A process that starts while PostgreSQL is down must not open a closed site."""
 
     def refuse() -> site.Site:
         raise OperationalError("gone")
@@ -92,7 +90,7 @@ def test_a_site_that_was_never_read_is_closed(monkeypatch: pytest.MonkeyPatch) -
 
 def test_pages_of_errors_bear_the_name_and_ask_no_server(settings: Any, django_assert_num_queries: Any) -> None:
     site.kept.set(site.Site(name="Reading room", accent="#0a6b3d"))
-    site.kept.forget()  # and its time is over
+    site.kept.forget()  # its copy has expired
     with django_assert_num_queries(0):
         page = too_many(RequestFactory().get("/login"), 3).content.decode()
     assert "<title>Too many tries · Reading room</title>" in page

@@ -1,4 +1,4 @@
-"""Benchmarks run, all of them before a release. The figures of these sizes mean nothing."""
+"""Every benchmark runs. The figures of these sizes mean nothing."""
 
 import json
 import math
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data set of 40 people in a ring, who each follow the next five, with 1,200 posts and 600 plays."""
+    """40 people in a ring, each following the next five."""
     folder = tmp_path / "data"
     folder.mkdir()
     now = datetime.now(UTC)

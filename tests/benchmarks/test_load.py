@@ -1,5 +1,3 @@
-"""The generator of `bench load` sees what it measures, and `bench soak` finds growth."""
-
 import asyncio
 import contextlib
 import random
@@ -18,7 +16,7 @@ PAUSE = 0.5
 
 
 async def served(pauses: bool, *, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") -> list[Made]:
-    """Calls of a server that answers at once, or stands still for `PAUSE` after the first second."""
+    """Call a server that answers at once, or pauses for `PAUSE` after the first second."""
     begin = time.monotonic()
     open_lines: set[asyncio.StreamReader] = set()
 
@@ -52,7 +50,7 @@ async def served(pauses: bool, *, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-L
 
 
 def alone(work: Coroutine[Any, Any, list[Made]]) -> list[Made]:
-    """The result of a coroutine, run in a thread of its own: this one may have the loop of a browser."""
+    """Run in another thread: this one may have a browser's event loop."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
 
@@ -74,7 +72,7 @@ def test_answers_are_told_with_their_headers() -> None:
 
 
 def line(growth: float, noise: float, seed: int = 2) -> Slope:
-    """Two hours of a process of 100 MB, a look a minute."""
+    """Two hours of a 100 MB process, one sample a minute."""
     chance = random.Random(seed)  # noqa: S311 (no secret)
     return slope([(60.0 * at, 100 + growth * at / 60 + chance.gauss(0, noise)) for at in range(120)])
 

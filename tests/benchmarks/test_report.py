@@ -1,5 +1,3 @@
-"""Reports: JSON, and the page that they renew part by part."""
-
 import json
 import re
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The model: costs by hand, what every policy must keep, and which is never dearer."""
-
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +37,7 @@ COSTS = Costs(item=1.0, push=0.5, page=2.0, pull=0.25, packed_entry=10, entry=10
 
 
 def tiny() -> Graph:
-    """1 and 2 follow 3; 2 follows 1. User 3 writes 8 items a day, 1 writes one; 1 opens 2 pages a day, 2 opens 40."""
+    """1 and 2 follow 3. 2 follows 1. User 3 writes 8 items a day, user 1 one. User 1 opens 2 pages a day, user 2 40."""
     return Graph(
         levels=np.array([2, 3, 0]),
         items=np.array([1.0, 0.0, 8.0]),
@@ -63,15 +61,14 @@ def test_costs_by_hand(settings: Any) -> None:
     graph = tiny()
     push = outcome("push", graph, push_all(graph), COSTS)
     assert (push.deliveries, push.writing, push.reading) == (17, 9 + 17 * 0.5, 42 * 2)
-    assert (push.inbox_bytes, push.outbox_bytes) == (300 * 10 + 1000 * 100, 0)  # 8 a day for a year, cut at the caps
+    assert (push.inbox_bytes, push.outbox_bytes) == (300 * 10 + 1000 * 100, 0)  # capped, from 8 a day for a year
     assert (push.lag, push.p50, push.p99) == (1 + 2 * 0.5, 2, 2)
     pull = outcome("pull", graph, pull_all(graph), COSTS)
     assert (pull.writing, pull.reading) == (9, 42 * 2 + (2 * 1 + 40 * 2) * 0.25)
     assert (pull.inbox_bytes, pull.outbox_bytes) == (0, 365 * 10 + 1000 * 100)
     assert (pull.lag, pull.p50, pull.p99) == (1, 2.5, 2.5)
-    # User 3 has two followers, and pushes to the one of level 3 only.
+    # User 3 pushes to one of two followers: the one of level 3.
     assert hybrid(graph, 2, 3).tolist() == [False, True, True]
-    # Half the items against a quarter of the pages: 4 > 0.5, 4 < 10, 0.5 < 10.
     assert per_pair(graph, COSTS).tolist() == [False, True, True]
     best = outcome("per pair", graph, per_pair(graph, COSTS), COSTS)
     assert best.total == 9 + 9 * 0.5 + 84 + 2 * 0.25
@@ -97,7 +94,7 @@ def test_the_rule_for_pairs_is_never_dearer(graph: Graph, costs: Costs) -> None:
     chance = np.random.default_rng(5)
     others += [chance.random(len(graph.senders)) < share for share in (0.1, 0.5, 0.9)]
     assert all(least <= cost(graph, other, costs) for other in others)
-    # Whatever follow is served the other way makes it no cheaper.
+    # Serving any one follow the other way is never cheaper.
     for place in chance.integers(len(graph.senders), size=20):
         turned = per_pair(graph, costs)
         turned[place] ^= True
@@ -116,7 +113,7 @@ def test_a_threshold_is_recommended_for_cost_and_for_lag(graph: Graph) -> None:
     assert recommend(cheap_pulls, lag=5, push_level=3).day.total <= min(point.day.total for point in cheap_pulls) * 1.01
     cheap_pushes = curve(graph, Costs(push=1e-9))
     assert recommend(cheap_pushes, lag=5, push_level=3).threshold == NEVER
-    # Pushes cost nothing to speak of, but the most followed would keep a worker too long.
+    # Pushes are almost free, but the most followed would block a worker too long.
     slow = recommend(cheap_pushes, lag=0.0085001, push_level=3)
     assert slow.threshold < NEVER
     assert slow.day.lag <= 0.0085001
@@ -175,7 +172,6 @@ def test_the_report_tells_of_all_policies(graph: Graph) -> None:
 
 # --- Sites of several sizes ----------------------------------------------------------------------------------
 def units() -> dict[str, float]:
-    """Every unit that a run measures."""
     acts = (
         "page of home over HTTP: worker",
         "page of home over HTTP: PostgreSQL and Redis",

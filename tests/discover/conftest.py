@@ -1,4 +1,2 @@
-"""The fixtures of these tests, from tests/support."""
-
 from tests.support.impression_servers import chosen, kind, module_server, server, use  # noqa: F401
 from tests.support.recommending import newest_first, opensearch, page, publish  # noqa: F401

@@ -1,5 +1,3 @@
-"""The recommended feed over HTTP: its envelope, and every bad input."""
-
 from datetime import datetime
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The LIST of candidates, on the real server."""
-
 import pytest
 import redis
 from django.conf import settings

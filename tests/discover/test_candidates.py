@@ -1,5 +1,3 @@
-"""The candidates that are left of a recall, and their order."""
-
 import logging
 from collections import Counter
 from pathlib import Path
@@ -147,7 +145,7 @@ def test_a_site_without_plays_asks_once_a_minute_and_makes_no_file(
 
 
 def last_asked(moment: float) -> None:
-    """The last answer of the process is older than a minute."""
+    """The process's last answer has expired."""
     usage._until = moment
 
 
@@ -230,7 +228,7 @@ def test_a_page_has_at_most_two_of_a_sender(senders: list[int], size: int) -> No
         page = order[first : first + size]
         full = full and max(Counter(one.sender_id for one in page).values()) <= settings.SENDER_CAP
         if not full:
-            # Only where what is left could not fill a page by the rule.
+            # Allowed only if the rest cannot fill a page within the cap.
             rest = Counter(one.sender_id for one in order[first:])
             assert sum(min(count, settings.SENDER_CAP) for count in rest.values()) < size
             break

@@ -1,5 +1,3 @@
-"""The rules that leave candidates out, and those that weaken them."""
-
 import math
 from collections.abc import Callable
 from datetime import timedelta
@@ -137,7 +135,7 @@ def test_each_reason_leaves_out_for_its_reader_only(reader: User, make: Callable
 
 def test_all_are_kept_or_counted_once(reader: User) -> None:
     those = [make(reader) for make in CASES for _ in range(2)]
-    items.like(user=reader, item=those[0])  # one's own, which one likes
+    items.like(user=reader, item=those[0])  # the reader's own item, liked
     result = kept(reader, *those)
     assert result.excluded == {reason: 2 * list(CASES.values()).count(reason) for reason in REASONS}
     assert result.candidates == []

@@ -1,5 +1,3 @@
-"""Refresh and load more: the scenarios of the protocol, and what must not happen."""
-
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
@@ -127,7 +125,7 @@ def test_a_refresh_takes_a_constant_number_of_calls(reader: User, publish: Publi
             refresh(reader, limit=20)
         return asked.round_trips, len(executed)
 
-    refresh(reader, limit=20)  # whatever is found out once a process
+    refresh(reader, limit=20)  # what a process learns once
     publish(30)
     few = cost()
     publish(300)

@@ -1,5 +1,3 @@
-"""Not interested: the verbs, over the API, and in the pages."""
-
 import re
 from typing import Any
 
@@ -267,7 +265,7 @@ def test_positions_that_are_none(page: Client, address: str, query: str) -> None
 @pytest.mark.slow
 def test_the_number_of_statements_does_not_grow(page: Client, ann: User) -> None:
     counts = []
-    page.get("/history")  # the session is copied to the cache
+    page.get("/history")  # copies the session to the cache
     for number in (1, 12):
         for item in ItemFactory.create_batch(number):
             feedback.not_interested(user=ann, item=item)

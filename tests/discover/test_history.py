@@ -1,5 +1,3 @@
-"""The history of opened items: how it is recorded, shown, paused and cleared."""
-
 import io
 import json
 import re
@@ -263,7 +261,7 @@ def test_the_cursor_needs_nothing_there_any_more(api: APIClient, ann: User) -> N
     made = [ItemFactory() for _ in range(4)]
     open_all(ann, *made)
     _, last_id, _ = listed(api, "?limit=2")
-    open_all(ann, made[2])  # where the page ended is at the top now
+    open_all(ann, made[2])  # the last item of the page moves to the top
     assert listed(api, f"?last_id={last_id}")[0] == [made[1].pk, made[0].pk]
     assert listed(api, "?last_id=9007199254740992")[0][0] == made[2].pk
     assert listed(api, "?last_id=1") == ([], None, False)

@@ -36,7 +36,7 @@ def client(kind: str) -> redis.Redis:
 
 @pytest.fixture
 def trips(client: redis.Redis) -> Iterator[list[None]]:
-    """Packets that are sent to the feeds server, as a list that fills; connections and scripts are there already."""
+    """Packets sent to the feeds server. Connections and scripts exist already."""
     record([Impression(999, TODAY, [1])])
     shown(999, [1], today=TODAY)
     sent: list[None] = []
@@ -93,7 +93,7 @@ def test_a_day_expires_when_its_week_is_over(client: redis.Redis) -> None:
 
 
 def test_a_day_whose_week_is_over_is_not_kept(client: redis.Redis) -> None:
-    over = datetime.now(UTC).date() - DAYS * DAY  # by the server's clock, which expires it; TODAY may be tomorrow
+    over = datetime.now(UTC).date() - DAYS * DAY  # by the server's clock: TODAY may be tomorrow
     record([Impression(1, over, [1]), Impression(1, TODAY, [2])])
     assert client.keys() == [key_of(1).encode()]
 
@@ -157,7 +157,7 @@ def test_recording_again_changes_nothing(client: redis.Redis) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_recorders_at_once_lose_nothing(kind: str) -> None:
-    """Of the same users, and into keys that None of them finds."""
+    """They write for the same users into keys that do not exist yet."""
     barrier = Barrier(100)
 
     def recorder(number: int) -> None:
@@ -208,7 +208,7 @@ def test_a_server_that_is_down_when_it_is_first_needed(kind: str, server: Valkey
 @pytest.mark.slow
 @pytest.mark.parametrize("is_new", [False, True])
 def test_a_frozen_server_costs_a_page_one_short_wait(kind: str, server: Valkey, *, is_new: bool) -> None:
-    """Also in a process that knows nothing of the server yet."""
+    """Also in a process that does not know the server's kind yet."""
     record([Impression(1, TODAY, [1])])
     impressions._chosen._found = None if is_new else kind
     with servers.frozen(server), waits_once_a_second():
@@ -274,7 +274,7 @@ def test_a_server_that_lost_the_module(
 def test_a_server_that_gained_the_module(
     module_server: Valkey, feeds_server: Valkey, use: Use, chosen: None, ask: Callable[[], object]
 ) -> None:
-    """Another process, which started later, records by the module already."""
+    """Another process, started later, already uses the module."""
     use(feeds_server)
     record([Impression(1, TODAY, [5])])
     stale = impressions._chosen
@@ -393,7 +393,7 @@ def test_the_check_is_scheduled() -> None:
 
 
 def test_the_clients_are_those_of_pages_and_of_workers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page waits briefly; a worker's batch may take longer."""
+    """A page waits briefly. A worker's batch may take longer."""
     used: list[redis.Redis] = []
     tried = impressions.BitmapFilter.known.__globals__["tried"]
     for module in ("seen.bloom", "seen.bitmap_bloom", "seen.module_bloom"):

@@ -1,5 +1,3 @@
-"""The index in OpenSearch gets all items and all changes, in any order of troubles, and never an older state last."""
-
 import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,13 +26,11 @@ pytestmark = pytest.mark.django_db
 
 
 def public() -> set[int]:
-    """The items that must be found, by one query."""
     posts = Item.objects.filter(status=Status.PUBLISHED, visibility=Visibility.PUBLIC, reply_to=None, repost_of=None)
     return set(posts.values_list("pk", flat=True))
 
 
 def many(count: int) -> None:
-    """Public posts that nobody queued."""
     sender = UserFactory.create()
     start = ids.compose(datetime(2025, 1, 1, tzinfo=UTC), 0)
     Item.objects.bulk_create([Item(id=start + number, sender=sender) for number in range(count)])
@@ -224,7 +220,7 @@ def test_an_item_that_it_refuses_holds_up_nothing(opensearch: OpenSearch, caplog
 
 
 def test_a_late_request_does_no_harm(opensearch: OpenSearch) -> None:
-    """One that was given up, and arrives when a newer one has been done."""
+    """The client gave up on a request that arrives after a newer one."""
     work()
     item = actions.publish(sender=UserFactory.create(), content={"text": "before"})
     gone = actions.publish(sender=UserFactory.create(), content={"text": "gone"})
@@ -252,7 +248,7 @@ def test_versions_grow_though_the_clock_goes_back(opensearch: OpenSearch) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
-    """Any verbs, any troubles: in the end it has what is public, as it is."""
+    """Whatever the actions and failures, the index ends with what is public."""
     chance = random.Random(seed)  # noqa: S311 (a test)
     senders = UserFactory.create_batch(3)
     items: list[Item] = []

@@ -1,4 +1,4 @@
-"""Pages that were issued are recorded and forgotten at a price that does not grow with how many there are."""
+"""The cost does not grow with the number of pages."""
 
 from datetime import timedelta
 

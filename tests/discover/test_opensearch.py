@@ -1,6 +1,4 @@
-"""Recall from OpenSearch: what is asked (tests.support.opensearch checks every request against the published formats),
-how the answer is read, and what becomes of a server in trouble. The real OpenSearch has no part in this.
-"""
+"""Recall from a stand-in for OpenSearch. tests.support.opensearch checks each request against the published formats."""
 
 import logging
 import math
@@ -49,7 +47,7 @@ def reasons(reader: User, **options: Any) -> dict[int, str]:
 
 
 def source(reader: User) -> str:
-    """The recaller that answers; there must be something to find."""
+    """Which recaller answers. There must be something to find."""
     counts = {name: metrics.discover_recalled.labels(name)._value for name in ("opensearch", "postgres")}
     before = {name: count.get() for name, count in counts.items()}
     recall(reader, count=10, now=NOW)
@@ -105,7 +103,7 @@ def test_own_and_later_items_are_not_found(reader: User) -> None:
 
 
 def test_the_published_decay(opensearch: OpenSearch, reader: User, settings: Any) -> None:
-    """The stand-in computes the published formula; what we make of the answer is the logarithm of the same."""
+    """The stand-in computes the published formula. Our score is its logarithm."""
     settings.DISCOVER_OFFSET_DAYS, settings.DISCOVER_SCALE_DAYS, settings.DISCOVER_DECAY = 2, 10, 0.25
     now = NOW + timedelta(milliseconds=1)
     ages = [0, 1, 2, 7, 12, 22, 42]
@@ -141,7 +139,7 @@ def test_of_what_is_too_old_for_a_score_the_newest_comes_first(reader: User) -> 
 
 @pytest.mark.slow
 def test_the_score_is_what_the_server_computes(opensearch: OpenSearch, reader: User) -> None:
-    """For every candidate, whatever it is liked for: else the order would not be the server's."""
+    """Otherwise the order would not be the server's."""
     friend, far, kindred = UserFactory.create_batch(3)
     follow(reader, friend)
     follow(friend, far)
@@ -193,7 +191,7 @@ def test_an_empty_site(reader: User) -> None:
 
 @pytest.mark.slow
 def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -> None:
-    """However much a reader likes and follows; the real server refuses more than 1,024 clauses."""
+    """The real server refuses more than 1,024 clauses."""
     friends, kindred = UserFactory.create_batch(60), UserFactory.create_batch(30)
     follow(reader, *friends)
     for number, friend in enumerate(friends):
@@ -214,7 +212,7 @@ def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_what_it_has_not_heard_of_is_not_shown(opensearch: OpenSearch, reader: User) -> None:
-    """It is a hint: PostgreSQL is asked before anything is shown."""
+    """The index only suggests. PostgreSQL decides what is shown."""
     shown, deleted, hidden, suspended, unsaid = (post(f"number {number}", age=DAY) for number in range(5))
     work()
     actions.delete(item=deleted)
@@ -321,7 +319,7 @@ def test_postgresql_recalls_when_it_fails(
 def test_one_search_at_a_time_finds_out_however_long_it_waits(
     opensearch: OpenSearch, reader: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its patience is longer than the time for which the server is left alone after a failure."""
+    """The search takes longer than the breaker stays open."""
     work()
     post()
     settings.OPENSEARCH_TIMEOUT_SECONDS = 100
@@ -333,7 +331,7 @@ def test_one_search_at_a_time_finds_out_however_long_it_waits(
     is_asked, may_end = Event(), Event()
 
     def hangs(handler: Handler) -> bool:
-        """Answer nothing until it may, and then cut the connection."""
+        """Hang until released, then drop the connection."""
         is_asked.set()
         may_end.wait(60)
         handler.close_connection = True
@@ -349,7 +347,7 @@ def test_one_search_at_a_time_finds_out_however_long_it_waits(
         first = threads.submit(search)
         assert is_asked.wait(60)
         for _ in range(3):
-            time.sleep(0.2)  # longer than the server is left alone
+            time.sleep(0.2)  # longer than the breaker stays open
             assert source(reader) == "postgres"
         assert not first.done(), "the others were answered while it waited"
         may_end.set()

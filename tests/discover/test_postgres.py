@@ -1,5 +1,3 @@
-"""Recall from PostgreSQL: what each source finds and why, what is never found, and in which order."""
-
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -165,7 +163,7 @@ def test_items_that_are_never_recalled(reader: User) -> None:
 
 
 class World:
-    """A reader of whom something is known from every source, and people whose next act tells more."""
+    """A reader known to every source, and people whose next act adds more."""
 
     def __init__(self) -> None:
         self.reader, self.friend, self.other = UserFactory.create_batch(3)
@@ -208,7 +206,7 @@ def test_what_will_be_is_not_known(act: Any) -> None:
     world = World()
 
     def found() -> list[Candidate]:
-        """With the scores as far as they do not depend on the order in which a plan adds them up."""
+        """Scores are rounded: plans add them up in different orders."""
         refresh_words(now=NOW)
         refresh_popular(now=NOW)
         return [replace(one, score=round(one.score, 9)) for one in recall(world.reader)]

@@ -1,5 +1,4 @@
 # ruff: noqa: RUF001 - a full-width colon is meant
-"""Codes to words, in the reader's language."""
 
 import pytest
 from django.utils import translation

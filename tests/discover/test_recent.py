@@ -1,5 +1,3 @@
-"""The lists of what readers viewed last, on a real server."""
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -78,7 +76,7 @@ def test_replies_have_a_list_of_their_own(feeds: redis.Redis) -> None:
 def test_no_two_views_have_the_same_time_and_later_ones_have_later_times(feeds: redis.Redis) -> None:
     recent.record(7, items=[1, 2], now=NOW)
     recent.record(7, items=[3], now=NOW)
-    recent.record(7, items=[4], now=NOW - timedelta(seconds=1))  # another machine, whose clock is late
+    recent.record(7, items=[4], now=NOW - timedelta(seconds=1))  # another machine with a slow clock
     assert [view.moment - MOMENT for view in known().items] == [3, 2, 1, 0]
     assert known().items[-1].viewed_at == NOW
 

@@ -1,5 +1,3 @@
-"""Tables that recall keeps ready: the rarity of words, and the popular items."""
-
 import time
 from datetime import datetime, timedelta
 from pathlib import Path

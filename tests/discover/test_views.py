@@ -1,5 +1,3 @@
-"""The Discover page: what it asks the feed for, and what it never asks for twice."""
-
 import json
 import re
 from typing import Any
@@ -32,7 +30,7 @@ def reader(client: Client) -> Any:
 
 @pytest.fixture
 def posts(db: None) -> list[Item]:
-    """Of so many people that no page holds too many of one."""
+    """By different people, so that no page reaches the cap per sender."""
     return [say(UserFactory.create(), f"number {number}.") for number in range(45)]
 
 
@@ -41,7 +39,7 @@ def shown(response: Any) -> list[str]:
 
 
 def hidden(response: Any, form: str) -> dict[str, str]:
-    """The fields of a form (or of the element of that id) that nobody sees."""
+    """The hidden fields of a form or of the element with this id."""
     inside = re.search(rf'id="{form}".*?</div>', response.content.decode(), re.DOTALL)
     assert inside
     fields = dict(re.findall(r'name="(\w+)" value="([^"]+)"', inside[0]))
@@ -137,7 +135,7 @@ def test_returning_readers_find_what_they_left(client: Client, reader: Any, post
     assert shown(back) == shown(first)
     again = client.post("/discover", following(back), **PART)
     assert shown(again) == shown(second)
-    assert not {CURRENT} & (back.cookies.keys() | again.cookies.keys())  # looking at it does not make it younger
+    assert not {CURRENT} & (back.cookies.keys() | again.cookies.keys())  # viewing does not renew it
     refreshed = client.post("/discover", fresh(first), **PART)
     assert shown(client.get("/discover")) == shown(refreshed)
     del client.cookies[CURRENT]  # as browsers do after a while
@@ -183,7 +181,7 @@ def test_pages_fetched_in_the_background_wait(client: Client, reader: Any, posts
     assert "data-poll" in first.content.decode()
     quiet = client.post("/discover", fresh(first) | {"quiet": "1"}, **PART)
     assert "More posts" in quiet.content.decode()
-    assert 'hx-trigger="due"' not in quiet.content.decode()  # while it waits, nothing else is fetched
+    assert 'hx-trigger="due"' not in quiet.content.decode()  # while one waits, no other is fetched
     assert fresh(quiet) == fresh(first)
     assert "dotted" in client.get("/").content.decode()
 
@@ -336,7 +334,7 @@ def test_it_works_with_redis_dead(client: Client, reader: Any, posts: list[Item]
 
 
 def test_cards_offer_to_follow_whom_the_reader_does_not_follow(client: Client, reader: User) -> None:
-    """A locked account is asked, which the button says before it is pressed; one that was asked is not asked again."""
+    """A locked account gets a request. The button says so, and does not ask twice."""
     known, new, locked, asked = (UserFactory.create(username=name) for name in ("known", "new", "locked", "asked"))
     for one in (locked, asked):
         edit_profile(user=one, is_locked=True)

@@ -1,4 +1,4 @@
-"""Requests of the API without a session pass less than pages do, and are answered the same."""
+"""API calls without a session pass fewer middlewares and get the same answers."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def credential(kind: str, user: User) -> str:
 
 @pytest.fixture
 def passed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The middlewares that requests pass from now on, in their order."""
+    """The middlewares that requests pass from now on, in order."""
     names: list[str] = []
 
     def noting(name: str) -> Any:
@@ -68,7 +68,7 @@ def passed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 @pytest.mark.parametrize("kind", HOMES)
 def test_a_call_with_a_token_touches_no_session(kind: str, reader: User) -> None:
     client, headers = Client(), {"Authorization": credential(kind, reader)}
-    client.get(HOMES[kind], headers=headers)  # the reader has been seen
+    client.get(HOMES[kind], headers=headers)  # records the reader as seen
     with statements() as asked:
         response = client.get(HOMES[kind], headers=headers)
     assert response.status_code == 200
@@ -133,7 +133,7 @@ def test_the_answer_is_that_of_the_whole_way(
             settings.MIDDLEWARE = way
             response = Client().generic(method, address, b"{}", "application/json", headers=headers)
             body, said = whole(response)
-            # Nothing keeps an answer of the API, so it matters to none that it varies by a cookie.
+            # Answers of the API are not cached, so `Vary: Cookie` does not matter.
             assert ("Cache-Control", "no-store") in said or response.status_code == 400
             told = {(name, value.removeprefix("Cookie, ")) for name, value in said if "RateLimit" not in name}
             found.append((response.status_code, body, told))

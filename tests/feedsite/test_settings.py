@@ -1,4 +1,4 @@
-"""The settings by the environment: the file is run anew with another one."""
+"""Each test runs the settings file with its own environment."""
 
 import os
 import runpy
@@ -21,13 +21,13 @@ FEEDS, BROKER = "redis://feeds/0", "redis://broker/1"
 
 
 def settings_of(folder: Path, environ: dict[str, str]) -> dict[str, Any]:
-    """The settings of a site that has this environment. Raises OptionsError."""
+    """Raises OptionsError."""
     with patch.dict(os.environ, clean_environ(folder) | environ, clear=True):
         return runpy.run_path(str(settings.BASE_DIR / "feedsite" / "settings.py"))
 
 
 def refusal(folder: Path, environ: dict[str, str]) -> str:
-    """The words in which the environment is refused; empty where it is taken."""
+    """The error message, or empty if the settings are valid."""
     try:
         settings_of(folder, environ)
     except OptionsError as error:
@@ -48,7 +48,7 @@ def refusal(folder: Path, environ: dict[str, str]) -> str:
     ],
 )
 def test_plays_are_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, str], expected: str) -> None:
-    """The feeds server forgets what it likes; it is taken only where no other Redis is named."""
+    """The feeds server may evict. Plays use it only if there is no other Redis."""
     assert settings_of(tmp_path, environ)["PLAYED_URL"].endswith(expected)
 
 
@@ -57,7 +57,7 @@ def test_plays_are_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, s
     [(BROKER, False), ("rediss://broker/1", True), ("rediss://broker/1?ssl_cert_reqs=CERT_NONE", False)],
 )
 def test_the_certificate_of_the_broker_is_verified(tmp_path: Path, url: str, verifies: bool) -> None:
-    """As redis-py does it for the other servers; by itself kombu takes any."""
+    """kombu does not verify by default. redis-py does."""
     found = settings_of(tmp_path, {"FEEDSITE_BROKER_URL": url})
     asked = Connection(found["CELERY_BROKER_URL"], ssl=found["CELERY_BROKER_USE_SSL"]).ssl
     assert (bool(asked) and asked["ssl_cert_reqs"] == ssl.CERT_REQUIRED) == verifies
@@ -126,7 +126,7 @@ def test_facts_believed_of_a_proxy(tmp_path: Path, environ: dict[str, str], beli
 def test_browsers_are_told_what_was_asked_for(
     tmp_path: Path, settings: Any, environ: dict[str, str], header: str | None
 ) -> None:
-    """A browser that has heard of HTTPS keeps to it: the header cannot be taken back."""
+    """Browsers remember HSTS: it cannot be taken back."""
     for name, value in settings_of(tmp_path, {"FEEDSITE_PROXY": "1"} | environ).items():
         if name.startswith("SECURE_"):
             setattr(settings, name, value)

@@ -1,5 +1,3 @@
-"""Bodies that come in chunks, without a length."""
-
 import io
 import json
 import threading
@@ -70,7 +68,7 @@ def test_requests_without_a_body_are_left_alone(rf: RequestFactory) -> None:
 
 @pytest.mark.parametrize(("path", "is_read_by"), [("/login", []), ("/api/v1/users", ["Django"])])
 def test_what_says_that_it_is_too_long_is_not_read(rf: RequestFactory, path: str, is_read_by: list[str]) -> None:
-    """A page would keep an upload on disk before it finds that it wants none."""
+    """A page would first store the upload on disk."""
     environ = rf.generic("POST", path, b"x", "multipart/form-data; boundary=x").environ
     environ |= {"CONTENT_LENGTH": "3000000", "wsgi.input": io.BytesIO(b"x")}
     said: list[Any] = []
@@ -82,7 +80,7 @@ def test_what_says_that_it_is_too_long_is_not_read(rf: RequestFactory, path: str
 
 
 def test_slow_bodies_leave_a_thread_to_those_who_send_none(rf: RequestFactory) -> None:
-    """Whatever number of clients sends a byte and then nothing."""
+    """Each client sends one byte, then nothing."""
     gone, reading = threading.Event(), threading.Semaphore(0)
 
     class Slow(io.BytesIO):
@@ -114,7 +112,7 @@ def test_slow_bodies_leave_a_thread_to_those_who_send_none(rf: RequestFactory) -
     "kind", ["application/x-www-form-urlencoded", "application/json", "multipart/form-data; boundary=x"]
 )
 def test_a_body_that_breaks_off_is_refused(rf: RequestFactory, kind: str, media_folder: Path) -> None:
-    """What came of it may look like a whole form."""
+    """The part that arrived may look like a whole form."""
     asked: list[str] = []
     statuses: list[str] = []
     token = issue_token(user=UserFactory.create())
@@ -126,7 +124,6 @@ def test_a_body_that_breaks_off_is_refused(rf: RequestFactory, kind: str, media_
 
 
 def form(rf: RequestFactory, token: str, data: bytes, path: str = "/api/v1/me/media") -> dict[str, Any]:
-    """A form with a file, as a client sends it."""
     credentials = {"HTTP_AUTHORIZATION": f"Token {token}"} if token else {}
     environ: dict[str, Any] = rf.post(path, {"file": upload(data)}, **credentials).environ  # type: ignore[arg-type]
     return environ

@@ -1,5 +1,3 @@
-"""Letters as they look on the terminal, in a file and in the admin."""
-
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -50,7 +48,7 @@ def test_both_forms_in_both_languages() -> None:
     "path", sorted((settings.BASE_DIR / "templates" / "mail").glob("*.txt")), ids=lambda path: path.stem
 )
 def test_a_letter_has_the_paragraphs_of_its_template(path: Path) -> None:
-    """A link or a code stands alone: only then is it a link, or large, in the HTML."""
+    """In HTML, only a paragraph of its own becomes a link or a large code."""
     pages = engines["jinja2"].env
     source = path.read_text()
     names = find_undeclared_variables(pages.parse(source)) - pages.globals.keys()

@@ -1,5 +1,3 @@
-"""Letters by a mail server that is real, slow, refuses, and dies."""
-
 import time
 from datetime import timedelta
 from typing import Any
@@ -36,7 +34,6 @@ def write(to: str = "ann@example.org", **context: Any) -> Letter:
 
 
 def again() -> None:
-    """The pauses are over."""
     cache.delete(keys.mail_pause())
     Letter.objects.filter(state=State.WAITING).update(next_at=timezone.now())
 
@@ -214,7 +211,7 @@ def test_two_workers_send_a_letter_once(post: MailServer) -> None:
     for number in range(20):
         write(f"reader{number}@example.org")
 
-    at_once(*[sending._send_all] * 4)  # as where the cache server is away, and no process knows of the others
+    at_once(*[sending._send_all] * 4)  # as if the cache server, which holds the lock, were down
 
     while Letter.objects.filter(state=State.WAITING).exists():
         again()
@@ -251,7 +248,7 @@ def test_a_letter_expires_with_its_secrets(post: MailServer) -> None:
 
 def test_a_letter_that_cannot_be_made_says_why_and_holds_up_no_other(post: MailServer) -> None:
     letter, other = write(), write("bob@example.org")
-    Letter.objects.filter(pk=letter.pk).update(kind="gone")  # of a version that was taken back
+    Letter.objects.filter(pk=letter.pk).update(kind="gone")  # of a version that was rolled back
 
     with pytest.raises(TemplateDoesNotExist):
         sending.sweep()
@@ -269,7 +266,7 @@ def test_more_than_one_task_sends_are_left_to_another(post: MailServer, monkeypa
     monkeypatch.setattr(sending, "AT_ONCE", 2)
     for number in range(3):
         write(f"{number}@example.org")
-    workers.queue.clear()  # those of the verb are lost
+    workers.queue.clear()  # the action's own tasks are lost
 
     assert sending.send_due() == 2
     workers.work()

@@ -1,5 +1,3 @@
-"""`sendtestemail`: one line that says how it went."""
-
 from io import StringIO
 from typing import Any
 

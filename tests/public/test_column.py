@@ -1,5 +1,3 @@
-"""The column beside the pages, and what the API says of it."""
-
 from datetime import timedelta
 from typing import Any
 

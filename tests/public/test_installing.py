@@ -1,4 +1,4 @@
-"""What browsers ask for to install the site: manifest, icons, worker and the page for offline."""
+"""What browsers need to install the site."""
 
 import io
 import json
@@ -65,7 +65,7 @@ def test_icons_of_the_uploaded_logo(client: Client, media_folder: Path) -> None:
     answer = client.get(reverse("icon", args=[logo["id"], "maskable-512"]))
     assert "immutable" in answer["Cache-Control"]
     drawn = Image.open(io.BytesIO(answer.content)).convert("RGB")
-    assert drawn.getpixel((5, 5)) == (255, 255, 255)  # what a mask may cut off is ground
+    assert drawn.getpixel((5, 5)) == (255, 255, 255)  # a mask may cut this off
     assert drawn.getpixel((256, 256))[:2] > (200, 0)  # type: ignore[index]
     assert drawn.getpixel((256, 256))[1] < 60  # type: ignore[index]
     assert f"/about/icons/{logo['id']}/apple-touch-icon.png" in client.get("/login").content.decode()

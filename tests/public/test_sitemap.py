@@ -1,5 +1,3 @@
-"""The parts of the sitemap."""
-
 from typing import Any
 
 import pytest
@@ -20,7 +18,6 @@ def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def every_post() -> list[int]:
-    """All posts of all parts."""
     return sorted(entry.id for part in sitemap.post_parts() for entry in sitemap.posts_of(part) or ())
 
 

@@ -1,5 +1,3 @@
-"""The public side: the front page, previews of links, Atom feeds, and what search engines and browsers ask for."""
-
 import json
 import re
 from pathlib import Path
@@ -31,12 +29,10 @@ def sender() -> Any:
 
 
 def xml(answer: Any) -> ElementTree.Element:
-    """The answer, which is the site's own."""
     return ElementTree.fromstring(answer.content)  # noqa: S314
 
 
 def meta(page: str) -> dict[str, str]:
-    """The named facts of a page's head."""
     return dict(re.findall(r'<meta (?:property|name)="([^"]+)" content="([^"]*)">', page))
 
 

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is one that the schema describes: never a 5xx, always JSON."""
+"""Any request gets an answer that the schema describes: never a 5xx, always JSON."""
 
 import json
 from types import SimpleNamespace

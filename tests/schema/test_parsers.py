@@ -1,4 +1,4 @@
-"""Whatever our parsers are given, they answer, or refuse in the way that they say; what they make can be read again."""
+"""Parsers take any input or refuse it as documented. They can read their own output."""
 
 import json
 from ipaddress import ip_address

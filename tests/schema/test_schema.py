@@ -1,5 +1,3 @@
-"""The OpenAPI schema: valid, whole, and what the API really answers."""
-
 import json
 import re
 from collections.abc import Iterator
@@ -43,9 +41,9 @@ def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any
 @pytest.mark.slow
 def test_it_is_valid(schema: dict[str, Any]) -> None:
     call_command("spectacular", "--fail-on-warn", "--file", "/dev/null")
-    # As `spectacular --validate` does in ten seconds, with the same description of what OpenAPI is.
+    # `spectacular --validate` takes ten seconds for the same check.
     version = "_".join(schema["openapi"].split(".")[:2])
-    # Read, not imported: the package that holds it compiles a grammar for two seconds in every process.
+    # Importing its package would compile a grammar for two seconds.
     described = Path(drf_spectacular.__file__).parent / "validation" / f"openapi_{version}_schema.json"
     jsonschema_rs.validator_for(json.loads(described.read_text())).validate(schema)
 

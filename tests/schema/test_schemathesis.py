@@ -1,4 +1,4 @@
-"""Schemathesis on the whole schema: what it allows is answered as it says, what it forbids is refused."""
+"""Answers follow the schema. What it forbids is refused."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-# Rules that no schema can say, and their answers: no user follows themself, a text must hold something, and the like.
+# Answers to rules that a schema cannot state, such as "nobody follows themself".
 RULES = """
 [generation]
 allow-x00 = false
@@ -42,7 +42,6 @@ tests/support/schema_pictures.py.
 
 
 def checked(site: str, config: Path, *options: str, **environ: str) -> None:
-    """Run schemathesis on the site's schema."""
     command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run"]
     command += [f"{site}/api/schema", "--checks", "all", "--generation-deterministic", "--max-redirects", "0"]
     command += ["--workers", "2", "--request-timeout", "30", "--suppress-health-check", "all", "--no-color"]
@@ -56,7 +55,7 @@ def checked(site: str, config: Path, *options: str, **environ: str) -> None:
 @pytest.mark.long
 def test_the_site_keeps_to_its_schema(live_server: Any, settings: Any, tmp_path: Path) -> None:
     settings.RATE_SCALE = 1e6
-    settings.STREAM_PORT = 1  # the site leads to the stream process, and nobody follows
+    settings.STREAM_PORT = 1  # nobody follows the redirect to the stream process
     user, victim, writer = (UserFactory.create(username=name) for name in ("user", "victim", "writer"))
     relations.follow(follower=user, followee=writer)
     items.publish(sender=writer, content={"text": "words"})

@@ -1,5 +1,3 @@
-"""The stream process over HTTP: who may listen, what they hear, how they go on, and what it refuses."""
-
 import asyncio
 import json
 import re
@@ -49,7 +47,7 @@ BAD_EVENT_IDS = ("1", "x", "1-", "1-2-3", "%00", "1-2&last_event_id=1-2", "9" * 
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[StreamServer]:
-    """One process for all tests here, for its start takes longer than most of them."""
+    """One process for all tests here: it starts slowly."""
     folder = tmp_path_factory.mktemp("stream")
     server = StreamServer(folder, FEEDSITE_STREAM_CAP="5", **changed(STREAM_USER_CAP=3))
     yield server
@@ -58,7 +56,7 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 
 @pytest.fixture
 def streams(process: StreamServer) -> Iterator[StreamServer]:
-    """The process, while it holds no connection."""
+    """The process without connections."""
     if process.process is None:
         process.start()
     assert wait_for(lambda: not process.holds_connections(), 30)
@@ -136,7 +134,7 @@ def test_a_lost_connection_goes_on_where_it_was(listen: Listen, streams: StreamS
 
 
 def test_a_user_who_resumes_again_and_again_is_told_to_ask(listen: Listen, author: User, fan: User) -> None:
-    """Resuming costs the process that serves all; the rate is the site's own, for the process has its own settings."""
+    """Resuming is expensive. The rate is the site's own: the process has other settings."""
     client = listen(fan)
     client.waits_for(lambda one: one.resets == 1)
     first = publish(author)
@@ -178,7 +176,7 @@ def test_what_cannot_be_made_up_is_said_to_be_lost(listen: Listen, author: User,
 
 
 def test_an_id_ahead_of_the_servers_clock_costs_nothing(listen: Listen, author: User, fan: User) -> None:
-    """An id from a server with another clock is answered by `reset`, and then by all that happens."""
+    """An id from another server's clock gets `reset`, then all new events."""
     ahead = listen(fan, "?last_event_id=99999999999999-0")
     ahead.waits_for(lambda one: one.resets == 1)
     item = publish(author)
@@ -264,7 +262,7 @@ def test_tickets_end(streams: StreamServer, fan: User) -> None:
 
 
 def test_the_site_has_no_stream_of_its_own(settings: Any, fan: User) -> None:
-    """Where a proxy leads to the stream process, what reaches the site has lost its way; a ticket gives no ticket."""
+    """A request that reaches the site should have gone to the stream process. A ticket gives no ticket."""
     api = APIClient()
     assert api.get(PATH).status_code == 401
     settings.STREAM_PORT = 4
@@ -317,7 +315,7 @@ def test_what_the_process_refuses(streams: StreamServer, fan: User) -> None:
 
 
 def test_refused_connections_are_counted(tmp_path: Path, fan: User) -> None:
-    """In the stream process too: bad tokens, sessions and tickets by address, and who is known goes on."""
+    """Bad tokens, sessions and tickets count by address. Known users go on."""
     server = StreamServer(tmp_path, FEEDSITE_RATES="attempt=3/hour,read=6/hour")
     server.start()
     try:
@@ -389,10 +387,10 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
         by_ticket = Client(server.port, f"?ticket={ticket}", {})
         stays = server.listen(author)
         leaves = server.listen(fan)
-        for _ in range(3):  # checks, each of which ends one that rests on nothing: none may end another
+        for _ in range(3):  # each check ends one invalid connection and must not end another
             user = UserFactory()
             lapsed = server.listen(user)
-            User.objects.filter(pk=user.pk).update(is_active=False)  # no event tells of it
+            User.objects.filter(pk=user.pk).update(is_active=False)  # no event says so
             lapsed.waits_for(lambda one: one.has_ended)
             lapsed.close()
         assert not any(one.has_ended for one in (session, by_token, by_ticket, leaves))
@@ -415,7 +413,7 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
 
 
 def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User) -> None:
-    """Without waiting for the next look."""
+    """Without waiting for the next recheck."""
     server = StreamServer(tmp_path, **changed(STREAM_RECHECK_SECONDS=3600))
     server.start()
     try:
@@ -452,13 +450,13 @@ def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User
 
 
 def test_it_serves_the_settings_of_the_site() -> None:
-    """The connections that a ticket of a session opened are short: nobody could tell that it ended."""
+    """Connections by a session's ticket are short: nobody could tell that the session ended."""
     assert grants.BORROWED_SECONDS <= 60
     assert configured.STREAM_USER_CAP < configured.STREAM_CAP
 
 
 def test_a_task_ends_whose_cancellation_is_dropped() -> None:
-    """The call of `wait_for` returns as the task is cancelled: Python 3.11 goes on with its result."""
+    """In Python 3.11 `wait_for` may drop a cancellation and return its result."""
 
     async def stop() -> tuple[list[str], bool]:
         answer, asks, turns = asyncio.get_running_loop().create_future(), asyncio.Event(), list[str]()

@@ -1,5 +1,3 @@
-"""The readers who hear that a session changed."""
-
 import json
 from datetime import timedelta
 from typing import Any
@@ -42,7 +40,7 @@ def session(host: User, **fields: Any) -> LiveSession:
 
 
 def told(people: dict[str, User], watched: int, *events: SessionChanged) -> dict[str, list[tuple[str, int]]]:
-    """The states and versions that each is told, on some page and on the page of a session."""
+    """The states and versions each hears, on some page and on the session's page."""
     names = {user.pk: name for name, user in people.items()}
     listeners = [Listener(user.pk) for user in people.values()]
     listeners += [Listener(user.pk, session=watched) for user in people.values()]
