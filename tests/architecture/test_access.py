@@ -1,6 +1,6 @@
 """The access matrix of every route that shows items: one table of relations, one of routes.
 
-Every route of the site is named here. A new one fails the first test until the table says what it shows.
+A route missing here fails the first test.
 """
 
 from collections.abc import Callable
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.django_db
 SEEN = {
     "anonymous": {Visibility.PUBLIC},
     "stranger": {Visibility.PUBLIC},
-    "followed": {Visibility.PUBLIC},  # by the sender, without following back
-    "asking": {Visibility.PUBLIC},  # to follow the sender, who has locked the account and follows the reader
+    "followed": {Visibility.PUBLIC},  # the sender does not follow back
+    "asking": {Visibility.PUBLIC},  # asks to follow the sender, whose account is locked and who follows the reader
     "follower": {Visibility.PUBLIC, Visibility.FOLLOWERS},
     "mutual": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "muting": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
@@ -42,32 +42,29 @@ SEEN = {
     "blocking": set(),
     "sender": set(LISTED),
 }
-"""Relations of a reader to a sender, and which visibilities of a published item they see. Users who block, are blocked,
-mute, or have the sender in an exclusive list (listing) are mutuals besides. Private mentions, which no list shows, are
-walked by test_private.py.
+"""Which visibilities of a published item each relation sees. The users who block, are blocked, mute, or have the sender
+in an exclusive list (listing) are also mutuals. test_private.py covers private mentions.
 """
 NEAR_AND_FAR = ("anonymous", "mutual", "blocked", "sender")
-"""The readers who are asked in every run but about items for followers; `--all` asks every reader."""
+"""The readers of every run, except for items for followers. `--all` asks every reader."""
 FOLLOWS = {"follower", "mutual", "muting", "listing", "blocked", "blocking"}
-"""The relations in which the reader follows the sender."""
 
 KINDS = ("post", "reply", "repost", "answered", "shared", "quoted")
-"""Items that carry the words: the sender's post; their reply in somebody's public thread; somebody else's repost of
-another post of theirs; somebody else's public reply to their post, and a repost of it; a third post of theirs inside
-somebody else's quote.
+"""Items with the words: the sender's post. Their reply in a public thread. Another user's repost of a second post of
+theirs. Another user's public reply to their post, and a repost of it. Another user's quote of a third post.
 """
 
 
 @dataclass
 class World:
-    """The sender's item, all that hangs on it, and a reader for every relation."""
+    """The sender's item, everything that depends on it, and a reader for every relation."""
 
     sender: User
     author: User
-    """Whom every reader follows, and who has nothing against anybody."""
+    """Every reader follows them. They block and mute nobody."""
     readers: dict[str, User] = field(default_factory=dict)
     lists: dict[str, int] = field(default_factory=dict)
-    """By relation, the reader's list of all whom they follow: `{list}` in a path."""
+    """By relation, the id of the reader's list of everyone they follow: `{list}` in a path."""
     thread: Item = None  # type: ignore[assignment]
     post: Item = None  # type: ignore[assignment]
     reply: Item = None  # type: ignore[assignment]
@@ -115,7 +112,7 @@ def listed(owner: User, *members: User, is_exclusive: bool = False) -> int:
 
 
 def fill(world: World, visibility: Visibility, status: Status = Status.PUBLISHED) -> None:
-    """Say something to everybody by name, under a tag; in the state asked for from the beginning."""
+    """Publish items that mention every reader and carry a hashtag."""
     names = " ".join(f"@{relation}" for relation in SEEN)
     world.thread = items.publish(sender=world.author, content={"text": "a thread"})
     world.post = items.publish(sender=world.sender, content={"text": f"zebra #ztag {names}"}, visibility=visibility)
@@ -143,36 +140,32 @@ Path = Callable[[World], str]
 
 @dataclass
 class Shows:
-    """A route: the kinds that it may show, how it is asked, and the readers who are shown less than the table says."""
+    """A route: the kinds it may show, how to request it, and which readers see less than the table says."""
 
     path: Path
     kinds: tuple[str, ...]
     narrowed: Callable[[str, str], bool] = lambda relation, kind: True
-    """Whether a reader in this relation is shown this kind at all, were it public."""
+    """Whether this reader would see this kind if it were public."""
     by_id: bool = False
-    """Whether what is hidden answers as if it had never been."""
+    """A hidden item answers like a missing one."""
     method: str = "get"
     published_only: bool = False
+    """Even the sender sees no held or rejected item here, only a reply to one."""
     shows_held: bool = False
-    """Whether the sender sees beside the published ones what is in review."""
-    """Whether even its sender does not see here what is held for review or rejected; a reply to it they do."""
+    """The sender also sees their items in review."""
     before: Callable[[World], None] = lambda world: None
-    """An act before all requests, so that there is something to show."""
+    """Runs before all requests, so that there is something to show."""
     public_only: bool = False
-    """Whether it shows nothing but what everybody may see."""
     body: dict[str, Any] | None = None
 
 
 def add_pictures(world: World) -> None:
-    """Pictures in the sender's post and reply, in the state that they are in."""
     facts = Entry(id="1", kind="image", name="a", ext="jpg", width=9, height=9)
     Item.objects.filter(pk__in=[world.post.pk, world.reply.pk]).update(media=[msgspec.to_builtins(facts)])
 
 
 def follows(relation: str, kind: str) -> bool:
-    """Home: of whom one follows, and of nobody whom one mutes or has in an exclusive list; a reply is its own sender's,
-    whatever it answers.
-    """
+    """Home shows followees, except muted ones and members of an exclusive list. A reply counts as its own sender's."""
     if kind == "shared":
         return relation != "anonymous"
     if kind == "quoted":
@@ -183,31 +176,31 @@ def follows(relation: str, kind: str) -> bool:
 
 
 def follows_hashtag(relation: str, kind: str) -> bool:
-    """Home with a followed hashtag, which the post has: of everybody but whom one mutes or has in an exclusive list."""
+    """Home shows a followed hashtag's post from everyone but muted users and members of an exclusive list."""
     if kind == "post":
         return relation not in {"anonymous", "muting", "listing"}
     return follows(relation, kind)
 
 
 def is_shown_inside(relation: str, kind: str) -> bool:
-    """A quote shows nothing of whom the reader mutes."""
+    """A quote shows nothing from users whom the reader mutes."""
     return relation != "muting"
 
 
 def is_front(relation: str, kind: str) -> bool:
-    """The address of home: of strangers the front page, which shows posts alone."""
+    """Strangers see the front page, which shows only posts."""
     return kind != "shared" if relation == "anonymous" else follows(relation, kind)
 
 
 def lists_them(relation: str, kind: str) -> bool:
-    """A list of all whom one follows: home without what one said oneself, whatever is in exclusive lists."""
+    """A list of all followees is home without own items. Exclusive lists do not matter."""
     if kind == "post" and relation in {"listing", "sender"}:
         return relation == "listing"
     return follows(relation, kind)
 
 
 def is_recommended(relation: str, kind: str) -> bool:
-    """Discover: of others, and of nobody whom one mutes."""
+    """Discover shows others' items, except from muted users."""
     return relation not in {"anonymous", "muting", "sender"}
 
 
@@ -216,17 +209,17 @@ def is_sender(relation: str, kind: str) -> bool:
 
 
 def is_told(relation: str, kind: str) -> bool:
-    """Notifications: whom the post names, but not whoever mutes its sender; and its sender, of the answer to it."""
+    """The post notifies the users it mentions, unless they mute the sender. The answer notifies the sender."""
     return relation == "sender" if kind == "answered" else relation not in {"anonymous", "muting", "sender"}
 
 
 def is_quoted(relation: str, kind: str) -> bool:
-    """The page of notifications: the sender sees what was answered too."""
+    """The sender sees the answered post too."""
     return relation == "sender" or is_told(relation, kind)
 
 
 def open_post(world: World) -> None:
-    """As if they had seen it, before it was hidden."""
+    """As if they had opened it before it was hidden."""
     for reader in world.readers.values():
         recent.record(reader.pk, items=[world.post.pk], now=timezone.now())
 
@@ -237,7 +230,7 @@ def dismiss_post(world: World) -> None:
 
 
 def pin_post(world: World) -> None:
-    """As if it had been pinned while it was public and published: a pin shows no more than the rule."""
+    """As if it was pinned while public and published."""
     Pin.objects.get_or_create(item=world.post, sender=world.sender)
 
 
@@ -249,7 +242,7 @@ KEPT = ("post", "reply", "answered")
 
 
 def keep_all(world: World, model: Any = Bookmark) -> None:
-    """As if every reader had kept all before it was hidden."""
+    """As if every reader had kept everything before it was hidden."""
     kept = (world.post, world.reply, world.answered)
     rows = [model(user=reader, item=item) for reader in world.readers.values() for item in kept]
     model.objects.bulk_create(rows, ignore_conflicts=True)
@@ -265,7 +258,7 @@ def follow_hashtag(world: World) -> None:
 
 
 API_ROUTES: dict[str, list[Shows]] = {
-    # Before the readers repost it below: its sender is told of that, and it is recommended to them no more.
+    # Before the readers repost it below, which notifies its sender and ends its recommendation.
     "discover/feed": [
         Shows(
             lambda world: "/discover/feed",
@@ -343,7 +336,7 @@ API_ROUTES: dict[str, list[Shows]] = {
     "me/history": [Shows(lambda world: "/me/history", ("post",), is_reader, before=open_post)],
     "tags/<str:tag>/items": [Shows(lambda world: "/tags/ztag/items", ("post", "reply", "answered"))],
 }
-"""API routes that show items of others."""
+"""API routes that show others' items."""
 API_WITHOUT = {
     "items/<str:item_id>/vote": "a visible poll, or 404 (items/test_polls.py)",
     "items/<str:item_id>/quotes/<str:quote_id>": "204 or 404 (items/test_quote_views.py)",
@@ -417,11 +410,11 @@ API_WITHOUT = {
     "live/sessions/<str:session_id>/report": "204 or 404 (moderation/test_sessions.py)",
     "users/<str:username>/live": "sessions",
 }
-"""API routes that show none, and why not."""
+"""API routes that show none, and why."""
 PAGES: dict[str, list[Shows]] = {
-    # Strangers see new posts: of the repost its original, for its own sake.
+    # Strangers see new posts. A repost's original shows as itself.
     "home": [Shows(lambda world: "/", ("post", "repost", "shared"), is_front, published_only=True, shows_held=True)],
-    # Of the repost its original, for its own sake.
+    # A repost's original shows as itself.
     "discover": [
         Shows(lambda world: "/discover", ("post", "repost"), is_recommended, published_only=True, public_only=True)
     ],
@@ -498,7 +491,6 @@ PAGES: dict[str, list[Shows]] = {
     "unwanted": [Shows(lambda world: "/history/not-interested", ("post",), is_reader, before=dismiss_post)],
     "tag": [Shows(lambda world: "/tags/ztag", ("post", "reply", "answered"))],
 }
-"""Pages that show items of others."""
 PAGES_WITHOUT = {
     "vote": "a visible poll, or 404 (items/test_polls.py)",
     "poll-form": "an empty form",
@@ -661,15 +653,14 @@ def page_client(world: World, relation: str) -> Client:
 
 
 def clients(world: World, side: str) -> dict[str, Any]:
-    """Every reader, signed in once."""
     signed_in = api_client if side == "api" else page_client
     return {relation: signed_in(world, relation) for relation in SEEN}
 
 
 def expected(visibility: Visibility, status: Status, relation: str, kind: str) -> bool:
-    """Whether the table shows the sender's item, which everything else hangs on, to a reader in this relation."""
+    """Whether the table shows the sender's item to this reader."""
     if relation == "sender":
-        # Their own in every status but deleted; what hangs on an item is seen while that is published.
+        # The sender sees their own item in every status but deleted. Others' items that contain it need it published.
         own = status != Status.DELETED
         return own if kind not in ("repost", "quoted") else status == Status.PUBLISHED
     return status == Status.PUBLISHED and visibility in SEEN[relation]
@@ -682,7 +673,7 @@ OTHERS = {
     *[(Visibility.PUBLIC, status) for status in Status],
 }
 STATES = [*PLAIN, *sorted(OTHERS.difference(PLAIN))]
-"""Every audience of what is published, and every state of what is for all."""
+"""Every audience of a published item, and every status of a public one."""
 
 
 @pytest.mark.slow
@@ -717,7 +708,7 @@ def test_readers_see_what_the_table_says(
                         wanted = wanted or kind in (
                             "post",
                             "repost",
-                        )  # the sender's own posts, of the repost the original
+                        )  # the sender's own posts, and a repost's original
                     if (world.words(kind) in shown) != wanted:
                         wrong.append((route, case.path(world), relation, kind, "missing" if wanted else "shown"))
                 if case.by_id and not expected(visibility, status, relation, case.kinds[0]):
@@ -748,7 +739,7 @@ def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
 
 @pytest.mark.slow
 def test_a_hidden_reply_is_in_no_number(world: World) -> None:
-    """A stranger gets the same bytes of a thread, whether somebody answers in their circle or not."""
+    """A thread has the same bytes for a stranger with and without hidden replies."""
     thread = ItemFactory(sender=world.author)
     client = api_client(world, "stranger")
     before = client.get(f"/api/v1/items/{thread.pk}").content

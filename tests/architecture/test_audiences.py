@@ -1,4 +1,4 @@
-"""Every table that is keyed by the visibility of an item has all of them, so that a new one is forgotten nowhere.
+"""Every table keyed by visibility has all of them, so a new one is never forgotten.
 
 See docs/decisions.md: Who may see what is SQL text in one place.
 """
@@ -19,7 +19,7 @@ from timeline.pull import READ_FOR, STREAMS
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates" / "items"
 NOT_WRITTEN_BY_APPS = {Visibility.MUTUALS, Visibility.SELF}
-"""Mastodon has no word for mutuals, and none for oneself."""
+"""Mastodon has no word for them."""
 IN_NO_STREAM = {Visibility.MENTIONED}
 SENTENCES = re.compile(r'"([a-z]+)": _\(')
 
@@ -32,7 +32,7 @@ SENTENCES = re.compile(r'"([a-z]+)": _\(')
         ("clientapi.entities.SHOWN_AS", list(SHOWN_AS)),
         ("clientapi.status_api.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
         ("templates/items/_audience.html", SENTENCES.findall((TEMPLATES / "_audience.html").read_text())),
-        # A public item has no mark, and is in the stream of followers.
+        # A public item has no mark. It is in the followers' stream.
         ("items.cards.Words", ["public", *(circle for circle in Words._fields if circle in Visibility.values)]),
         ("timeline.pull.STREAMS", ["public", *IN_NO_STREAM, *(circle for circle in STREAMS if circle != "posts")]),
     ],

@@ -1,4 +1,4 @@
-"""The files, names, commands and headings that documents and sources send a reader to are there."""
+"""Files, names, commands and headings that documents and sources name exist."""
 
 import re
 import shlex
@@ -16,26 +16,26 @@ from web.static_files import MODULES
 ROOT = Path(settings.BASE_DIR)
 NAMED = re.compile(r"`(?P<path>[\w./-]+\.(?:py|js|html|css|proto|toml|md))(?::[ ]?(?P<names>[\w.]+))?`")
 ONE_TEST = re.compile(r"\b(?P<path>[\w/]+/test_\w+\.py)::(?P<name>\w+)")
-"""One test, as pytest is told of it."""
+"""One test, as pytest takes it."""
 IN_SOURCES = re.compile(r"(?<![\w/.{}*<>-])((?:[a-z]\w*/)+\w+\.(?:py|md|html|js|css)|test_\w+\.py)\b")
 """A path with a folder, or a file of tests."""
 OF_FOLDER = re.compile(r"^\|[^|\n]*`([\w/]+/)`[^|\n]*\|.*\n\|[-| ]+\|\n((?:\|.*\n?)+)", re.MULTILINE)
-"""A table whose first heading says in which folder the files of its first column lie."""
+"""A table with its files' folder in the first heading."""
 CODE = re.compile(r"^ *```\w*\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:(?:python3 |\.venv/bin/python )?manage\.py|feedsite) ([a-z_]+)(.*)", re.MULTILINE)
-"""A command and its arguments. docs/install.md makes the shell `feedsite`."""
+"""A command and its arguments. docs/install.md calls the shell `feedsite`."""
 SHELL = re.compile(r" (?:&&|\||>|#) .*")
-"""What follows a command on its line and is for the shell."""
+"""The rest of a command's line, meant for the shell."""
 DEFAULT = re.compile(r"`(FEEDSITE_[A-Z0-9_]+)` \(([\d.]+)\b")
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
 SEE = re.compile(r"See docs/decisions\.md: (.+)\.$", re.MULTILINE)
-"""A record, as a source names it."""
+"""How a source names a record."""
 SECTION = re.compile(r"\bdocs/(?!decisions)(\w+\.md), ([A-Z][\w -]*\w)")
-"""A section of a page, as texts, comments and settings name it."""
+"""How texts, comments and settings name a section of a page."""
 JOINT = re.compile(r"\"?\n\s*(?:#|f?\")?\s*")
-"""Where a text goes on in the next line."""
+"""Where a text continues in the next line."""
 ABSENT = frozenset({"utils.py", "helpers.py"})
-"""Files that docs/layout.md names because there are none."""
+"""docs/layout.md says that these do not exist."""
 
 
 def files() -> list[str]:
@@ -46,15 +46,14 @@ def files() -> list[str]:
 
 FILES = files()
 PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.md"]
-"""The changelog names what was there at the time."""
+"""The changelog names what existed at the time."""
 ENDS = {"/".join(parts[at:]) for parts in (name.split("/") for name in FILES) for at in range(len(parts))}
-"""The paths of the files, and the ends of these, by which a file may be named."""
+"""All paths and their ends: a document may name a file by the end of its path."""
 COMMANDS = {*get_commands(), "help", "version"}
 WITHOUT_PARSER = {"help", "test", "version"}
 
 
 def lies(text: str) -> list[str]:
-    """The names in a page that lead nowhere. A file may be named by the end of its path."""
     found = []
     for match in NAMED.finditer(text):
         path, names = match["path"], match["names"] or ""
@@ -67,7 +66,7 @@ def lies(text: str) -> list[str]:
 
 
 def untested(text: str) -> list[str]:
-    """The tests that a page tells pytest to run, and that are not there."""
+    """Tests that a page names and that do not exist."""
     found = []
     for match in ONE_TEST.finditer(text):
         file = ROOT / match["path"]
@@ -77,7 +76,7 @@ def untested(text: str) -> list[str]:
 
 
 def misplaced(text: str) -> list[str]:
-    """Files of a table that do not lie in the folder that the table's heading names."""
+    """Files of a table that are not in the folder of its heading."""
     rows = [(folder, row) for folder, table in OF_FOLDER.findall(text) for row in table.splitlines()]
     named = [(folder + name) for folder, row in rows for name in re.findall(r"`([\w.-]+\.\w+)`", row.split("|")[1])]
     return [path for path in named if path not in FILES]
@@ -88,19 +87,19 @@ def is_default(variable: str, value: str) -> bool:
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """The commands of a page, each with its arguments."""
+    """A page's commands, each with its arguments."""
     return COMMAND.findall("\n".join(block or words for block, words in CODE.findall(text)))
 
 
 def unknown(text: str) -> list[str]:
-    """Commands and settings in a page that the site does not have, and defaults that are others."""
+    """Unknown commands and settings in a page, and wrong defaults."""
     strange = [f"manage.py {name}" for name, _ in commands(text) if name not in COMMANDS]
     defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if not is_default(name, value)]
     return strange + defaults
 
 
 def refused(text: str) -> list[str]:
-    """Commands of a page whose arguments the command does not take."""
+    """Commands with arguments that they do not accept."""
     found = []
     for name, rest in commands(text):
         words = shlex.split(SHELL.sub("", re.sub(r"\$\([^()]*\)", "x", rest)))
@@ -114,13 +113,13 @@ def refused(text: str) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The addresses of the headings of a page, as GitHub makes them."""
+    """Heading addresses in GitHub's form."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def nowhere(page: str) -> Iterator[str]:
-    """Links of a page to files and headings that are not there."""
+    """Links to missing files and headings."""
     for path, anchor in LINK.findall((ROOT / page).read_text()):
         target = (ROOT / page).parent / path if path else ROOT / page
         if "://" not in path and (not target.exists() or (anchor and anchor not in anchors(target))):
@@ -135,7 +134,7 @@ def test_documents_name_what_is_there(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_table_is_one(page: str) -> None:
-    """A row after an empty line is shown as text: the table has ended there."""
+    """An empty line ends a table: later rows show as text."""
     lines = (ROOT / page).read_text().splitlines()
     for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
         if line.startswith("|") and not above.startswith("|"):
@@ -162,7 +161,7 @@ def test_sources_name_decisions_that_are_there() -> None:
 
 
 def test_sources_name_sections_that_are_there() -> None:
-    """Advice of `doctor`, texts of commands and settings, comments."""
+    """In `doctor`'s advice, texts of commands and settings, and comments."""
     sources = [name for name in FILES if name.endswith((".py", ".yaml", ".yml", ".ini", ".conf", ".example"))]
     texts = [re.sub(" +", " ", JOINT.sub(" ", (ROOT / name).read_text())) for name in sources]
     named = {(page, title) for text in texts for page, title in SECTION.findall(text)}
@@ -172,7 +171,7 @@ def test_sources_name_sections_that_are_there() -> None:
 
 
 def test_the_readme_leads_to_the_code() -> None:
-    """The table of README.md names the function that merges home, the fan-out and the rule of visibility."""
+    """README.md's table names the functions for merging home, fan-out and visibility."""
     table = (ROOT / "README.md").read_text().partition("| to find | look at |")[2].partition("\n\n")[0]
     expected = {
         "where a home page is merged": ["timeline/home.py: _from_windows"],

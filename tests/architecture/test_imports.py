@@ -1,4 +1,4 @@
-"""No test imports another: what several share is in tests/support."""
+"""No test imports another. Shared code is in tests/support."""
 
 import ast
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ SHARED = "tests.support"
 
 
 def imported(source: str, folder: Path) -> Iterator[str]:
-    """The whole names of what the source of a file in a folder imports."""
+    """Full names of the imports in a file of this folder."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -22,7 +22,7 @@ def imported(source: str, folder: Path) -> Iterator[str]:
 
 
 def of_other_tests(source: str, folder: Path) -> list[str]:
-    """The names among them that are of a test, or of a helper outside of tests/support."""
+    """The names of tests, or of code outside tests/support."""
     return [name for name in imported(source, folder) if f"{name}.".startswith("tests.") and not is_shared(name)]
 
 

@@ -1,4 +1,4 @@
-"""Tests begin with a copy of the migrated database, which is made anew where anything that makes it changes."""
+"""Tests start from a copy of the migrated database. It is rebuilt when its sources change."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,18 +1,17 @@
-"""No plan grows with the site: every statement of the project is explained on a site that has grown.
+"""No query plan grows with the site: every statement is explained on a grown site.
 
-tests/support/grown.py makes the site: each table has `MANY` rows, and two users have that many of everything.
-tests/support/scenario.py asks for every address and runs every task and command as these users, a newcomer, a stranger
-and an admin. Each statement that it executes is explained there and then, with sequential scans off: a statement that
-has no index shows it by its rows. Rows touched are what scans return and what filters throw away. A prepared statement
-is explained with its parameters and as the generic plan, which serves a star too.
+tests/support/grown.py makes the site. Each table has `MANY` rows, and two users have `MANY` of everything.
+tests/support/scenario.py requests every address and runs every task and command: as these two, a new user, a stranger
+and an admin. Each statement is explained with sequential scans off, so a missing index shows in the rows touched: those
+scans return and those filters drop. Prepared statements are explained with parameters and as the generic plan.
 
 What keeps a plan small:
 
-- Find first, ask then: a UNION of two index scans, not `id IN (…) OR lower(username) = ANY(…)`.
-- `EXISTS (… OFFSET 0)` stays a probe a row. Without OFFSET PostgreSQL may hash all followers for twenty items.
-- Begin at the side that is bounded: a reader follows at most `FOLLOW_CAP`, a star is followed by any number.
+- Find ids first: a UNION of two index scans, not `id IN (…) OR lower(username) = ANY(…)`.
+- `EXISTS (… OFFSET 0)` stays one probe a row. Without OFFSET PostgreSQL may hash all followers for twenty items.
+- Start at the bounded side: a reader follows at most `FOLLOW_CAP`, a star has any number of followers.
 - LIMIT inside a count: `SELECT count(*) FROM (SELECT … LIMIT 10000)`.
-- An order that an index has, with the filters as probes beside it.
+- An order that an index has, with the filters as probes.
 
 See docs/decisions.md: Plans are held by rows touched.
 """
@@ -34,17 +33,18 @@ from tests.support.scenario import Scenario
 from tests.support.statements import without_file
 
 CAP = 9_500
-"""Rows that one statement may touch. A grown table has `MANY` or more; a page has a few probes for each of
-500 followees."""
+"""Rows that one statement may touch. A grown table has at least `MANY`. A page makes a few probes for each of 500
+followees.
+"""
 
 
 class Allowed(NamedTuple):
-    """A statement that may touch more, and why that is bounded, or does no harm."""
+    """A statement that may touch more, and why that is bounded or harmless."""
 
     step: str
-    """The beginning of the steps' names: a user of the scenario, `task`, `admin`; empty: any."""
+    """Start of the steps' names: a user of the scenario, `task` or `admin`. Empty means any."""
     text: str
-    """A part of it, with single spaces."""
+    """Part of it, with single spaces."""
     rows: int
     reason: str
 
@@ -53,9 +53,9 @@ class Allowed(NamedTuple):
 
 
 WHOLE = 12 * MANY
-"""More than any table has: what looks through one."""
+"""More rows than any table: for statements that read a whole one."""
 ALLOWED = (
-    # Pages: bounds of their own.
+    # Pages with bounds of their own.
     Allowed("", f"unnest(ARRAY{LISTED})", 35_000, "counts items.profile.COUNTED items"),
     Allowed(
         "",
@@ -110,7 +110,7 @@ ALLOWED = (
         "items.user_search: CANDIDATES of a name; big-Vs",
     ),
     Allowed("star", "WITH tags AS MATERIALIZED", 14_000, "home with 100 hashtags beside 500 followees"),
-    # One's own, as much as one made; a few times an hour.
+    # The user's own data, a few times an hour.
     *(
         Allowed(who, "", WHOLE, "an export of all that is one's own")
         for who in (
@@ -124,7 +124,7 @@ ALLOWED = (
         Allowed(step, "SELECT p.conversation_id", 350_000, "each private mention that one can read, with its people")
         for step in ("reader: GET /api/v1/users/me/export", "reader: GET /settings/export/")
     ),
-    # The stream: a row for each connection that is told of a post, at 400 connections and 100 posts.
+    # The stream: a row per connection that gets a post, at 400 connections and 100 posts.
     Allowed("stream", "AS one (reader, tag, list, place)", 250_000, "who of the watchers sees each post"),
     Allowed("stream", "SELECT met.* FROM unnest(", 220_000, "what each of those who are told did with it"),
     Allowed("stream", "SELECT quote.* FROM (SELECT pair.item", 100_000, "what each of those who are told sees in it"),
@@ -153,7 +153,7 @@ ALLOWED = (
     Allowed("task timeline.check_sample", "SELECT item_id FROM timeline_delivery", WHOLE, "the rows of a queue"),
     Allowed("command timeline_check", "SELECT item_id FROM timeline_delivery", WHOLE, "the rows of a queue"),
     Allowed("task accounts.sweep_deletions", "accounts_deletion", WHOLE, "the rows of a queue"),
-    # Workers: what looks at all there is, seldom.
+    # Workers: rare full scans.
     Allowed(
         "task discover.refresh_popular",
         "WITH newest AS MATERIALIZED",
@@ -163,7 +163,7 @@ ALLOWED = (
     Allowed("task discover.refresh_words", "discover_wordrarity", WHOLE, "a sample of the newest 100,000 documents"),
     Allowed("task live.measure", "FROM live_livesession GROUP BY state", WHOLE, "counts all sessions"),
     Allowed("task operation.census", "FROM accounts_user GROUP BY level", WHOLE, "counts all users"),
-    # People who run the site look for something in a table; its pages read no further than EstimatedPaginator counts.
+    # Staff searches. Pages read no further than EstimatedPaginator counts.
     Allowed("admin", "", WHOLE, "a list of the admin: few people, one table at a time"),
 )
 UNSPOKEN = {
@@ -199,7 +199,7 @@ UNSPOKEN = {
     "seen/access.py": "one user",
     "seen/forgetting.py": "one user",
 }
-"""Texts that the scenario does not execute: file, or file and first words, and why not."""
+"""Text the scenario does not execute, by file or by file and first words, and why."""
 UNRUN_COMMANDS = {
     "backup": "reads all, by pg_dump",
     "bench": "measures",
@@ -272,13 +272,13 @@ UNRUN_TASKS = {
 @pytest.mark.django_db(transaction=True)
 def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.RATE_SCALE = 1e6
-    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0  # a busy machine has no place for a picture at once
+    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0  # a busy machine may make a picture wait
     celery.app.loader.import_default_modules()
     with explained() as recorder:
         recorder.is_silent = True
         played = Scenario(Grown(), recorder)
         recorder.is_silent = False
-        monkeypatch.setattr(rules, "_list", None)  # the word list of an earlier test of this process
+        monkeypatch.setattr(rules, "_list", None)  # an earlier test's word list
         monkeypatch.setattr(celery.app, "send_task", played.send_task)
         scenario.play(played)
     tasks = {task for task in celery.app.tasks if not task.startswith("celery.")}
@@ -304,7 +304,7 @@ def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def grown(recorder: Recorder) -> list[str]:
-    """The statements that touch more rows than they may, worst first."""
+    """Statements that touch too many rows, worst first."""
     over: dict[str, list[Explained]] = defaultdict(list)
     for one in recorder.explained:
         if one.touched > max([CAP, *(allowed.rows for allowed in ALLOWED if allowed.fits(one))]):
@@ -319,7 +319,7 @@ def grown(recorder: Recorder) -> list[str]:
 
 
 def never(recorder: Recorder) -> list[str]:
-    """Texts of the source that nothing executed."""
+    """Statements in the source that nothing executed."""
     executed = [bare(statement) for statement in recorder.executed]
     return [
         text.place
@@ -335,7 +335,7 @@ def commands() -> set[str]:
 
 
 def routes() -> set[str]:
-    """Every address of the site but those of one row in the admin, which are asked for each model's newest."""
+    """Every address. The admin's pages for one row are requested for each model's newest row."""
 
     def walk(patterns: Any, prefix: str) -> Any:
         for pattern in patterns:

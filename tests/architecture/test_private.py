@@ -1,4 +1,4 @@
-"""Private mentions are nowhere but with their people: every address of the site is asked as others, and as staff."""
+"""Only the people of a private mention see it: others and staff request every address."""
 
 import io
 import itertools
@@ -44,7 +44,7 @@ from tests.support.pictures import jpeg, upload
 pytestmark = pytest.mark.django_db
 
 SECRETS = ("quokka", "numbat", "bilby", "wombat")
-"""Of the text, the title, the warning and the description of a picture, and of the reply."""
+"""In the text, the title, the warning and picture description, and the reply."""
 QUERIES = {
     "search": ("q=quokka", "q=from:ann", "q=%23marsupials", "q=from:ann+quokka", "q=@third"),
     "api/v1/search": ("q=quokka", "q=from:ann", "q=%23marsupials"),
@@ -56,14 +56,14 @@ QUERIES = {
     "api/v1/accounts/<str:account_id>/statuses": ("tagged=marsupials", "pinned=1", "only_media=1", "min_id=1"),
     "api/v1/timelines/tag/<str:tag>": ("min_id=1", "any[]=marsupials"),
 }
-"""What addresses are asked besides, by their route."""
+"""Extra queries by route."""
 STREAMED = ("stream", "streaming")
-"""Served by another process: asked by their question below."""
+"""Another process serves these. A test below asks its query."""
 
 
 @dataclass
 class World:
-    """Ann and bob write to each other in private. Everybody follows everybody."""
+    """Ann and bob exchange private mentions. Everybody follows everybody."""
 
     people: dict[str, User]
     items: list[Item]
@@ -72,7 +72,7 @@ class World:
     file: str
 
     def fills(self, name: str) -> list[Any]:
-        """What may stand in an address."""
+        """Values for the parts of an address."""
         ids = [item.pk for item in self.items]
         known: dict[str, list[Any]] = {
             "item_id": [*ids, self.public.pk],
@@ -117,7 +117,7 @@ def world(settings: Any, media_folder: Any) -> World:
     say(ann, "look at that", quote_of=first)
     said = [first, reply, below, quoting]
     items.edit(item=reply, content={"text": "wombat, too @third #marsupials"})
-    for item, user in itertools.product(said, people.values()):  # also by those who never could
+    for item, user in itertools.product(said, people.values()):  # also by those who may not
         Like.objects.create(user=user, item=item)
         Bookmark.objects.create(user=user, item=item)
         feedback.not_interested(user=user, item=item)
@@ -143,7 +143,7 @@ def routes(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPa
 
 
 def addresses(world: World) -> Iterator[str]:
-    """Every address of the site but the admin's, with what may stand in it, and its queries."""
+    """Every address outside the admin, filled in, with its queries."""
     for route, pattern in routes(get_resolver()):
         if route.startswith(("admin/", "^")) or any(part in STREAMED for part in route.split("/")):
             continue
@@ -161,7 +161,7 @@ def addresses(world: World) -> Iterator[str]:
 
 
 def holds_nothing(answer: Any, world: World, where: object, *, but: str = "") -> None:
-    """`but`: what was searched for, which the answer shows."""
+    """`but`: the search term, which the answer repeats."""
     shown = b"".join(answer.streaming_content) if answer.streaming else answer.content
     text = shown.decode(errors="replace")
     for secret in {*SECRETS, world.file} - {but}:
@@ -171,7 +171,9 @@ def holds_nothing(answer: Any, world: World, where: object, *, but: str = "") ->
 @pytest.mark.slow
 @pytest.mark.parametrize("who", ["third", "fourth", "boss", "stranger"])
 def test_no_address_shows_one_to_others(world: World, who: str) -> None:
-    """Third is named in the reply, its post is answered and quoted; fourth follows both as they do; boss is staff."""
+    """Third is mentioned in the reply, and their post is answered and quoted. Fourth has the same follows. Boss is
+    staff.
+    """
     if who == "boss":
         world.people["boss"] = User.objects.create_superuser("boss", "correct horse battery staple")
     client, app = Client(), Caller(world.people.get(who))
@@ -193,7 +195,7 @@ def test_no_address_shows_one_to_others(world: World, who: str) -> None:
 @pytest.mark.parametrize("who", ["third", "stranger"])
 @pytest.mark.long
 def test_nobody_else_acts_on_one(world: World, who: str) -> None:
-    """By whatever method and address that names it."""
+    """Whatever method and address names it."""
     client, app = Client(), Caller(world.people.get(who))
     if who in world.people:
         client.force_login(world.people[who])
@@ -229,8 +231,8 @@ def test_only_its_people_are_notified(world: World) -> None:
 
 @pytest.mark.slow
 def test_its_people_meet_it_in_no_list_but_their_own(world: World) -> None:
-    """Home, lists, profiles, hashtags, search, Discover and the public timeline: not even for them."""
-    items.delete(item=Item.objects.get(quote_of=world.items[0]))  # a list shows its people that quote
+    """Home, lists, profiles, hashtags, search, Discover and the public timeline do not show it even to them."""
+    items.delete(item=Item.objects.get(quote_of=world.items[0]))  # lists show this quote to its people
     ids = [str(item.pk) for item in world.items]
     pages = ["/", "/discover", "/@ann", "/@bob", "/@ann/replies", "/@bob/replies", "/@ann/media", "/tags/marsupials"]
     pages += ["/search?q=wombat", "/search?q=from:ann", "/search?q=%23marsupials"]
@@ -356,13 +358,13 @@ def test_staff_read_one_only_by_a_report(world: World) -> None:
     hashes.block(rule=rule, by=staff)
     client = Client()
     client.force_login(staff)
-    assert client.get("/admin/").status_code == 200  # that registers its pages
+    assert client.get("/admin/").status_code == 200  # registers the admin's pages
     asked = 0
     for page in [*admin_pages(world), f"/admin/moderation/picturerule/{rule.pk}/change/"]:
         answer = client.get(page)
         assert answer.status_code < 500, page
         text = answer.content.decode()
-        for secret in {*SECRETS, world.file} - {page.partition("q=")[2]}:  # a search shows what was asked for
+        for secret in {*SECRETS, world.file} - {page.partition("q=")[2]}:  # a search repeats its term
             assert secret not in text, (page, secret)
         asked += answer.status_code == 200
     assert asked > 100

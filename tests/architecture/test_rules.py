@@ -1,4 +1,4 @@
-"""The rules of who sees whom are SQL in one place each: no other file spells the columns and tables that they ask."""
+"""Each rule of who sees whom is SQL in one place. No other file names its columns and tables."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ ORACLE = "shares no text with what it judges: a rule that is wrong shall not agr
 
 
 class Rule(NamedTuple):
-    """The text by which the SQL of a rule is known, and the files and folders where it may stand, each with why."""
+    """The text that marks a rule's SQL, and the files and folders that may contain it, with reasons."""
 
     text: re.Pattern[str]
     places: dict[str, str]
@@ -53,14 +53,14 @@ RULES = {
 
 @cache
 def texts() -> dict[str, str]:
-    """The strings of each file of the packages, in lines of their own."""
+    """Each file's strings, one a line."""
     files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py") if file.parent.name != "migrations"]
     assert len(files) > 500
     return {str(file.relative_to(ROOT)): "\n".join(strings(ast.parse(file.read_text()))) for file in files}
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
-    """The strings of a source, and the parts of its f-strings, also of those inside others."""
+    """Strings in a source, including parts of nested f-strings."""
     return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 

@@ -1,6 +1,4 @@
-"""Signals can be followed: beside each stand the receivers that act on it, all in rooms above, and each has at least
-one.
-"""
+"""Each signal names its receivers beside it. It has at least one, and all are on higher floors."""
 
 import importlib
 import re
@@ -16,7 +14,7 @@ SIGNAL = re.compile(r"((?:^#[^\n]*\n)+)^(\w+) = Signal\(\)$", re.MULTILINE)
 
 
 def signals() -> Iterator[tuple[str, str, str]]:
-    """The module, the name and the comment of every signal."""
+    """Each signal's module, name and comment."""
     for path in sorted(Path(settings.BASE_DIR).glob("*/signals.py")):
         text = path.read_text()
         found = SIGNAL.findall(text)

@@ -1,7 +1,7 @@
-"""Every statement of more than 40 lines stands whole in tests/statements/, as PostgreSQL gets it.
+r"""Every statement over 40 lines is stored whole in tests/statements/, as PostgreSQL gets it.
 
-`TEST_GOLDEN=write pytest tests/architecture/test_statements.py` writes the files anew. To look at a plan, type
-`EXPLAIN (GENERIC_PLAN)` in psql, then `\\i tests/statements/home-1.sql` and `;`. No parameter needs a value.
+`TEST_GOLDEN=write pytest tests/architecture/test_statements.py` rewrites the files. To see a plan, type `EXPLAIN
+(GENERIC_PLAN)` in psql, then `\i tests/statements/home-1.sql` and `;`. No parameter needs a value.
 """
 
 import os
@@ -41,10 +41,10 @@ from timeline.senders import Scope
 
 
 class Site:
-    """A reader who follows a sender, and a little of everything that pages show."""
+    """A reader who follows a sender, and some of everything that pages show."""
 
     def __init__(self) -> None:
-        self.reader = UserFactory(pk=1_000_000, username="reader")  # the id stands in statements of the ORM
+        self.reader = UserFactory(pk=1_000_000, username="reader")  # the id appears in the ORM's statements
         self.sender, self.other = UserFactory(username="sender"), UserFactory(username="other")
         for follower, followee in ((self.reader, self.sender), (self.other, self.reader), (self.sender, self.reader)):
             relations.follow(follower=follower, followee=followee)
@@ -127,7 +127,7 @@ WALKS: dict[str, Callable[..., object]] = {
     "verified-ids": lambda scope, post: verify_ids(scope, [post]),
     "folded": lambda scope, post: folds_and_originals(scope, last_id=post, count=9, reposts=[post]),
 }
-"""What a page of home, or of a list, may ask for beside windows."""
+"""What a home or list page may ask for besides windows."""
 
 
 def home(walk: Callable[..., object]) -> Call:
@@ -211,13 +211,13 @@ CALLS: dict[str, Call] = {
     "export": _exported,
     "poll-ended": lambda site: notices.tell_of_poll(item=site.newest, user_ids=[site.reader.pk]),
 }
-"""The name of a file, and what sends its statement. Where a call sends several that no call before it sent, they have
-numbers. What a later call shares with an earlier one stands in the earlier one's file.
+"""File name and the call that sends its statement. Several new statements of one call get numbers. A statement shared
+with an earlier call is in that call's file.
 """
 
 
 def sent(site: Site) -> dict[str, str]:
-    """The long statements of all calls, by the names of their files."""
+    """The long statements of all calls, by file name."""
     found: dict[str, str] = {}
     for name, call in CALLS.items():
         with statements() as seen:
@@ -231,7 +231,7 @@ def sent(site: Site) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_long_statements_stand_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "WALK", 1)  # so that a search of three posts goes on behind its first stretch
+    monkeypatch.setattr(search, "WALK", 1)  # so that a search of three posts needs a second stretch
     found = sent(Site())
     if os.environ.get("TEST_GOLDEN") == "write":
         for path in FOLDER.glob("*.sql"):

@@ -1,4 +1,4 @@
-"""Callers set only fields that are theirs to set: every write route, with every field of every model."""
+"""Callers set only fields that are theirs: every write route gets every field of every model."""
 
 import json
 from pathlib import Path
@@ -29,11 +29,11 @@ FIELDS = sorted(
     }
     | {"pk", "user", "follower", "followers", "counts", "liked", "groups", "user_permissions", "__class__", "csrf", ""}
 )
-"""Of Django's own tables too: groups, permissions, sessions, tokens."""
+"""Also Django's own tables: groups, permissions, sessions, tokens."""
 NAMED = 10
-"""Unknown fields that a refusal names."""
+"""How many unknown fields an error names."""
 WITH_FILES = {"/api/v1/me/media"}
-"""Routes whose POST takes a form."""
+"""Their POST takes a form."""
 WRITES = [
     (f"/api/v1/{route.pattern}", method)
     for route in api_patterns
@@ -43,7 +43,7 @@ WRITES = [
 
 
 def known(path: str, method: str) -> set[str]:
-    """The fields that the schema names for a body."""
+    """The body's fields in the schema."""
 
     schema = json.loads(document())
     path = path.replace("<str:", "{").replace("<int:", "{").replace(">", "}")
@@ -58,7 +58,7 @@ def known(path: str, method: str) -> set[str]:
 
 
 def everything() -> dict[str, Any]:
-    """All rows of the rooms."""
+    """All rows of these models."""
     with connection.cursor() as cursor:
         rows = {}
         for model in apps.get_models():
