@@ -1,5 +1,3 @@
-"""`manage.py account`: what an operator does with one account."""
-
 import io
 import re
 from typing import Any

@@ -1,5 +1,3 @@
-"""The home timeline of a user, explained in the admin."""
-
 import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
@@ -14,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.slow
 def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> None:
-    """Why an item is not shown, what would serve the next page, and every window."""
+    """Why an item is hidden, what would serve the next page, and every window."""
     reader, friend = UserFactory.create(username="reader"), UserFactory.create(username="friend")
     relations.follow(follower=reader, followee=friend)
     item = items.publish(sender=friend, content={"text": "a word"})

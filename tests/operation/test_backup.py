@@ -1,4 +1,4 @@
-"""A backup of the tests' site, restored into a data folder of its own with servers of its own."""
+"""A backup of the tests' site, restored into its own folder with its own servers."""
 
 import io
 import json
@@ -100,7 +100,7 @@ print(json.dumps(told))
 
 
 OLDER = Path("/usr/lib/postgresql/15/bin")
-"""Debian 12's PostgreSQL, the oldest that the site is meant for."""
+"""Debian 12's PostgreSQL, the oldest supported."""
 OLDER_SITE = """
 import io, sys
 import django
@@ -155,7 +155,7 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", RESTORE, str(whole), str(torn), str(gone.pk)],
         cwd=settings.BASE_DIR,
-        # Patient, so that a busy machine is no dead server, without whose windows pages come from PostgreSQL.
+        # A slow answer must not count as a dead server: pages would then come from PostgreSQL.
         env=clean_environ(folder)
         | {"DJANGO_SETTINGS_MODULE": "feedsite.settings", "FEEDSITE_REDIS_TIMEOUT_SECONDS": "60"},
         capture_output=True,
@@ -255,7 +255,7 @@ def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypa
 
 @pytest.mark.slow
 def test_a_backup_is_its_owners_whatever_others_put_beside_it(tmp_path: Path) -> None:
-    """In a folder such as /tmp somebody else may have made the file, or a link, that a backup is written to first."""
+    """In a folder such as /tmp others may create the temporary file, or a link, first."""
     theirs, path = tmp_path / "theirs", tmp_path / "site.backup"
     theirs.write_text("nothing")
     theirs.chmod(0o666)

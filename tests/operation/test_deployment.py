@@ -1,4 +1,4 @@
-"""compose.yaml, the Dockerfile and the units name what there is. Containers themselves do not run in the tests."""
+"""compose.yaml, the Dockerfile and the units name things that exist. The tests run no containers."""
 
 import json
 import re
@@ -36,7 +36,7 @@ CELERY = celery.bin.celery.celery
 
 
 def interpolated(text: str) -> str:
-    """The text after compose has filled in the variables with none set; a required one becomes `x`."""
+    """The text as compose fills it in with no variables set. A required one becomes `x`."""
     while found := re.search(r"\$\{\w+:([-?])([^${}]*)\}", text):
         text = text[: found.start()] + (found[2] if found[1] == "-" else "x") + text[found.end() :]
     return text
@@ -52,7 +52,7 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
 
 
 def check_click(words: list[str], command: click.Command) -> list[str]:
-    """Every option is one of the command's; what else stands there."""
+    """Check that the command has every option. Returns the other words."""
     options, rest = options_of(command), []
     words = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
     while words:
@@ -67,7 +67,7 @@ def check_click(words: list[str], command: click.Command) -> list[str]:
 
 
 def check(words: list[str]) -> None:
-    """A command line of this site's environment."""
+    """Check a command line."""
     program = Path(words[0]).name
     if program == "runtime.stream_server":
         assert stream_server.arguments(words[1:]).application == "feedsite.asgi:application"
@@ -164,7 +164,7 @@ def test_a_server_starts_with_its_file_and_keeps_what_the_embedded_one_keeps(tmp
         finally:
             process.terminate()
     asked = dict(made.options)
-    if name == "feeds":  # a server that others use too
+    if name == "feeds":  # others use this server too
         asked |= {"maxmemory-policy": "allkeys-lru", "maxmemory": str(2**29)}
     assert {option: values[option] for option in asked} == asked
 
@@ -227,7 +227,7 @@ def test_units_start_what_there_is(unit: Path) -> None:
 
 
 def test_every_program_is_started_the_same_way_everywhere() -> None:
-    """The words of each are in one place."""
+    """One place has the command line of each."""
     units = {words[3] for unit in UNITS for words in commands_of(unit) if words[2] == "program"}
     commands = [each.get("command", []) for each in SERVICES.values()]
     services = {words[3] for words in commands if words[1:3] == ["manage.py", "program"]}
@@ -311,9 +311,7 @@ print(json.dumps(told | {"wrong": wrong, "ended": ended, "codes": codes}))
 
 @pytest.mark.long
 def test_the_commands_of_the_units_make_a_site_in_a_fresh_folder(tmp_path: Path) -> None:
-    """In their order, with nothing given but the folder. One instance of web takes over from another, and nothing is
-    refused.
-    """
+    """In order, given only the folder. One web process takes over from another without refused requests."""
 
     def words(unit: Path) -> list[list[str]]:
         return [[sys.executable, *command[1:]] for command in commands_of(unit)]
@@ -347,7 +345,7 @@ def test_the_commands_of_the_units_make_a_site_in_a_fresh_folder(tmp_path: Path)
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
 def test_units_are_sound_for_systemd(tmp_path: Path) -> None:
-    """With programs that are there, for it looks for them."""
+    """systemd checks that the programs exist, so they do."""
     for unit in (*UNITS, UNITS[0].parent / "feedsite.target"):
         text = unit.read_text().replace("/srv/feedsite/.venv/bin", str(SCRIPTS)).replace("/srv/feedsite", str(ROOT))
         (tmp_path / instance_of(unit)).write_text(text.replace("User=feedsite", "User=root"))

@@ -1,4 +1,4 @@
-"""Every finding, made to happen: with the real servers wherever that can be."""
+"""Every finding, with real servers where possible."""
 
 import io
 import json
@@ -57,13 +57,13 @@ def found(findings: Any) -> dict[str, Finding]:
 
 
 def states(findings: Any) -> dict[str, str]:
-    """But for how long a server took, on a machine that others use too."""
+    """Without latencies: the machine may be busy."""
     return {finding.name: finding.state for finding in findings if "latency" not in finding.name}
 
 
 @contextmanager
 def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
-    """The findings of a server with these settings."""
+    """A server's findings with these settings."""
     url = redis_servers.redis_roles()[role]
     with redis.Redis.from_url(url, decode_responses=True) as client:
         names = {name.replace("_", "-"): value for name, value in values.items()}
@@ -75,13 +75,13 @@ def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
         finally:
             for name, value in before.items():
                 client.config_set(name, value)
-            # AOF that was turned on again is written in the background.
+            # Redis writes a newly enabled AOF in the background.
             assert wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 60)
 
 
 @pytest.fixture(autouse=True)
 def synced() -> Iterator[None]:
-    """The servers of plays and of the queue as a site has them; other tests need not wait for the disk."""
+    """Plays and queue servers that sync to disk as on a site. Other tests skip this to save time."""
     roles = redis_servers.redis_roles()
     with redis.Redis.from_url(roles["plays"]) as plays, redis.Redis.from_url(roles["broker"]) as broker:
         plays.config_set("appendfsync", "always")
@@ -220,7 +220,7 @@ def test_wrong_configuration(settings: Any, values: dict[str, Any], name: str, s
 
 @pytest.mark.slow
 def test_a_public_site_as_the_documents_have_it(settings: Any) -> None:
-    """Also without HSTS for names below and for the list of browsers."""
+    """Also without HSTS for subdomains and preload."""
     settings.ALLOWED_HOSTS, settings.HTTPS, settings.PROXY = ["feeds.example.org"], True, True
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_HSTS_SECONDS = 31_536_000
@@ -272,7 +272,7 @@ def test_mutes_and_imports_that_are_late() -> None:
 
 
 def test_imports_of_archives_that_are_stuck() -> None:
-    """A long one that comes further is well, however long ago it began."""
+    """A long import that makes progress is fine."""
     now, late = timezone.now(), timezone.now() - 2 * work.LATE
     facts = {"created_at": late, "folder": "x"}
     ArchiveImport.objects.create(user=UserFactory(), tried_at=now, **facts)
@@ -302,7 +302,7 @@ def test_deliveries_and_a_beat_that_are_late() -> None:
 
 
 def test_a_site_that_has_just_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Real workers' answers are asked for by `ages`; here they are of an age."""
+    """`ages` asks real workers. Here their ages are given."""
     now = timezone.now()
     for age, state in ((20.0, WARNING), (170.0, WARNING), (200.0, ERROR)):
         monkeypatch.setattr(work, "ages", lambda age=age: {"celery@here": age})
@@ -321,13 +321,13 @@ def test_a_database_that_is_not_migrated() -> None:
 
     with transaction.atomic():
         (finding,) = examination.safely("policy", look)
-        transaction.set_rollback(True)  # the statement that failed has ended the transaction
+        transaction.set_rollback(True)  # the failed statement ended the transaction
     assert (finding.state, finding.todo) == (ERROR, "Run `manage.py migrate`.")
     assert "of another version" in finding.text
 
 
 def test_the_store_of_the_filters(settings: Any) -> None:
-    """A server that is no Kvrocks must keep what it is given."""
+    """A server other than Kvrocks must never evict or lose data."""
     settings.PLAYED_STORE_URL = settings.PLAYED_URL
     assert set(states(redis_servers.play_store()).values()) == {OK}
     settings.PLAYED_STORE_URL = settings.REDIS_URL
@@ -338,7 +338,7 @@ def test_the_store_of_the_filters(settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_outage_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the first check that met it, with the names of those that could not look for it."""
+    """The first check that meets it names the checks that could not run."""
 
     def away(*args: Any, **kwargs: Any) -> Any:
         raise OperationalError("the server does not answer\nin time")
@@ -385,10 +385,10 @@ def test_processes_by_their_healthz(live_server: Any) -> None:
 
 
 def test_pages_that_fail(live_server: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As where the static files were not collected: every page is a 500, and /healthz answers 200."""
+    """Without collected static files every page is a 500, but /healthz answers 200."""
     monkeypatch.setattr(staticfiles_storage, "_wrapped", StaticStorage(tmp_path))
     monkeypatch.setattr(health, "latest", health.Latest())
-    engines["jinja2"].env.globals["static"].cache_clear()  # a process that starts so has found no address yet
+    engines["jinja2"].env.globals["static"].cache_clear()  # a fresh process has cached no address
     result = found(processes.web(live_server.url))
     assert [result[name].state for name in ("web", "web readiness", "web page")] == [OK, ERROR, ERROR]
     assert "static files were not collected" in result["web readiness"].text
@@ -396,7 +396,7 @@ def test_pages_that_fail(live_server: Any, monkeypatch: pytest.MonkeyPatch, tmp_
 
 @pytest.mark.slow
 def test_the_command_tells_people_and_programs() -> None:
-    """Only the servers of the site run here, none of its programs."""
+    """Only the site's servers run here, none of its programs."""
     told, written = io.StringIO(), io.StringIO()
     with pytest.raises(SystemExit) as exit_of_people:
         call_command("doctor", stdout=told, no_color=True)
@@ -427,12 +427,12 @@ def test_a_cluster(cluster: ValkeyCluster) -> None:
     # A node lists the replicas of others once it has heard from them.
     assert wait_for(lambda: "; none of" not in found(redis_servers.feeds_cluster())["feeds replicas"].text, 60)
     result = found(redis_servers.feeds_cluster())
-    told = ("feeds slots", "feeds replicas", "feeds role", "feeds version")  # the rest is what other tests left behind
+    told = ("feeds slots", "feeds replicas", "feeds role", "feeds version")  # other tests leave the rest behind
     assert {finding.state for name, finding in result.items() if name.startswith(told)} == {OK}, result
     assert result["feeds slots"].text == "16384 of 16384 are served"
     assert result["feeds replicas"].text == "3 primaries, 3 replicas"
     assert sum(name.startswith("feeds version of 127.0.0.1:") for name in result) == 3
-    # The others go on to believe that it has the slot, whichever of them `doctor` asks first.
+    # The others still believe that it has the slot, whichever of them `doctor` asks first.
     for first, _, (_, port, *_), *_ in cluster.slots():
         node = next(node for node in cluster.nodes if cluster.places[node] == port)
         cluster.ask(node, "CLUSTER", "DELSLOTS", first)

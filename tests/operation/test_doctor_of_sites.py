@@ -1,6 +1,6 @@
-"""`doctor` on ten sites, as operators have them: three sound ones, and seven with one fault each.
+"""`doctor` on ten sites: three healthy, seven with one fault each.
 
-They share the servers and the programs of one site, which `up` runs.
+They share the servers and programs of one site, which `up` runs.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ DELIVERY = """
 
 
 class Told(NamedTuple):
-    """The end of `doctor`, and what it says is wrong: name → state and words."""
+    """How `doctor` ended, and its findings: name → state and text."""
 
     code: int
     wrong: dict[str, str]
@@ -59,7 +59,7 @@ class Told(NamedTuple):
 
 
 class Place:
-    """The site that runs, and the environments of `doctor`."""
+    """The running site and `doctor`'s environments."""
 
     def __init__(self, site: Site, folder: Path, ports: dict[str, str]) -> None:
         self.site, self.folder = site, folder
@@ -92,7 +92,7 @@ class Place:
 
     @contextmanager
     def web(self, environ: dict[str, str]) -> Iterator[str]:
-        """Another process of web; its address."""
+        """Start another web process. Returns its address."""
         port = free_ports()[0]
         more = {"PORT": str(port), "FEEDSITE_WEB_PROCESSES": "1"}
         web = Running([*MANAGE, "program", "web"], ROOT, environ | more)
@@ -163,7 +163,7 @@ def evicting(place: Place) -> Iterator[None]:
 
 @contextmanager
 def no_workers(place: Place) -> Iterator[None]:
-    """They stand still, with a delivery that waits for them."""
+    """The workers are stopped while a delivery waits."""
     worker = place.site.children()["worker"]
     children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
     processes = [worker, *map(int, children)]
@@ -202,7 +202,7 @@ FAULTS: dict[str, tuple[Callable[[Place], AbstractContextManager[None]], dict[st
         "backups: the newest is 120 hours old",
     ),
 }
-"""What is done, variables, the exit code, the errors, and the line that tells of the fault."""
+"""What is done, variables, the exit code, the errors, and the line that reports the fault."""
 
 
 @pytest.mark.parametrize("name", FAULTS)

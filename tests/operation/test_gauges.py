@@ -1,4 +1,4 @@
-"""The gauges that a task sets, from real deliveries and a real queue."""
+"""Gauges that a task sets, from real deliveries and a real queue."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def queue() -> Any:
-    """The workers' queue, empty before and after."""
     with app.connection_for_write() as connection:
         queue = connection.SimpleQueue("celery", no_ack=True)
         queue.clear()
@@ -44,7 +43,7 @@ def value(name: str, **labels: str) -> float:
 
 
 def from_sql() -> float:
-    """How many home pages the database had a part in."""
+    """How many home pages used the database."""
     return sum(
         pages
         for name, labels, pages in metrics.samples()
@@ -96,7 +95,7 @@ def test_what_waits_is_seen(queue: Any) -> None:
 
 @pytest.mark.slow
 def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """A window that lost an entry: only a comparison with PostgreSQL finds it."""
+    """A window lost an entry. Only a comparison with PostgreSQL finds it."""
     sender, follower = UserFactory(), UserFactory(last_seen_at=timezone.now())
     relations.follow(follower=follower, followee=sender)
     follower.refresh_from_db()
@@ -117,7 +116,7 @@ def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest
 
 
 def window_of(reader: User) -> None:
-    """Have the reader's inbox built, as a worker does when it is missed."""
+    """Build the reader's inbox as a worker does."""
     reader.refresh_from_db()
     assert pipelined(feeds_for_tasks(), [Inbox(reader.pk).begin("token", epoch_of(reader.pk))]) == [1]
     inbox.materialise(reader.pk, "token")

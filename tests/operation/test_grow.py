@@ -1,4 +1,4 @@
-"""docs/grow.md: its lines are those of a shell, and nginx before three machines does what it says."""
+"""docs/grow.md's lines are valid shell, and its nginx works before three machines."""
 
 import contextlib
 import http.client
@@ -35,7 +35,7 @@ def test_the_steps_are_in_order() -> None:
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
-    """A machine of the version before, which has no new file."""
+    """A machine of the old version, without the new file."""
 
     has_new = False
 
@@ -45,7 +45,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *args: object) -> None:
-        """Nothing."""
+        """Silent."""
 
 
 class Upgraded(Answers):
@@ -54,7 +54,7 @@ class Upgraded(Answers):
 
 @contextlib.contextmanager
 def machine(answers: type[Answers]) -> Iterator[int]:
-    """The port of one."""
+    """Returns the machine's port."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), answers) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

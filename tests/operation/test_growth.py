@@ -1,4 +1,4 @@
-"""`doctor` says when something has grown that should not have, by real rows and files."""
+"""`doctor` reports unexpected growth, from real rows and files."""
 
 import os
 from datetime import timedelta
@@ -43,7 +43,7 @@ def test_rows_beyond_their_time_are_told_until_their_sweep_runs() -> None:
 
 
 def test_tables_are_judged_by_their_own_time(settings: Any) -> None:
-    """A time in an id, a state, and a time that is never."""
+    """By the time in an id, by a state, and by a date of "never"."""
     now = timezone.now()
     ann = UserFactory()
     age = settings.NOTIFICATION_LIFE + timedelta(days=3)
@@ -76,7 +76,7 @@ def test_every_kept_row_has_a_periodic_task() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_tables_that_autovacuum_leaves_behind(request: pytest.FixtureRequest) -> None:
-    """A table of this test's own, larger than any other here, whose rows die while autovacuum leaves it alone."""
+    """The test's own table is the largest. Its rows die with autovacuum off."""
 
     def look(name: str, **thresholds: int) -> Finding:
         cursor.execute("SELECT pg_stat_force_next_flush()")

@@ -1,6 +1,4 @@
-"""docs/install.md: its lines are there, and a site comes of them, as far as one gets without systemd and without the
-packages of Debian.
-"""
+"""The lines of docs/install.md make a site, except for systemd and Debian's packages."""
 
 import json
 import os
@@ -30,7 +28,7 @@ ROOT = Path(settings.BASE_DIR)
 DOMAIN = "feeds.example.net"
 NAME = "feedsite_of_setup"
 MANAGE = [sys.executable, "-c", "import sys, manage; manage.run_command(['manage.py', *sys.argv[1:]])"]
-"""Its commands without its installation, which would change the environment of the tests."""
+"""Without its installation, which would change the tests' environment."""
 
 
 # --- The page ----------------------------------------------------------------------------------------------
@@ -157,7 +155,7 @@ def test_a_site_comes_of_the_steps(tmp_path: Path) -> None:
             assert "is good" in manage("restore", "--check", kept.name)
             found = json.loads(manage("doctor", "--json", code=1))["findings"]
             wrong = {each["name"] for each in found if each["state"] == "error"}
-            # The tests' servers forget, and neither worker nor beat run here.
+            # The tests' servers may evict, and no worker or beat runs here.
             servers_of_tests = {name for name in wrong if name.startswith(("postgresql ", "plays ", "broker "))}
             assert wrong - servers_of_tests == {"workers", "beat"}, found
         finally:

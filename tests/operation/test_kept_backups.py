@@ -1,4 +1,4 @@
-"""Backups that the site makes by itself, and restores on trial."""
+"""The site's automatic backups and trial restores."""
 
 import io
 import logging
@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
 
 
 def made(*days: float, now: datetime) -> list[Kept]:
-    """Backups of so many days ago."""
+    """Backups of these ages in days."""
     times = sorted((now - timedelta(days=each) for each in days), reverse=True)
     return [Kept(at, f"feedsite-{at:%Y%m%dT%H%M%S}Z.backup") for at in times]
 
@@ -238,7 +238,7 @@ def test_a_client_that_is_missing_or_too_old_is_named(monkeypatch: pytest.Monkey
         upgrade.check_client()
     with pytest.raises(BackupError):
         backup.backup(tmp_path / "site.backup", now=timezone.now(), progress=lambda member, size: None)
-    fitting = tmp_path / str(server) / "bin"  # as Debian has several beside each other
+    fitting = tmp_path / str(server) / "bin"  # as Debian installs several versions
     fitting.mkdir(parents=True)
     for name in ("pg_dump", "pg_restore", "psql"):
         (fitting / name).write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {server}.1'\n")

@@ -1,4 +1,4 @@
-"""The files for Grafana and Prometheus ask for what there is."""
+"""The files for Grafana and Prometheus use metrics that exist."""
 
 import json
 import re
@@ -17,14 +17,14 @@ from runtime import metrics
 DOCS = Path(settings.BASE_DIR) / "docs"
 PROMETHEUS = Path(settings.BASE_DIR) / "deploy" / "prometheus"
 OTHERS = ("up{", "probe_success{", "min(probe_ssl_")
-"""The beginnings of expressions that ask what Prometheus and its blackbox exporter know."""
+"""Starts of expressions that Prometheus and its blackbox exporter answer."""
 NAME = re.compile(r"\bfeedsite_[a-z0-9_]+")
 METRICS = {
     name: set(metric._labelnames)
     for metric in {*metrics.registry._collector_to_names}
     for name in metrics.registry._collector_to_names[metric]
 }
-"""Every name that may be asked for, and its labels."""
+"""Every valid metric name, with its labels."""
 
 
 def labels_of(expression: str) -> set[str]:
@@ -86,7 +86,7 @@ def test_the_page_names_every_metric() -> None:
 
 # --- The alerts, run by Prometheus -----------------------------------------------------------------------
 SAMPLED = {'feedsite_sampled_seconds{instance="a"}': "0+60x300", 'feedsite_sampled_seconds{instance="b"}': "0x300"}
-"""The workers of machine a look; those of b did so once, long ago."""
+"""Machine a's workers keep sampling. Those of b did so once, long ago."""
 FAULTS: dict[str, dict[str, str]] = {
     "FeedsiteDown": {'up{job="feedsite",instance="a"}': "1 1 0x300"},
     "FeedsiteWorkersSilent": {'feedsite_sampled_seconds{instance="a"}': "0 60 120 120x300"},
@@ -107,7 +107,7 @@ FAULTS: dict[str, dict[str, str]] = {
     "FeedsiteUnreachable": {'probe_success{job="feedsite-https",instance="https://example.org/healthz"}': "1 1 0x300"},
     "FeedsiteCertificateEnds": {'probe_ssl_earliest_cert_expiry{job="feedsite-https"}': f"{13 * 86400}x300"},
     "FeedsiteSlow": {
-        # Browsers alone: the API is quick.
+        # Only the pages are slow. The API is quick.
         'feedsite_http_seconds_bucket{route="/",le="0.5"}': "0+60x300",
         'feedsite_http_seconds_bucket{route="/",le="1.0"}': "0+90x300",
         'feedsite_http_seconds_bucket{route="/",le="+Inf"}': "0+90x300",
@@ -135,10 +135,10 @@ FAULTS: dict[str, dict[str, str]] = {
     "FeedsitePlayedRefused": {"feedsite_played_refused_total": "0+1x300"},
     "FeedsiteDiskFull": {'feedsite_disk_free_ratio{instance="b"}': "0.05x300"},
 }
-"""The series of the fault that each alert is for, a value a minute; at minute 180 it fires."""
+"""Each alert's fault as series, one value a minute. The alert fires at minute 180."""
 SOUND = {
     'up{job="feedsite",instance="a"}': "1x300",
-    # b has looked last in bad times; another machine has looked since.
+    # b sampled last during the fault. a has sampled since.
     'feedsite_delivery_oldest_seconds{instance="b"}': "900x300",
     'feedsite_delivery_oldest_seconds{instance="a"}': "3x300",
     'feedsite_deliveries_parked{instance="b"}': "4x300",
@@ -149,7 +149,7 @@ SOUND = {
     'feedsite_replica_up{server="replica",instance="a"}': "1x300",
     'feedsite_replica_lag_seconds{instance="a"}': "0.2x300",
     'feedsite_live_lineup_lag_seconds{instance="a"}': "2x300",
-    # An approved item that is delivered at the sweeper's first turn.
+    # The sweeper delivers an approved item on its first turn.
     'feedsite_delivery_seconds_bucket{le="10.0"}': "0+90x300",
     'feedsite_delivery_seconds_bucket{le="+Inf"}': "0+90x300",
     "feedsite_http_failures_total": "0x300",
@@ -176,7 +176,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def judged(name: str, series: dict[str, str], *, fires: bool) -> dict[str, Any]:
-    """A test of promtool's: whether the alert (or any, where none is named) fires at minute 180."""
+    """A promtool test: whether the alert (or any) fires at minute 180."""
     chosen = f'alertname="{name}",' if name else ""
     expected = [{"labels": "{}", "value": 1}] if fires else []
     return {
@@ -234,7 +234,7 @@ def test_every_alert_fires_at_its_fault_and_at_nothing_else(tmp_path: Path) -> N
 
 @pytest.mark.long
 def test_what_alerts_count_is_there_from_the_start() -> None:
-    """`increase` of a series that appears at 20 is 0: a process that has just started shows its counters."""
+    """A series that starts at 20 has an `increase` of 0, so a new process shows its counters."""
     code = "import django; django.setup(); from runtime import metrics; print(metrics.exposition().decode())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
@@ -248,7 +248,7 @@ def test_what_alerts_count_is_there_from_the_start() -> None:
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: rule["alert"])
 def test_the_index_of_the_runbook_leads_where_the_alert_does(rule: dict[str, Any]) -> None:
-    """Links are followed by tests/architecture/test_docs.py."""
+    """tests/architecture/test_docs.py checks the links."""
     index = (DOCS / "runbook.md").read_text().partition("\n## ")[0]
     name = "FeedsitePlayed…" if rule["alert"].startswith("FeedsitePlayed") else rule["alert"]
     rows = [line for line in index.splitlines() if f"`{name}`" in line]

@@ -1,7 +1,7 @@
-"""The shipped configurations of Caddy and nginx, before a real web and a real stream process: no client chooses the
-address that the rates count, however it spells its headers.
+"""The shipped Caddy and nginx configurations before real web and stream processes. No client chooses the address that
+the rates count, however it spells its headers.
 
-Only ports, folders and certificates differ from what is shipped.
+Only ports, folders and certificates differ from the shipped ones.
 """
 
 import contextlib
@@ -37,13 +37,13 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 DEPLOY = Path(settings.BASE_DIR) / "deploy"
 CLIENT = "127.0.0.2"
-"""Where the tests' client sends from: the peer of the proxy, whose own address is 127.0.0.1."""
+"""The address of the tests' client. The proxy has 127.0.0.1."""
 FORGED = "198.51.100.{}"
 PATH, STREAM, SOCKET = "/api/v1/users/absent", "/api/v1/stream", "/api/v1/streaming"
 
 
 def spellings(name: str) -> list[str]:
-    """The name with a hyphen or an underscore at each place that has a hyphen."""
+    """Every spelling of the name with hyphens or underscores."""
     words = name.split("-")
     joints = itertools.product("-_", repeat=len(words) - 1)
     return ["".join(itertools.chain(*zip(words, [*joint, ""], strict=True))) for joint in joints]
@@ -96,7 +96,7 @@ PROGRAMS: dict[str, Callable[[Path, int, int, int], list[str]]] = {"caddy": cadd
 
 @contextlib.contextmanager
 def proxy(name: str, folder: Path, *, scheme: str = "http", **environ: str) -> Iterator[Proxy]:
-    """The proxy with a web and a stream process behind it; all of them end with the block. Caddy knows `https` too."""
+    """The proxy with its web and stream processes, which end with the block. Caddy knows `https` too."""
     if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None:
         pytest.skip(f"{name} is not installed")
     asked = {"FEEDSITE_RATE_SCALE": "1", "FEEDSITE_PROXY": "1"} | environ
@@ -128,14 +128,14 @@ def is_open(port: int) -> bool:
 
 
 def has_certificate(port: int) -> bool:
-    """Whether Caddy has made one: it begins to when it listens."""
+    """Caddy starts to make one when it listens."""
     with contextlib.suppress(ssl.SSLError):
         return ask(port, "/healthz", tls=True).status == 200
     return False
 
 
 def ask(port: int, path: str, *headers: str, source: str = CLIENT, tls: bool = False) -> http.client.HTTPResponse:
-    """One request, whose header lines are sent as they stand."""
+    """Send the header lines unchanged."""
     with contextlib.ExitStack() as stack:
         connection = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0))
         stack.enter_context(connection)
@@ -180,7 +180,7 @@ def test_the_peer_of_the_proxy_is_counted_whatever_it_says(name: str, tmp_path: 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_client_says_that_it_came_over_tls(name: str, tmp_path: Path) -> None:
-    """To the web and to the stream process: both lead a request that came without TLS to https."""
+    """Web and stream redirect a request without TLS to https."""
     with proxy(name, tmp_path, FEEDSITE_HTTPS="1") as front:
         for path in (PATH, STREAM):
             assert ask(front.port, path).status == 301
@@ -195,7 +195,7 @@ def test_no_client_says_that_it_came_over_tls(name: str, tmp_path: Path) -> None
 
 @pytest.mark.long
 def test_what_came_over_tls_is_known_to_have(tmp_path: Path) -> None:
-    """Whatever the client says: else it would be led to where it is, for ever."""
+    """Whatever the client claims. Otherwise it would be redirected in a loop."""
     with proxy("caddy", tmp_path, scheme="https", FEEDSITE_HTTPS="1") as front:
         headers = [f"{name}: http" for name in spellings("X-Forwarded-Proto")]
         assert wait_for(lambda: has_certificate(front.port), 60)
