@@ -1,5 +1,3 @@
-"""Values of options that cannot be."""
-
 from argparse import ArgumentTypeError
 
 import pytest

@@ -1,4 +1,4 @@
-"""The address of a bucket: its parts, and sentences for what is wrong that repeat no secret."""
+"""Error messages repeat no secret."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The run of all checks: beside each other, each to its end, and told together."""
+"""Checks run in parallel, each to its end, and report together."""
 
 import os
 import sys

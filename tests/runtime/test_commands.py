@@ -1,5 +1,3 @@
-"""`manage.py help`, and commands that would destroy a site."""
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""The table of packages in docs/architecture.md says what their docstrings and the contract of the floors say."""
-
 from django.conf import settings
 
 from runtime.management.commands.document_layout import PAGE, drawn_into

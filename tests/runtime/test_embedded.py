@@ -1,4 +1,4 @@
-"""The embedded servers, as real processes in folders of their own."""
+"""The embedded servers, as real processes in their own folders."""
 
 import os
 import pwd
@@ -64,7 +64,6 @@ with Servers(Path(sys.argv[1]), {}).ensure():
 
 
 def hold_elsewhere(servers: Servers) -> subprocess.Popen[str]:
-    """Another process that holds a lease."""
     folder = str(servers.home.data_dir)
     process = subprocess.Popen([sys.executable, "-c", HOLDER, folder], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -134,7 +133,7 @@ def test_commands_share_the_servers_and_the_last_one_stops_them(servers: Servers
 
 @pytest.mark.long
 def test_a_keeper_takes_signals_at_any_moment(servers: Servers) -> None:
-    """Those of servers that end, and at last the one that ends it: none finds it holding a lock that it needs."""
+    """Signals may arrive while the keeper holds a lock."""
     with servers.ensure():
         keeper = servers.keeper()
         assert keeper is not None
@@ -196,7 +195,7 @@ def test_killed_keeper_takes_its_servers_along_and_is_replaced(servers: Servers)
 
 @pytest.mark.long
 def test_leftovers_of_a_crash_are_replaced(servers: Servers) -> None:
-    """A reboot: lock files that name a pid which now is another program, this one."""
+    """As after a reboot: the pid in the lock files is now another program, here this one."""
     with servers.ensure():
         pass
     (servers.home.data_dir / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n/nowhere\n")
@@ -327,7 +326,7 @@ def test_a_postgresql_that_is_killed_leaves_no_session(tmp_path: Path) -> None:
 
 
 def test_a_process_is_known_by_its_words_also_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on macOS, whose own means are asked here."""
+    """As on macOS: tested here with the tools used there."""
     monkeypatch.setattr(embedded, "IS_LINUX", False)
     assert mentions(os.getpid(), "python")
     assert not mentions(os.getpid(), "no such word")

@@ -1,4 +1,4 @@
-"""Every variable is checked by name before anything starts, and the documents say what the code reads."""
+"""Variables are checked by name before anything starts. The documents match the code."""
 
 import os
 import re
@@ -172,7 +172,7 @@ def test_what_may_hold_a_secret_is_not_in_the_settings_as_text() -> None:
 
 # --- The file --------------------------------------------------------------------------------------------
 def read_with(environ: dict[str, str], folder: Path) -> tuple[Options, dict[str, str]]:
-    """The settings of a process, and its environment afterwards."""
+    """The settings a process reads, and its environment afterwards."""
     with patch.dict(os.environ, environ, clear=True):
         return read(folder), dict(os.environ)
 
@@ -191,7 +191,7 @@ def test_a_file_adds_what_is_not_set(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """Without its database's address the site would begin with an empty one."""
+    """Without its database address the site would start with an empty database."""
     with pytest.raises(OptionsError, match="cannot be read: No such file"):
         read_with({"FEEDSITE_ENV_FILE": str(tmp_path / "missing")}, tmp_path)
     (tmp_path / ".env").mkdir()
@@ -219,7 +219,7 @@ def test_a_name_that_nothing_reads_is_told_with_the_nearest() -> None:
 
 
 def test_every_name_in_the_project_is_a_setting() -> None:
-    """In the code, the tests, the documents and what deploys. CHANGELOG.md names what was there at the time."""
+    """In code, tests, documents and deployment files. CHANGELOG.md may name old ones."""
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
     ours = {"tests/runtime/test_environment.py", "CHANGELOG.md", ""}
     strange = set()
@@ -267,7 +267,7 @@ def test_the_documents_are_what_the_table_says(path: str) -> None:
 
 
 def test_the_example_is_a_file_that_can_be_used(tmp_path: Path) -> None:
-    """With every line of it that sets something, but what needs a file of its own."""
+    """Every line that sets something, unless it needs a file."""
     lines = re.sub(r"^#(?=[A-Z_]+[0-9A-Z_]*=)", "", (ROOT / ".env.example").read_text(), flags=re.MULTILINE)
     (tmp_path / ".env").write_text(lines.replace("FEEDSITE_ENV_FILE=", "FEEDSITE_ENV_FILE=\n#"))
     _, after = read_with({}, tmp_path)
@@ -318,7 +318,7 @@ def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path, command: li
 
 @pytest.mark.long
 def test_migrate_waits_for_a_database_that_starts_later(tmp_path: Path) -> None:
-    """As after a boot; here it never comes, and the wait ends."""
+    """As after a boot. Here it never starts, so the wait ends."""
     run = subprocess.run(
         [sys.executable, "manage.py", "migrate", "--wait", "1"],
         cwd=ROOT,

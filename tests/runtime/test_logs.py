@@ -1,4 +1,4 @@
-"""Lines of the log: whose they are, and that they are one JSON object each."""
+"""Log lines name their request and are one JSON object each."""
 
 import io
 import json
@@ -34,7 +34,6 @@ def written(record: logging.LogRecord) -> dict[str, Any]:
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Any:
-    """The access log as JSON."""
     caplog.set_level(logging.INFO, "feedsite.access")
     return lambda: [written(record) for record in caplog.records if record.name == "feedsite.access"]
 
@@ -75,7 +74,7 @@ def test_a_sane_id_is_taken_and_another_made(client: Client, given: str, taken: 
 
 
 def test_what_fails_names_its_request(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    """Django logs it when the middleware has returned."""
+    """Django logs it after the middleware has returned."""
     client.get("/nowhere", HTTP_X_REQUEST_ID="r404")
     (record,) = (record for record in caplog.records if record.name == "django.request")
     assert vars(record)["about"] == " [r404]"
@@ -148,7 +147,7 @@ def test_a_traceback_is_one_field_and_what_is_no_word_is_left_out() -> None:
 
 @pytest.mark.slow
 def test_json_is_what_the_environment_says() -> None:
-    """In a program of its own, as Django sets logging up."""
+    """In its own program, as Django sets up logging."""
     code = (
         "import logging.config; from django.conf import settings; logging.config.dictConfig(settings.LOGGING); "
         "logging.getLogger('x').warning('grüße %s', 1)"
@@ -185,7 +184,6 @@ def test_what_a_program_of_the_site_wrote_becomes_one_object(line: str, expected
 
 
 def test_enqueueing_carries_the_id_through_a_real_broker() -> None:
-    """The message in the queue names the request."""
     with app.connection_for_write() as connection:
         queue = connection.SimpleQueue("celery", no_ack=True)
         queue.clear()
@@ -200,7 +198,7 @@ def test_enqueueing_carries_the_id_through_a_real_broker() -> None:
 # --- An outage of PostgreSQL -------------------------------------------------------------------------------
 @pytest.fixture
 def console(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What the site's handler writes of all loggers."""
+    """What the site's handler writes, from all loggers."""
     monkeypatch.setattr(logs, "outage", logs.Outage())
     monkeypatch.setattr(base, "outage", logs.outage)
     stream, handler = io.StringIO(), logging.StreamHandler()
@@ -213,7 +211,7 @@ def console(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 
 def fail() -> None:
-    """As Django does where no PostgreSQL listens."""
+    """As Django does without PostgreSQL."""
     wrapper = base.DatabaseWrapper(connection.settings_dict | {"HOST": "127.0.0.1", "PORT": "1"})
     wrapper.ensure_connection()
 

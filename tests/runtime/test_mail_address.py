@@ -1,4 +1,4 @@
-"""Where letters go, as a setting says it; sentences for what is wrong repeat no secret."""
+"""Error messages repeat no secret."""
 
 import re
 from pathlib import Path

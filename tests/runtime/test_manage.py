@@ -1,4 +1,4 @@
-"""manage.py before its environment exists. No package is downloaded: pip is told to look nowhere."""
+"""manage.py before its environment exists. pip has no index here, so nothing is downloaded."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A tree with manage.py and empty locks, which pip installs at once."""
+    """manage.py and empty locks, which pip installs at once."""
     tree = tmp_path / "tree"
     (tree / "requirements").mkdir(parents=True)
     shutil.copy(settings.BASE_DIR / "manage.py", tree)
@@ -45,7 +45,7 @@ def manage(tree: Path, *arguments: str, prefix: Sequence[str] = (), **more: str)
 
 
 def ran_inside(result: subprocess.CompletedProcess[str]) -> bool:
-    """These trees hold no Django: the environment was entered when that is what is missing."""
+    """The tree has no Django. The error shows that its environment ran."""
     return "No module named 'django'" in result.stderr
 
 
@@ -76,17 +76,17 @@ def test_environment_is_made_once_and_follows_its_locks(tree: Path) -> None:
     assert installations(first) == 1
     assert installations(manage(tree)) == 0
 
-    # A development environment serves the runtime too; a runtime one does not serve development.
+    # A development environment also serves runtime, but not the reverse.
     assert installations(manage(tree, "check_all")) == 1
     assert installations(manage(tree)) == 0
 
-    # A changed lock is installed again into the same environment.
+    # A changed lock is installed into the same environment.
     (tree / ".venv" / "witness").touch()
     (tree / LOCKS[0]).write_text("# nothing else\n")
     assert installations(manage(tree)) == 1
     assert (tree / ".venv" / "witness").exists()
 
-    # An interrupted or moved one is made anew.
+    # An interrupted or moved one is rebuilt.
     stamp = tree / ".venv" / "feedsite.json"
     stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"locks": {}}))
     assert installations(manage(tree)) == 1
@@ -114,7 +114,7 @@ def test_the_pip_of_a_command_that_was_killed_is_waited_for(tree: Path, tmp_path
         assert wait_for(lambda: note.exists() and note.read_text() != "", 60)
         first.kill()
     pid = int(note.read_text())
-    os.kill(pid, 0)  # it goes on
+    os.kill(pid, 0)  # still runs
     second = manage(tree)
     assert ran_inside(second), second.stderr
     with pytest.raises(ProcessLookupError):
@@ -151,7 +151,6 @@ def test_a_machine_that_cannot_run_it_is_told_in_one_line(facts: Any, words: str
 
 
 def test_an_unsupported_machine_ends_with_2(tree: Path) -> None:
-    """And makes no environment."""
     (tree / "sitecustomize.py").write_text("import platform; platform.machine = lambda: 'riscv64'\n")
     result = manage(tree, PYTHONPATH=str(tree))
     assert result.returncode == 2
@@ -162,7 +161,7 @@ def test_an_unsupported_machine_ends_with_2(tree: Path) -> None:
 
 @pytest.mark.long
 def test_an_environment_is_made_from_a_folder_of_wheels_alone(tree: Path, tmp_path: Path) -> None:
-    """As on a machine without internet: any index that pip asked would refuse."""
+    """As on a machine without internet: the index refuses connections."""
     for name in LOCKS:
         shutil.copy(settings.BASE_DIR / name, tree / name)
     wheels = tmp_path / "wheels"
@@ -183,7 +182,7 @@ def test_an_environment_is_made_from_a_folder_of_wheels_alone(tree: Path, tmp_pa
 
 @pytest.mark.long
 def test_an_image_has_no_embedded_servers(tree: Path) -> None:
-    """And does not install them when a command runs: the environment of its lock serves every command but checks."""
+    """The environment of its lock serves every command but checks."""
     (tree / "requirements/server.lock").write_text("# nothing\n")
     code = "import manage; manage.install(manage.SERVER_LOCK)"
     environ = os.environ | {"FEEDSITE_VENV": str(tree / ".venv"), "PIP_CONFIG_FILE": os.devnull}
@@ -193,7 +192,7 @@ def test_an_image_has_no_embedded_servers(tree: Path) -> None:
 
 
 def made_of(tree: Path, lock: str) -> None:
-    """An environment that holds the lock, as its stamp says. Nothing is installed, and nothing can run in it."""
+    """An environment whose stamp names the lock. Nothing is installed, and nothing can run in it."""
     venv = tree / ".venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").symlink_to(BASE_PYTHON)
@@ -290,7 +289,7 @@ def test_another_environment_is_left_alone(tree: Path, tmp_path: Path) -> None:
 
 
 def test_missing_venv_module_is_one_line(tree: Path, tmp_path: Path) -> None:
-    """As on Debian without python3-venv, where `ensurepip` is what is missing."""
+    """As on Debian without python3-venv: `ensurepip` is missing."""
     blocker = tmp_path / "blocker"
     blocker.mkdir()
     (blocker / "sitecustomize.py").write_text(

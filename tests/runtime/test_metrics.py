@@ -1,4 +1,4 @@
-"""Metrics: counted in several processes, added up, and shown to few."""
+"""Several processes count, `/metrics` adds up."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def environ(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def process(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has done it, and waits to be told to end."""
+    """A process that has run the code and waits to be ended."""
     command = [sys.executable, "-c", f"{PREPARE}{code}tell()\n"]
     with subprocess.Popen(
         command, cwd=settings.BASE_DIR, env=environ(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -47,7 +47,7 @@ def process(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def counted(folder: Path) -> dict[str, float]:
-    """Samples by name and labels, as a process shows them that has counted nothing itself."""
+    """Samples by name and labels, from a process without counts of its own."""
     command = [sys.executable, "-c", f"{PREPARE}sys.stdout.buffer.write(metrics.exposition())"]
     shown = subprocess.run(
         command, cwd=settings.BASE_DIR, env=environ(folder), check=True, capture_output=True, text=True
@@ -76,7 +76,7 @@ def test_processes_are_added_up(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_children_count_for_themselves(tmp_path: Path) -> None:
-    """As the processes of a Celery worker do, which are forked from one that has counted."""
+    """Celery forks its workers from a process that has counted."""
     fork = f"import os\nif not os.fork():\n    {COUNT}    os._exit(0)\nos.wait()\n"
     with process(tmp_path, COUNT + fork + COUNT):
         assert counted(tmp_path)["feedsite_discover_excluded_total seen"] == 3
@@ -84,7 +84,7 @@ def test_children_count_for_themselves(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_child_whose_files_were_closed_closes_no_other(tmp_path: Path) -> None:
-    """As Celery does with beat: the numbers of the files are soon those of connections."""
+    """Celery closes beat's files. Connections soon reuse their numbers."""
     fork = """
 import os
 if not os.fork():
@@ -198,7 +198,7 @@ def test_this_machine_reads_them(client: Client, peer: str) -> None:
         {"REMOTE_ADDR": "unix:"},
         {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"},
         {"REMOTE_ADDR": "192.0.2.1", "HTTP_FORWARDED": "for=127.0.0.1"},
-        # The headers that a proxy on this machine passes on, whatever the client wrote before.
+        # A proxy on this machine sends these, whatever the client wrote.
         {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.1"},
         {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"},
         {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1, 127.0.0.1"},
@@ -248,7 +248,7 @@ def test_this_machine_reads_them_by_its_address(client: Client, settings, host: 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.0.2.1"])
 def test_another_host_is_refused(client: Client, settings, host: str) -> None:
-    """A page of another site, open in a browser on this machine, may lead its own name here."""
+    """A malicious page in a local browser may point its host name at this machine."""
     settings.ALLOWED_HOSTS, settings.METRICS_TOKEN = ["feeds.example.org"], "secret"
     assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST=host).status_code == 400
     told = {"HTTP_AUTHORIZATION": "Bearer secret"}
@@ -276,7 +276,7 @@ def test_a_disk_that_fills_up_kills_no_process(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_process_starts_in_a_full_folder(tmp_path: Path) -> None:
-    """It counts for itself; `/metrics` shows what the others count."""
+    """It counts in memory. `/metrics` shows the others."""
     code = f"{PREPARE}{COUNT_MANY}pid = os.fork()\nif not pid:\n    fill(FOLDER); count('full'); os._exit(7)\n"
     code += "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])); count('parent'); print(shown())"
     done = on_small_disk(tmp_path, code, environ(tmp_path), "8m")

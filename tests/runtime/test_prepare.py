@@ -1,4 +1,4 @@
-"""What a start leaves out because it is done, and what it must not leave out."""
+"""Which steps a start may skip."""
 
 import io
 from pathlib import Path

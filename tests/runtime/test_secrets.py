@@ -1,4 +1,4 @@
-"""Secrets stay where they are: in no line of the log, and in files that only the site's user reads."""
+"""No log line has a secret. Only the site's user can read the secret files."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.slow
 def test_a_whole_session_leaves_no_secret_in_the_log(caplog: pytest.LogCaptureFixture, settings: Any) -> None:
-    """Signing up and in, wrongly and rightly, changing the password, failing on the way: at every level of detail."""
+    """Sign up, log in, change the password, with errors on the way, at every log level."""
     caplog.set_level(logging.DEBUG)
     settings.ACCESS_LOG, settings.STREAM_PORT = True, 8001
     client = Client(raise_request_exception=False)

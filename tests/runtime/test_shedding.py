@@ -1,5 +1,3 @@
-"""The queue of requests that wait for a thread of web."""
-
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +14,7 @@ HOME = "/"
 
 
 class Protocol:
-    """An answer as granian takes it; what is told first counts."""
+    """granian's protocol. The first status counts."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -26,7 +24,7 @@ class Protocol:
 
 
 class Counter:
-    """Threads that answer once they may, and the queue before them."""
+    """A queue whose threads answer once allowed."""
 
     def __init__(self, threads: int = 1) -> None:
         self.may_go = threading.Event()
@@ -51,7 +49,7 @@ class Counter:
         return protocol
 
     def post(self) -> tuple[Protocol, threading.Thread]:
-        """A request with a body, and the door at which it stands."""
+        """A request with a body, and the thread that takes it."""
         protocol = Protocol()
         scope = {"PATH_INFO": HOME, "CONTENT_LENGTH": "5"}
         door = threading.Thread(target=self.queue.take, args=(protocol, scope), daemon=True)
@@ -69,7 +67,7 @@ def is_busy(counter: Counter, threads: int = 1) -> Callable[[], bool]:
 
 
 def let_them_be_late() -> None:
-    """Wait for so long that what stands in the queue is refused: its clock is all that the outcome hangs on."""
+    """Outwait the queue's limit."""
     time.sleep(SECONDS * 1.5)
 
 

@@ -1,4 +1,4 @@
-"""Connections whose bodies do not come are closed, and no others."""
+"""Only connections with overdue bodies are closed."""
 
 import socket
 import sys
@@ -17,7 +17,7 @@ START = 1000.0
 
 @pytest.fixture
 def pairs() -> Iterator[list[Pair]]:
-    """Three connections, each as its client has it and as the site has it."""
+    """Three connections, each as (client's end, site's end)."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         made: list[Pair] = []
         for _ in range(3):
@@ -34,7 +34,7 @@ def pairs() -> Iterator[list[Pair]]:
 def watch(monkeypatch: pytest.MonkeyPatch) -> SlowSenders:
     monkeypatch.setattr(time, "monotonic", lambda: START)
     senders = SlowSenders(seconds=10, enough=1000)
-    senders._is_started = True  # the test looks by itself
+    senders._is_started = True  # the test calls `look` itself
     return senders
 
 
@@ -72,7 +72,7 @@ def test_only_those_who_bring_little_and_got_nothing_are_closed(pairs: list[Pair
 
 
 def test_who_waits_for_the_site_is_not_closed(pairs: list[Pair], watch: SlowSenders) -> None:
-    """What it sent is here, and nobody has read it."""
+    """Its bytes arrived, but nobody has read them."""
     brought(pairs[0], 1)
     with watch.watched():
         watch.look(START)
@@ -91,7 +91,7 @@ def test_while_no_read_is_late_nobody_is_closed(pairs: list[Pair], watch: SlowSe
 
 
 def test_other_connections_of_the_process_are_left_alone(pairs: list[Pair], watch: SlowSenders) -> None:
-    """Those that it opened itself, to its servers; here they are the clients' ends of other ports."""
+    """Connections that the process opened to its servers."""
     with socket.create_server(("127.0.0.1", 0)) as server, watch.watched():
         own = socket.create_connection(server.getsockname())
         port = server.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The bounds that the server of open connections keeps for strangers, with an application that does nothing."""
+"""The stream server's limits for strangers, with an application that does nothing."""
 
 import logging
 import resource
@@ -25,7 +25,7 @@ from tests.support.clusters import free_ports
 MOST = 100
 PING, PONG = b"\x89\xfd" + b"mask" + b"p" * 125, b"\x8a\x80mask"
 TEXT, BEGIN, FRAGMENT = b"\x81\x81maskz", b"\x01\x81maska", b"\x00\x80mask"
-"""A whole message; the first part of one, and an empty one in its midst."""
+"""A whole message, a first fragment, and an empty middle fragment."""
 UPGRADE = (
     b"GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
@@ -33,7 +33,7 @@ UPGRADE = (
 
 
 async def application(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-    """Sockets stay open; requests are answered."""
+    """Keep sockets open, answer requests."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.accept"})
         while (await receive())["type"] != "websocket.disconnect":
@@ -49,7 +49,6 @@ async def application(scope: MutableMapping[str, Any], receive: Any, send: Any) 
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """The port of a server that runs in a thread."""
     listener = listening("127.0.0.1", 0)
     asked = config("tests.runtime.test_stream_server:application", MOST)
     server = Server(asked)
@@ -65,7 +64,6 @@ def port() -> Iterator[int]:
 
 @contextmanager
 def opened(port: int) -> Iterator[socket.socket]:
-    """A socket of the protocol."""
     with socket.create_connection(("127.0.0.1", port), 10) as one:
         one.sendall(UPGRADE)
         assert b" 101 " in one.recv(1_000)
@@ -80,7 +78,7 @@ def is_answered(port: int) -> bool:
 
 
 def ends(one: socket.socket) -> bool:
-    """Whether the other side ends the connection, whatever it says before."""
+    """Whether the other side closes, after any data."""
     with suppress(ConnectionError):
         while one.recv(65_536):
             pass
@@ -88,7 +86,7 @@ def ends(one: socket.socket) -> bool:
 
 
 def test_connections_are_looked_after_by_the_kernel() -> None:
-    """A peer that vanishes without a word is gone after a minute, whether or not something is written to it."""
+    """A peer that vanishes is dropped after a minute, with or without writes to it."""
     with listening("127.0.0.1", 0) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
@@ -140,7 +138,7 @@ def test_an_open_socket_is_not_given_up(monkeypatch: pytest.MonkeyPatch, port: i
 @pytest.mark.slow
 @pytest.mark.parametrize("frame", [PING, PONG, TEXT, FRAGMENT], ids=["ping", "pong", "text", "fragment"])
 def test_a_client_that_says_too_much_is_cut_off(port: int, frame: bytes) -> None:
-    """Frames that are no message, too. Answers to pings pile up here where they are not read."""
+    """Also for control frames and fragments. Unread answers to pings pile up here."""
     with opened(port) as one:
         sent, most = 0, 100 * SAID_BYTES
         with suppress(ConnectionError):
@@ -160,7 +158,7 @@ def test_a_message_has_few_parts(port: int) -> None:
 
 @pytest.mark.slow
 def test_little_is_read_of_a_client_before_others(port: int) -> None:
-    """So that a flood of the smallest frames holds no other up."""
+    """A flood of tiny frames must not block others."""
     taken: list[int] = []
     noted = patch.object(stream_server.Socket, "_says_too_much", lambda self, data: bool(taken.append(len(data))))
     with noted, opened(port) as one:
@@ -217,7 +215,7 @@ def test_without_files_for_more_connections_it_goes_on(tmp_path: Path) -> None:
         assert wait_for(lambda: is_answered(port), 30)
         idle = [socket.create_connection(("127.0.0.1", port), 10) for _ in range(80)]
         assert wait_for(lambda: "out of system resource" in log.read_text(), 10)
-        time.sleep(1)  # in which thousands of lines came
+        time.sleep(1)  # thousands of lines arrive meanwhile
         for each in idle:
             each.close()
         assert wait_for(lambda: is_answered(port), 10)
@@ -259,7 +257,7 @@ def test_fewer_connections_where_the_system_lets_it_have_fewer_files(monkeypatch
 )
 def test_what_strangers_say_may_be_anything(port: int, caplog: pytest.LogCaptureFixture, said: bytes) -> None:
     with caplog.at_level(logging.WARNING), socket.create_connection(("127.0.0.1", port), 4) as one:
-        with suppress(OSError):  # it may have been cut before it has said all
+        with suppress(OSError):  # may be cut off early
             one.sendall(said)
             one.shutdown(socket.SHUT_WR)
         assert ends(one)
@@ -303,4 +301,4 @@ def test_the_server_stops_with_a_client_that_closes_and_does_not_read(port: int)
         one.sendall(UPGRADE)
         assert one.recv(1_000).startswith(b"HTTP/1.1 101")
         one.sendall(b"\x88\x82mask" + bytes(a ^ b for a, b in zip(b"\x03\xe8", b"mask", strict=False)))
-        assert one.recv(1, socket.MSG_PEEK)  # its answer is there, and stays unread
+        assert one.recv(1, socket.MSG_PEEK)  # the answer stays unread
