@@ -1,4 +1,4 @@
-"""A site in use for an hour grows by what was written, and by nothing else."""
+"""An hour of use adds what users wrote and nothing else."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_nothing_grows_but_what_was_written(tmp_path: Path) -> None:
         text=True,
         timeout=SECONDS + 1_000,
     )
-    print(run.stdout)  # shown where it failed: which process, table or key
+    print(run.stdout)  # shown on failure: which process, table or key
     assert run.returncode == 0, run.stdout + run.stderr
     ratios = json.loads(results.read_text())["results"]["soak"]["ratios"]
     found = {ratio["name"]: ratio["value"] for ratio in ratios}

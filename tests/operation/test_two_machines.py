@@ -1,7 +1,6 @@
-"""One site on two machines: the same servers of PostgreSQL and Redis, two data folders and a shared one of media, and
-nginx before both.
+"""One site on two machines behind nginx.
 
-The second machine has a host name of its own. What differs from real machines is that both are reached at 127.0.0.1.
+They share PostgreSQL, Redis and the media folder. The second has its own host name. Both are at 127.0.0.1.
 """
 
 import http.client
@@ -61,8 +60,6 @@ http {{
 
 
 class Machine:
-    """A machine of the site: its folder, its environment and its programs."""
-
     def __init__(self, name: str, folder: Path, environ: dict[str, str]) -> None:
         self.name, self.folder = name, folder
         folder.mkdir()
@@ -101,7 +98,7 @@ class Machine:
 def ask(
     port: int, path: str, token: str = "", body: Any = None, headers: Any = None, method: str = ""
 ) -> tuple[int, bytes]:
-    """Status and body of an answer; 0 where there is none. With a body it is a POST, if nothing else is named."""
+    """Status and body, or 0 without an answer. A body makes it a POST by default."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     sent = {"Authorization": f"Token {token}"} if token else {}
     if body is not None and not isinstance(body, bytes):
@@ -144,7 +141,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Machine]
     (folder / "shared").mkdir()
     with servers.ensure():
         first, second = (Machine(name, folder / name, given | {"FEEDSITE_SECRET_KEY": KEY}) for name in ("one", "two"))
-        third = Machine("three", folder / "three", given)  # it makes a key by itself
+        third = Machine("three", folder / "three", given)  # it makes its own key
         try:
             for machine in (first, second):
                 (machine.folder / "media").symlink_to(folder / "shared")
@@ -162,7 +159,6 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Machine]
 
 @pytest.fixture(scope="module")
 def balancer(machines: list[Machine], tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of nginx before both."""
     folder, port = tmp_path_factory.mktemp("nginx"), free_ports()[0]
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     folders = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in kinds)
@@ -185,7 +181,7 @@ def balancer(machines: list[Machine], tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def tokens(machines: list[Machine]) -> list[str]:
-    """Of ann, and of bob who follows her: both joined and logged in at the first machine."""
+    """Ann's and bob's, who follows her. Both joined and logged in at the first machine."""
     port = machines[0].port
     people = [{"username": name, "password": PASSWORD} for name in ("ann", "bob")]
     for person in people:
@@ -211,7 +207,7 @@ def test_who_logs_in_at_one_is_logged_in_at_the_other(machines: list[Machine], t
 
 
 def test_what_is_published_at_one_is_read_at_the_other(machines: list[Machine], tokens: list[str]) -> None:
-    """The picture too; and an open stream of the second hears of it."""
+    """The picture too. The second machine's open stream hears of it."""
     one, two, _ = machines
     ann, bob = tokens
     stream = http.client.HTTPConnection("127.0.0.1", two.stream, timeout=60)
@@ -257,7 +253,7 @@ def test_both_work_and_one_beat_does(machines: list[Machine], tokens: list[str])
 
 
 def test_a_machine_with_another_key_is_refused(machines: list[Machine]) -> None:
-    """And says so: its programs do not start, and the doctor names it."""
+    """Its programs do not start, and the doctor names it."""
     third = machines[2]
     for name in ("web", "worker"):
         assert "Copy FEEDSITE_SECRET_KEY from another machine" in third.manage("program", name, code=2)
@@ -266,7 +262,7 @@ def test_a_machine_with_another_key_is_refused(machines: list[Machine]) -> None:
 
 
 def test_an_upgrade_refuses_nobody(machines: list[Machine], tokens: list[str], balancer: int) -> None:
-    """In its order: database and static files, then on one machine after the other worker, beat, web and stream."""
+    """First database and static files, then worker, beat, web and stream, machine by machine."""
     answers, is_over = Counter[int](), threading.Event()
     published: list[str] = []
 
@@ -300,7 +296,6 @@ def test_an_upgrade_refuses_nobody(machines: list[Machine], tokens: list[str], b
 
 
 def ids_of_home(port: int, token: str) -> Sequence[str]:
-    """All of it, page by page."""
     ids: list[str] = []
     last = ""
     while True:

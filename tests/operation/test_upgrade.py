@@ -1,5 +1,3 @@
-"""The steps of an upgrade."""
-
 import io
 import os
 import shutil
@@ -43,7 +41,7 @@ COMMIT;
 
 
 class Sized(Sizes):
-    """Tables that are there, with a million rows each."""
+    """Tables with a million rows each."""
 
     def __missing__(self, table: str) -> tuple[int, int] | None:
         return None if table == "items_new" else (1_000_000, 500 * 2**20)
@@ -70,7 +68,7 @@ def test_what_a_migration_does_to_tables_in_use_is_told() -> None:
 @pytest.mark.sessions  # migrations go past a pooler
 @pytest.mark.django_db(transaction=True)
 def test_missing_migrations_are_listed_and_applied(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The tests of pages in browsers have an event loop in this thread and a variable that a check refuses.
+    # Browser tests leave an event loop in this thread and a variable that a check refuses.
     monkeypatch.delenv("DJANGO_ALLOW_ASYNC_UNSAFE", raising=False)
     with ThreadPoolExecutor(1) as apart:
         apart.submit(migrate_away_and_back).result()
@@ -140,7 +138,7 @@ def test_no_room_for_the_backup_is_said_before_it_begins(monkeypatch: pytest.Mon
 
 @pytest.mark.django_db
 def test_a_backup_goes_into_no_folder_that_is_not_there(tmp_path: Path) -> None:
-    """The disk that should be mounted there is not."""
+    """The disk for it is not mounted."""
     with pytest.raises(CommandError, match=r"not does not exist(?s:.)*The step `check` failed"):
         call_command("upgrade", "--backup", str(tmp_path / "not" / "one"), stdout=io.StringIO())
     assert not (tmp_path / "not").exists()
@@ -155,7 +153,7 @@ def test_times_that_cannot_be_are_refused_before_anything_is_done(command: str, 
 
 @pytest.mark.django_db
 def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk of the data has room for indexes and for no backup; another disk is full, or is not."""
+    """The data disk has room for indexes but not for a backup. Another disk is full or not."""
     other = tmp_path / "other"
     other.mkdir()
     free = {settings.DATA_DIR: ROOM_BYTES + 1, other: most_bytes()}

@@ -1,5 +1,3 @@
-"""A site is upgraded while people read and write."""
-
 import http.client
 import json
 import re
@@ -24,17 +22,17 @@ from tests.support.whole_sites import Running, Site
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 RETRY_SECONDS = 30
-"""Within which a client that is answered 503 is to come again."""
+"""How soon a client must retry after a 503."""
 
 
 class Traffic:
-    """Members that read and write until they are told to stop, each answer counted."""
+    """Members who read and write until stopped, with each answer counted."""
 
     def __init__(self, port: int, tokens: list[str]) -> None:
         self.port = port
         self.answers = Counter[str]()
         self.wrong: list[str] = []
-        """Requests that were answered otherwise than by 200, 201 or 503 with Retry-After, or not at all."""
+        """Requests with no answer, or with one that is not 200, 201 or 503 with Retry-After."""
         self.acknowledged: list[int] = []
         self.slowest = 0.0
         self.is_over = threading.Event()
@@ -107,7 +105,7 @@ def upgrade(site: Site, *arguments: str) -> Running:
 
 
 def test_a_site_is_upgraded_while_it_is_in_use(site: Site) -> None:
-    """An upgrade that is killed is begun again. No request is lost, and no post that was acknowledged."""
+    """A killed upgrade is started again. No request or acknowledged post is lost."""
     site.wait_until_up()
     port = site.port
     logins = re.findall(r"demo login: (\S+)  password: (\S+)  \(reader", site.printed)[:3]
@@ -136,14 +134,12 @@ def test_a_site_is_upgraded_while_it_is_in_use(site: Site) -> None:
     assert traffic.wrong == [], told
     assert traffic.slowest < 20, told
     assert after > before, "it was written to meanwhile"
-    # Every acknowledged post is there.
     found = {int(item["id"]) for token in tokens for item in posts_of_own(port, token)}
     assert set(traffic.acknowledged) <= found
     assert site.end() == 0, site.printed
 
 
 def posts_of_own(port: int, token: str) -> Iterator[Any]:
-    """All items of the token's user, page by page."""
     name = call(port, "GET", f"{API}/users/me", token=token)["username"]
     last = ""
     while True:

@@ -1,4 +1,4 @@
-"""The admin in Chinese: no word of English is left on any of its pages, but for names and what people wrote."""
+"""The admin in Chinese: only names and users' texts stay English."""
 
 import json
 import re
@@ -32,21 +32,21 @@ pytestmark = pytest.mark.django_db
 HIDDEN = re.compile(r"<(script|style|svg|head)\b.*?</\1>|[0-9a-f]{64,}|[^\s<>]*\*{3,}", re.DOTALL)
 WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = {
-    *("IANA", "Asia", "Shanghai"),  # the example of a time zone
+    *("IANA", "Asia", "Shanghai"),  # a time zone as an example
     *("feedsite", "admin", "wu", "li", "API", "ID", "UTC", "Redis", "AOF", "LMDB", "PostgreSQL", "SQL", "Bloom", "id"),
     *("https", "pbkdf", "argon", "sha", "md", "PBKDF", "SHA", "Argon"),
-    *("inbox", "outbox", "sql", "pending"),  # as the header X-Feed-Source names what served a page
+    *("inbox", "outbox", "sql", "pending"),  # values of the header X-Feed-Source
     *("manage", "py", "timeline", "check", "repair"),
-    *("cat", "category"),  # the example of the whole words
-    "English",  # a language by its own name
+    *("cat", "category"),  # an example of whole words
+    "English",  # a language's own name
     *("KB", "MB", "GB", "TB", "ms"),
     *("Moderators", "beat", "worker", "LDAP", "Control", "Command", "Mac"),
 }
-"""Names of things and of the users of this test."""
+"""Names of things and of this test's users."""
 
 
 def words(page: str) -> set[str]:
-    """The words in Latin letters that people read on a page, also in its tool tips and buttons."""
+    """The Latin words on a page, with tool tips and buttons."""
     shown = HIDDEN.sub(" ", page)
     told = re.findall(r'(?:placeholder|title|aria-label|alt|value)="([^"]*[^\W\d_\x00-\x7f][^"]*)"', shown)
     text = unescape(re.sub(r"<[^>]+>", " ", shown) + " ".join(told))
@@ -62,7 +62,7 @@ def desk(client: Client) -> Client:
 
 @pytest.fixture
 def rows(desk: Client, media_folder: Path) -> None:
-    """A row of everything that the admin lists, whose own words are Chinese."""
+    """A row for every model in the admin, with Chinese texts."""
     root = User.objects.get(username="admin")
     wu, li = UserFactory(username="wu", is_big_v=True, email=""), UserFactory(username="li", email="")
     now = timezone.now()
@@ -117,7 +117,7 @@ def test_no_english_is_left_in_the_lists_and_pages(desk: Client, rows: None) -> 
 
 
 def test_the_scripts_of_the_admin_speak_chinese(desk: Client) -> None:
-    """The boxes to choose groups and permissions in are made by scripts."""
+    """Scripts make the boxes for choosing groups and permissions."""
     texts = polib.pofile(str(Path(admin.__file__).parent / "locale/en/LC_MESSAGES/djangojs.po"))
     told = desk.get("/admin/jsi18n/").content.decode()
     catalogue: dict[str, Any] = json.loads(told.split("const newcatalog = ")[1].split(";\n")[0])
@@ -127,7 +127,7 @@ def test_the_scripts_of_the_admin_speak_chinese(desk: Client) -> None:
 
 @pytest.mark.slow
 def test_a_page_without_an_answer_says_no_none(desk: Client, rows: None) -> None:
-    """Values that are not there are a dash."""
+    """Missing values are a dash."""
     for name in ("admin", "wu", "li"):
         page = desk.get(f"/admin/accounts/user/{User.objects.get(username=name).pk}/change/").content.decode()
         assert "None" not in words(page), name
@@ -143,7 +143,7 @@ def test_the_search_has_a_name_and_tells_no_estimate(desk: Client, rows: None) -
 
 @pytest.mark.slow
 def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows: None) -> None:
-    """The site's history is of what was opened; the admin's of what was done."""
+    """The site's history lists opened items. The admin's lists changes."""
     li = User.objects.get(username="li")
     assert ">历史<" in desk.get(f"/admin/accounts/user/{li.pk}/change/").content.decode()
     assert "浏览记录" in desk.get("/history").content.decode()
