@@ -1,4 +1,4 @@
-"""Servers killed, frozen and flushed under apps that listen: they come back, and revoked ones are cut off all along."""
+"""Servers are killed, frozen and flushed under connected apps. Revoked apps are always cut off."""
 
 import json
 import os
@@ -43,13 +43,13 @@ from tests.support.streams import Client, StreamServer, database_url
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(180)]
 
 UNBOUND = 100.0
-"""Seconds that the stream process of a test waits for PostgreSQL: what ends sooner was ended by a bound of the hub."""
+"""How long the stream process waits for PostgreSQL. What ends sooner was ended by a limit of the hub."""
 SOON = 15.0
-"""Seconds. Far less than `UNBOUND`, and more than a machine takes that does much else."""
+"""Far less than `UNBOUND`, but enough for a busy machine."""
 
 
 class App:
-    """A socket that listens to the home of its user; read by a thread."""
+    """A socket on its user's home, read by a thread."""
 
     def __init__(self, port: int, token: str, *options: tuple[int, int, int]) -> None:
         self.socket = websocket.WebSocket(sockopt=list(options))
@@ -60,7 +60,7 @@ class App:
             self.socket.shutdown()
             raise
         self.told: list[tuple[str, str]] = []
-        """Event, and the id of its status."""
+        """(event, status id)"""
         self.received = 0
         """Bytes."""
         self.code: int | None = None
@@ -89,7 +89,7 @@ class App:
             self.told.append((message["event"], json.loads(message["payload"])["id"]))
 
     def edits(self) -> int:
-        """The post of before may be told too, where it reached the process late."""
+        """An earlier post may be reported too, if it reached the process late."""
         return sum(event == "status.update" for event, _ in self.told)
 
     @property
@@ -106,7 +106,7 @@ class App:
 
 
 class Apps:
-    """A socket and a stream of one user's app, with tokens of their own."""
+    """A socket and a stream of one user's app, each with its own token."""
 
     def __init__(self, streams: StreamServer, user: User) -> None:
         tokens = [token_of(user, "read") for _ in range(2)]
@@ -115,13 +115,13 @@ class Apps:
         self.stream = Client(streams.port, "", headers, "/api/v1/streaming/user")
 
     def wait_for(self, *told: tuple[str, Item]) -> None:
-        """Until both were told of exactly this."""
+        """Until both heard exactly this."""
         wanted = [(name, str(item.pk)) for name, item in told]
         self.socket.waits_for(lambda one: one.told == wanted)
         self.stream.waits_for(lambda one: [(each.name, _id(each.data)) for each in one.heard] == wanted)
 
     def wait_for_last(self, name: str, item: Item) -> None:
-        """Until both were told of this, whatever they were told before."""
+        """Until both heard this last."""
         wanted = (name, str(item.pk))
         self.socket.waits_for(lambda one: one.told[-1:] == [wanted])
         self.stream.waits_for(lambda one: [(each.name, _id(each.data)) for each in one.heard[-1:]] == [wanted])
@@ -157,7 +157,7 @@ def fan(author: User) -> User:
 
 @pytest.fixture
 def patient(tmp_path: Path) -> Iterator[StreamServer]:
-    """A stream process that PostgreSQL may keep waiting, and that looks after its connections at revocations only."""
+    """A stream process that waits long for PostgreSQL and rechecks connections only at revocations."""
     seldom = changed(STREAM_RECHECK_SECONDS=3600)
     server = StreamServer(tmp_path, FEEDSITE_DATABASE_TIMEOUT_SECONDS=str(UNBOUND), **seldom)
     server.start()
@@ -171,7 +171,7 @@ def publish(author: User, text: str = "words") -> Item:
 
 @contextmanager
 def locked(table: str) -> Iterator[None]:
-    """Each question about the table waits."""
+    """Every query of the table waits."""
     with psycopg.connect(database_url()) as session:
         session.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         yield
@@ -179,7 +179,7 @@ def locked(table: str) -> Iterator[None]:
 
 @contextmanager
 def frozen_sessions() -> Iterator[None]:
-    """PostgreSQL answers none of the sessions that others than this process have with the test's database."""
+    """PostgreSQL answers only this process's sessions with the test's database."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -206,7 +206,7 @@ def is_waiting_for_a_lock() -> bool:
 # --- Servers that go, and come back --------------------------------------------------------------------
 @pytest.mark.long
 def test_the_stream_process_killed(streams: StreamServer, author: User, fan: User) -> None:
-    """Apps come back, and are told of each status once: by the stream, or by the home that they ask for."""
+    """Apps reconnect and get each status once, from the stream or from home."""
     apps = Apps(streams, fan)
     first = publish(author)
     apps.wait_for(("update", first))
@@ -225,7 +225,7 @@ def test_the_stream_process_killed(streams: StreamServer, author: User, fan: Use
 
 @pytest.mark.long
 def test_the_feeds_server_frozen(streams: StreamServer, author: User, fan: User, feeds_server: Valkey) -> None:
-    """Something may be lost: connections end with the code that says to come back."""
+    """Events may be lost, so connections close with the code for "reconnect"."""
     apps = Apps(streams, fan)
     first = publish(author)
     apps.wait_for(("update", first))
@@ -261,7 +261,7 @@ def test_the_feeds_server_killed(streams: StreamServer, author: User, fan: User,
 
 @pytest.mark.long
 def test_the_feeds_server_flushed(streams: StreamServer, author: User, fan: User, feeds: redis.Redis) -> None:
-    """The stream of events begins anew, at a later place: connections stay open, and hear of what comes."""
+    """The event stream restarts at a later place. Connections stay open and get new events."""
     apps = Apps(streams, fan)
     first = publish(author)
     apps.wait_for(("update", first))
@@ -297,13 +297,13 @@ def test_postgresql_ends_all_sessions(streams: StreamServer, author: User, fan: 
 
 @pytest.mark.long
 def test_a_socket_that_cannot_be_opened_now_is_told_so(streams: StreamServer, fan: User) -> None:
-    """By the status that a stream gets; 403 would tell the app that its token opens nothing."""
+    """A 403 would tell the app that its token is invalid."""
     token = token_of(fan, "read")
     with locked("oauth2_provider_accesstoken"), pytest.raises(websocket.WebSocketBadStatusException) as outage:
         App(streams.port, token)
     assert outage.value.status_code == 503
     assert outage.value.resp_headers["retry-after"]
-    answers = [503]  # through a pooler the client gave up, and asks first whether the server is there
+    answers = [503]  # behind a pooler the client first asks whether the server is up
 
     def is_answered() -> bool:
         with pytest.raises(websocket.WebSocketBadStatusException) as refused:
@@ -317,7 +317,7 @@ def test_a_socket_that_cannot_be_opened_now_is_told_so(streams: StreamServer, fa
 
 @pytest.mark.long
 def test_apps_that_come_while_the_process_ends_are_told_to_come_back(streams: StreamServer, fan: User) -> None:
-    """Those for whom a thread waits already hear nothing; the others get 503, and none gets 500."""
+    """Apps that a thread already serves hear nothing. Others get 503, nobody 500."""
     path = f"/api/v1/streaming/user?access_token={token_of(fan, 'read')}"
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
     apps = [socket.create_connection(("127.0.0.1", streams.port), 30) for _ in range(4 * settings.STREAM_THREADS)]
@@ -343,7 +343,7 @@ def test_a_revoked_connection_has_a_second() -> None:
 
 @pytest.mark.long
 def test_a_revocation_that_waits_ends_the_connections(patient: StreamServer, author: User, fan: User) -> None:
-    """PostgreSQL is slow to say which still stand; other users' connections are no part of the question."""
+    """PostgreSQL is slow to say which are valid. Other users' connections are not affected."""
     apps, others = Apps(patient, fan), Apps(patient, author)
     with locked("oauth2_provider_accesstoken"):
         events.announce(events.Revoked(fan.pk))
@@ -359,7 +359,7 @@ def test_a_revocation_that_waits_ends_the_connections(patient: StreamServer, aut
 
 @pytest.mark.long
 def test_a_revocation_is_met_while_a_batch_waits(patient: StreamServer, author: User, fan: User) -> None:
-    """PostgreSQL is slow to say who hears of an earlier event."""
+    """PostgreSQL is slow to name the readers of an earlier event."""
     first = publish(author)
     apps, others = Apps(patient, fan), Apps(patient, author)
     with locked("relations_follow"):
@@ -396,7 +396,7 @@ def test_a_revocation_ends_connections_while_postgresql_is_frozen(
 
 @pytest.mark.long
 def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamServer, author: User, fan: User) -> None:
-    """Its token was asked for before; it is refused, and not open until the next look."""
+    """Its token was checked earlier. It is refused now, not at the next recheck."""
     made, others = lists.create(owner=fan, title="a list"), Apps(patient, author)
     bearer = f"Bearer {token_of(fan, 'read')}"
     with ThreadPoolExecutor(1) as pool:
@@ -407,27 +407,27 @@ def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamSer
             accounts.revoke_token(token_id=AccessToken.objects.get(user=fan).pk)
             for token in AccessToken.objects.filter(user=author):
                 accounts.revoke_token(token_id=token.pk)
-            others.wait_for_the_end(SOON)  # so the hub has heard of the revocation before these, too
+            others.wait_for_the_end(SOON)  # so the hub handled the first revocation too
         assert answer.result().status == 503
     others.close()
 
 
 # --- Clients that do not read --------------------------------------------------------------------------
 def worker_memory(streams: StreamServer) -> int:
-    """Resident memory of the process that holds the connections, in KB."""
+    """Resident memory of the process with the connections, in KB."""
     assert streams.process is not None
     lines = Path(f"/proc/{streams.process.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
 
 def connections_of(streams: StreamServer) -> int:
-    """The established connections to the port of the process, as its side has them."""
+    """The process's established connections to its port."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return sum(int(row[1].rpartition(":")[2], 16) == streams.port and row[3] == "01" for row in rows)
 
 
 def deaf_stream(port: int, token: str) -> socket.socket:
-    """A stream that reads its head and no more, with a small buffer."""
+    """A stream that reads only its head, with a small buffer."""
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     one.connect(("127.0.0.1", port))
@@ -450,7 +450,7 @@ def deaf_socket(port: int, token: str) -> socket.socket:
 def test_a_client_that_does_not_read_is_dropped(
     streams: StreamServer, author: User, fan: User, deaf: Callable[[int, str], socket.socket]
 ) -> None:
-    """Its messages take no more memory than the backlog allows, and clients that read hear of everything meanwhile."""
+    """Its messages use no more memory than the backlog allows. Other clients hear everything."""
     article = items.publish(sender=author, type=ItemType.ARTICLE, title="long", content={"text": "many words " * 1_800})
     sound = App(streams.port, token_of(author, "read")).start()
     slow = deaf(streams.port, token_of(fan, "read"))

@@ -1,4 +1,4 @@
-"""A cluster whose slots move and whose primary is killed, while people read and publish: every answer is right."""
+"""Slots move and a primary is killed while people read and publish. Every answer is right."""
 
 import random
 import time
@@ -41,7 +41,7 @@ pytestmark = [
 READERS, SENDERS = 6, 3
 PAGE = 20
 PAGE_SECONDS = 1.3
-"""What a page has besides its wait for Redis: with 0.2 s of that, 1.5 s."""
+"""A page's limit besides its 0.2 s wait for Redis: 1.5 s in all."""
 TAKEN_OVER_AFTER = 1_000
 """Milliseconds of a primary's silence."""
 
@@ -50,7 +50,7 @@ TAKEN_OVER_AFTER = 1_000
 def test_slots_move_and_a_primary_is_killed(
     cluster: ValkeyCluster, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No answer but 200 and 201, each page what the oracle says; afterwards pages come from inboxes again."""
+    """Every answer is 200 or 201, and every page matches the oracle. Afterwards inboxes serve pages again."""
     monkeypatch.setenv("FEEDSITE_REDIS_URL", cluster.url)
     monkeypatch.setattr(settings, "RATE_SCALE", 10_000)
     senders = [UserFactory(last_seen_at=timezone.now()) for _ in range(SENDERS)]
@@ -75,7 +75,7 @@ def test_slots_move_and_a_primary_is_killed(
         found = [int(item["id"]) for item in answer.json()["items"]]
         source = answer["X-Feed-Source"]
         assert found == sorted(found, reverse=True), source
-        # Items that were published meanwhile may be there, and push out the oldest.
+        # Items published meanwhile may push out the oldest.
         assert set(found) <= set(home_ids(reader.pk)), source
         assert len(found) >= len(before), source
         assert [item_id for item_id in before if item_id >= found[-1]] == [i for i in found if i in before], source
@@ -90,7 +90,7 @@ def test_slots_move_and_a_primary_is_killed(
     crowd.run(1, lambda: faults.are_over(sum(served.values())))
     assert cluster.is_primary(faults.heir), served
     until(lambda: worker.keep() and not Delivery.objects.exists(), 150)
-    # A construction whose page or worker met the dead node is given up after a minute.
+    # A build whose page or worker met the dead node expires after a minute.
     until(lambda: all(from_inbox(reader) for reader in readers), 150)
     assert not Delivery.objects.parked().exists()
     until(lambda: can_ask(feeds_for_tasks()), 30)
@@ -100,7 +100,7 @@ def test_slots_move_and_a_primary_is_killed(
 def test_pages_come_from_postgresql_in_time_while_a_node_is_frozen(
     cluster: ValkeyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """redis-py would wait for the node for every command that the page sends it."""
+    """redis-py would wait for the node at every command."""
     monkeypatch.setattr(settings, "RATE_SCALE", 10_000)
     reader, *senders = [UserFactory(last_seen_at=timezone.now()) for _ in range(1 + SENDERS)]
     for sender in senders:
@@ -111,7 +111,7 @@ def test_pages_come_from_postgresql_in_time_while_a_node_is_frozen(
     api = client_of(reader)
     seconds = []
     with frozen(cluster.primary_of(keys.inbox(reader.pk))):
-        for _ in range(5):  # a busy machine may take its time now and then
+        for _ in range(5):  # a busy machine may be slow now and then
             connections.feeds_breaker.reset()
             began = time.monotonic()
             answer = api.get(f"{API}/timeline/home")
@@ -125,7 +125,7 @@ def test_pages_come_from_postgresql_in_time_while_a_node_is_frozen(
 
 @pytest.mark.long
 def test_streams_follow_who_takes_over(cluster: ValkeyCluster, tmp_path: Path) -> None:
-    """A `reset` makes up for the events that the former primary took with it: open pages ask."""
+    """The former primary's events are lost, so a `reset` tells open pages to reload."""
     author, fan = UserFactory(), UserFactory()
     relations.follow(follower=fan, followee=author)
     streams = StreamServer(tmp_path, FEEDSITE_REDIS_URL=cluster.url)
@@ -152,7 +152,6 @@ def test_streams_follow_who_takes_over(cluster: ValkeyCluster, tmp_path: Path) -
 
 
 def can_ask(client: redis.Redis) -> bool:
-    """Whether it has found out who has what by now."""
     try:
         return bool(client.ping())
     except redis.ConnectionError:
@@ -160,7 +159,7 @@ def can_ask(client: redis.Redis) -> bool:
 
 
 class Faults:
-    """Each of the keys moves to another node; then the primary of the first of them is killed."""
+    """Moves each key to another node, then kills the primary of the first key."""
 
     def __init__(self, cluster: ValkeyCluster, names: list[str]) -> None:
         self.cluster = cluster
@@ -170,14 +169,14 @@ class Faults:
         self.read_by_then = 0
 
     def are_over(self, pages: int) -> bool:
-        """Do the next thing; true when the replica has taken over, and another 50 pages were read."""
+        """Take the next step. True when the replica has taken over and another 50 pages were read."""
         if self.left:
             key = self.left.pop()
             source = self.cluster.primary_of(key)
             others = (node for node in self.cluster.nodes if node is not source and self.cluster.is_primary(node))
             self.cluster.move(key_slot(key.encode()), source, next(others))
         elif not self.killed.has_ended():
-            # Not before: on a slow machine others would be taken over too, amid their moves.
+            # Not earlier: on a slow machine other nodes would fail over while slots move.
             self.cluster.patience(TAKEN_OVER_AFTER)
             self.killed.kill()
         elif not self.read_by_then:
@@ -188,7 +187,7 @@ class Faults:
 
 
 def from_inbox(reader: User) -> bool:
-    """Whether the reader's home comes from the inbox alone; it is right in any case."""
+    """Whether the inbox alone serves the reader's home. The page must be right in any case."""
     page = home_page(User.objects.get(pk=reader.pk))
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:PAGE]
     return page.sources == ["inbox"]

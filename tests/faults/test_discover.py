@@ -1,4 +1,4 @@
-"""The recommended feed while servers are flushed and killed, and recorders die: no reader gets an item twice."""
+"""Servers are flushed and killed, and recorders die. No reader gets an item twice."""
 
 import random
 import threading
@@ -38,14 +38,14 @@ def readers() -> list[User]:
 
 
 def issued(reader: User) -> list[int]:
-    """Every item of every page of the reader, also of those that were repeated."""
+    """Every item on the reader's pages, including repeated pages."""
     pages = IssuedPage.objects.filter(user=reader).values_list("item_ids", flat=True)
     return [item_id for page in pages for item_id in page]
 
 
 @pytest.mark.long
 def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feeds_server: Valkey) -> None:
-    """Several devices a reader, a server that is emptied all the time and killed now and then."""
+    """Several devices a reader. Redis is flushed all the time and killed now and then."""
     got: dict[int, Counter[str]] = {reader.pk: Counter() for reader in readers}
     named: dict[str, list[str]] = {}
     lock = threading.Lock()
@@ -68,7 +68,7 @@ def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feed
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(crowd.run, SECONDS, lambda: crowd.done > 50)
         while not running.done():  # here, because the server ends with the thread that started it
-            time.sleep(chance.uniform(0.2, 0.6))  # a crowd acts at a pace, by chance
+            time.sleep(chance.uniform(0.2, 0.6))  # random pauses, like a crowd's
             if chance.random() < 0.2:
                 restart(feeds_server)
             else:
@@ -93,7 +93,7 @@ def test_recorders_killed_amid_their_work_lose_nothing(readers: list[User], work
         worker.start()
         until(lambda: IssuedPage.objects.filter(is_recorded=True).exists(), 150)
         worker.kill()
-        # As a recorder leaves it that dies between the filter and the mark.
+        # As if a recorder died between the filter and the mark.
         IssuedPage.objects.filter(pk__in=IssuedPage.objects.values("pk")[:5]).update(is_recorded=False)
     worker.start()
     until(lambda: not IssuedPage.objects.filter(is_recorded=False).exists(), 150)

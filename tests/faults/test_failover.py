@@ -1,4 +1,4 @@
-"""PostgreSQL fails over to a standby that lacks its newest transactions, while Redis knows what they led to."""
+"""PostgreSQL fails over to a standby without the newest transactions. Redis knows their effects."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -75,7 +75,7 @@ def assert_exact(*readers: User) -> None:
 
 
 def read_all(workers: Workers, *readers: User) -> None:
-    """Missing windows are built."""
+    """Builds missing windows."""
     for _ in range(3):
         assert_exact(*readers)
         workers.work()
@@ -101,7 +101,7 @@ def test_a_standby_that_lacks_the_newest_transactions(
     standby.catch_up()
     standby.cut_off()
 
-    # The lost entries, except those that readers let Redis forget meanwhile.
+    # The lost entries, except those that reads have removed from Redis.
     for item in said[2:8]:
         items.delete(item=Item.objects.get(pk=item.pk))
     relations.block(blocker=weekly, blocked=friend)
@@ -122,7 +122,7 @@ def test_a_standby_that_lacks_the_newest_transactions(
         assert_exact(daily, weekly)
         assert sources(daily) == ["sql"], "until a worker has noticed it"
         assert policy.follow_timeline()
-        # A version that was lost is given away again, by a clock that is behind.
+        # A lagging clock reuses a lost version number.
         Host.objects.filter(pk=friend.pk).update(version=lost[0])
         read_all(workers, daily, weekly)
         assert sources(daily) == ["inbox"]
@@ -132,5 +132,5 @@ def test_a_standby_that_lacks_the_newest_transactions(
         assert_exact(daily, weekly)
         workers.work()
         read_all(workers, daily, weekly)
-    # The server that was the primary is not asked again; its windows would be those of the other one.
+    # Do not use the old primary's windows again.
     assert User.objects.get(pk=daily.pk).window_epoch != lost[1]

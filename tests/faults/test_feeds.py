@@ -1,4 +1,4 @@
-"""The feeds server emptied, full and asked by everybody at once, under a site that is at work."""
+"""The feeds server of a busy site is emptied, full, or queried by everybody at once."""
 
 import random
 import threading
@@ -35,9 +35,7 @@ WRITES = 5
 
 
 def community(readers: int) -> tuple[list[User], list[list[int]]]:
-    """Readers with filled inboxes, and what the home of each shows. Those of one circle follow the same, so the oracle
-    is asked once a circle.
-    """
+    """Readers with filled inboxes and their homes. Readers of one circle have the same followees and home."""
     chance = random.Random(2)  # noqa: S311 (the same in every run)
     now = timezone.now()
     said_by = User.objects.bulk_create(User(username=f"sender{number}") for number in range(40))
@@ -69,14 +67,13 @@ def community(readers: int) -> tuple[list[User], list[list[int]]]:
 
 
 def homes(reading: list[User]) -> list[list[int]]:
-    """The first page of each, as the oracle says it."""
     shown = [home_ids(reader.pk)[:20] for reader in reading[:CIRCLES]]
     return [shown[place % CIRCLES] for place in range(len(reading))]
 
 
 @pytest.mark.long
 def test_fault_2_flushall_with_many_readers(web: WebServer, worker: Worker) -> None:
-    """FLUSHALL: all readers ask at once, and every first page is right; inboxes come back as they are read."""
+    """After FLUSHALL all readers ask at once. Every first page is right, and reading restores inboxes."""
     readers, expected = community(READERS)
     tokens = tokens_of(readers)
     before = web.homes(tokens[:20], at_once=4)
@@ -91,7 +88,7 @@ def test_fault_2_flushall_with_many_readers(web: WebServer, worker: Worker) -> N
     worker.start()
 
     def are_back() -> bool:
-        again = web.homes(tokens[:20], at_once=4)  # those who asked first, and need not wait for all others'
+        again = web.homes(tokens[:20], at_once=4)  # the first readers, who need not wait for all others
         assert [page.ids for page in again] == expected[:20]
         return {page.headers["X-Feed-Source"] for page in again} == {"inbox"}
 
@@ -102,9 +99,7 @@ def test_fault_2_flushall_with_many_readers(web: WebServer, worker: Worker) -> N
 
 @pytest.mark.long
 def test_fault_5_redis_at_maxmemory(web: WebServer, worker: Worker) -> None:
-    """A full Redis that evicts nothing: reads are 200 and right, publishing is 201, and deliveries wait until it has
-    room.
-    """
+    """A full Redis without eviction: reads and publishing work, and deliveries wait for room."""
     readers, _ = community(8)
     sender = Follow.objects.filter(follower=readers[0])[0].followee
     tokens, (own,) = tokens_of(readers), tokens_of([sender])
@@ -134,7 +129,7 @@ def test_fault_5_redis_at_maxmemory(web: WebServer, worker: Worker) -> None:
 
 @contextmanager
 def watched(key: str) -> Iterator[Counter[str]]:
-    """Counts the scripts that are run on a window, by their digests, and the tasks that ask whether to build it."""
+    """Count scripts on a window, by digest, and the tasks that check whether to build it."""
     counts: Counter[str] = Counter()
     client = redis.Redis(connection_pool=feeds_for_tasks().connection_pool)
     last = f"the end of {key}"
@@ -149,7 +144,7 @@ def watched(key: str) -> Iterator[Counter[str]]:
                     return
                 if words[0].upper() == "EVALSHA" and words[3] == key:
                     counts[words[1]] += 1
-                is_own = seen["client_type"] != "lua"  # the monitor shows the calls of scripts too
+                is_own = seen["client_type"] != "lua"  # the monitor also shows calls from scripts
                 if is_own and words[:2] == ["ZSCORE", key] and words[2].startswith("build:"):
                     counts["tasks"] += 1
 
@@ -163,7 +158,7 @@ def watched(key: str) -> Iterator[Counter[str]]:
 
 @pytest.mark.long
 def test_fault_6_500_concurrent_cold_reads_of_one_user(web: WebServer, worker: Worker) -> None:
-    """All of them are right, and the inbox is built once."""
+    """All are right, and the inbox is built once."""
     (reader,), (expected,) = community(1)
     (token,) = tokens_of([reader])
     inbox = Inbox(reader.pk)
@@ -173,7 +168,7 @@ def test_fault_6_500_concurrent_cold_reads_of_one_user(web: WebServer, worker: W
 
     worker.start()
     feeds_for_tasks().delete(inbox.key)
-    # A construction that waits for a worker to start may be given up, and begun anew.
+    # A build may expire while it waits for a worker, and start again.
     until(lambda: worker.keep() and is_built(), 150)
     with watched(inbox.key) as scripts:
         feeds_for_tasks().flushall()

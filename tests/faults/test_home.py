@@ -1,4 +1,4 @@
-"""Servers and workers killed, frozen and flushed: nothing is missing, nobody waits for long."""
+"""Servers and workers are killed, frozen and flushed. Nothing is missing, and nobody waits long."""
 
 import signal
 import time
@@ -44,7 +44,7 @@ def test_workers_killed_amid_fan_outs_lose_nothing(star: User, worker: Worker) -
     until(lambda: not Delivery.objects.exists(), 150)
     partial = 0
     for _ in range(tries(1, 3)):
-        worker.stand(signal.SIGSTOP)  # until there is more than it does before it is killed
+        worker.stand(signal.SIGSTOP)  # so that it is killed before it has done everything
         published = [say(star) for _ in range(20)]
         worker.stand(signal.SIGCONT)
         until(lambda some=published: any(delivered(star, item) for item in some), 150)  # type: ignore[misc]
@@ -134,7 +134,7 @@ def test_feeds_that_come_back_empty(star: User, worker: Worker, feeds_server: Va
     fan = fans()[7]
     page = home_page(fan)
     assert (page.sources, [int(item.id) for item in page.items]) == (["sql"], published[:20]), "at once"
-    # A construction that its builder lost is given up after a minute.
+    # A build whose builder is lost expires after a minute.
     until(lambda: worker.keep() and home_page(fan).sources == ["inbox"], 90)
     assert read(fan) == published[:20]
 

@@ -1,4 +1,4 @@
-"""Processes killed -9 wherever they are: nothing is missing, from nowhere, and nothing is left over."""
+"""Processes are killed -9 anywhere. No item is missing, and nothing is left over."""
 
 import json
 import os
@@ -50,7 +50,7 @@ KILLS = tries(40, 200)
 READERS = 150
 SOON = 60
 OPTIONS = changed(FAN_OUT_RETRY_AFTER=0.5, FAN_OUT_RANGE=50)
-"""Deliveries are split into ranges, and what a dead process left is tried again soon."""
+"""Deliveries are split into ranges. Failed ones are retried soon."""
 SESSIONS = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
 """
@@ -85,14 +85,14 @@ def people(transactional_db: None) -> list[User]:
 @pytest.mark.long
 @pytest.mark.sessions
 def test_fault_1_kills_amid_publish_and_fan_out(people: list[User], tmp_path: Path) -> None:
-    """Processes that publish, deliver, change, relate and sweep are killed -9 at `KILLS` random points. Pages equal the
-    oracle all the time; within 60 s of a worker everything is delivered, and every window holds what it must.
+    """`KILLS` random kills -9 of processes that publish, deliver, change, follow and sweep. Pages always equal the
+    oracle. Within 60 s a worker has delivered everything, and every window is complete.
     """
     seed = str(secrets.randbelow(10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)  # noqa: S311 (chance)
     errors = tmp_path / "killing.log"
-    own = set(fetch(SESSIONS))  # this one, and what a thread of an earlier test may have left open
+    own = set(fetch(SESSIONS))  # this process's, and those of an earlier test's threads
     with errors.open("wb") as log:
         killing = subprocess.Popen(
             [sys.executable, "-m", "tests.support.killing", seed, str(KILLS)],
@@ -110,7 +110,7 @@ def test_fault_1_kills_amid_publish_and_fan_out(people: list[User], tmp_path: Pa
         try:
             for line in killing.stdout:
                 places = json.loads(line)
-                # Statements that a dead process had sent to PostgreSQL may still be under way.
+                # PostgreSQL may still run a dead process's statements.
                 until(lambda: set(fetch(SESSIONS)) <= own, 60)
                 for person in chance.sample(people, 3):
                     assert walked(person) == home_ids(person.pk)
@@ -145,9 +145,7 @@ def test_fault_1_kills_amid_publish_and_fan_out(people: list[User], tmp_path: Pa
 
 @pytest.fixture
 def away(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> User:
-    """Follows a big-V and a friend, and has an inbox that takes the big-V's pushes, longer than what is kept of it
-    for who stays away.
-    """
+    """Follows a big-V and a friend. The inbox gets the big-V's pushes and exceeds the cap for absent readers."""
     monkeypatch.setattr(settings, "LEVEL_CAPS", CAPS)
     now = timezone.now()
     big, friend = (UserFactory(username=name, last_seen_at=now) for name in ("big", "friend"))
@@ -165,7 +163,7 @@ def away(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> User:
 
 @pytest.fixture
 def returning() -> Iterator[Callable[[int], str]]:
-    """Has a process come back that kills itself at a place; gives what it told, and is sure that it is gone."""
+    """Run a returning process that kills itself at a place. Returns its report once its sessions are gone."""
     own = set(fetch(SESSIONS))
     caps = {f"FEEDSITE_LEVEL_{level}_CAP": str(cap) for level, cap in CAPS.items()}
     with subprocess.Popen(
@@ -194,8 +192,8 @@ def returning() -> Iterator[Callable[[int], str]]:
 
 @pytest.mark.long
 def test_a_return_is_killed_between_any_two_steps(away: User, returning: Callable[[int], str]) -> None:
-    """Wherever it dies, pages stay exact, then and after more was published, restored and delivered; and the next
-    return deepens the inbox.
+    """Wherever it dies, pages stay exact: at once, and after more posts, restores and deliveries. The next return
+    deepens the inbox.
     """
     senders = [User.objects.get(username=name) for name in ("big", "friend")]
     come_back_after_days(away, senders)
@@ -212,7 +210,7 @@ def test_a_return_is_killed_between_any_two_steps(away: User, returning: Callabl
         exact(away)
         deliver_all()
         exact(away)
-        # As after the time that a deepening has: one that a dead process began is over.
+        # As if the dead process's deepening had expired.
         feeds_for_tasks().zrem(keys.inbox(away.pk), "deepen")
         returning(0)
         if begun := feeds_for_tasks().zscore(keys.inbox(away.pk), "deepen"):
@@ -225,9 +223,7 @@ def test_a_return_is_killed_between_any_two_steps(away: User, returning: Callabl
 
 
 def come_back_after_days(away: User, senders: list[User]) -> Item:
-    """Make the reader one who was away, while more was said than is kept for them; a deleted item of before, below the
-    floor.
-    """
+    """Make the reader absent while more is posted than they keep. Returns a deleted item from before, below the floor."""
     deleted = items.publish(sender=senders[0], content={"text": "before"})
     User.objects.filter(pk=away.pk).update(last_seen_at=timezone.now() - timedelta(days=3))
     levels.lower_levels()
@@ -259,11 +255,10 @@ def is_deep(reader: User) -> bool:
 
 
 def are_in_use(people: list[User]) -> bool:
-    """Whether most read from windows: what is not used proves nothing."""
+    """Most must read from windows, or the test proves nothing."""
     return sum("inbox" in home_page(person).sources for person in people) > len(people) // 2
 
 
 def is_done() -> bool:
-    """Whether nothing is pending."""
     backfills = Backfill.objects.filter(finished_at=None, cancelled_at=None)
     return not (Delivery.objects.exists() or DeliveryRange.objects.exists() or backfills.exists())

@@ -1,5 +1,5 @@
-"""Walks through the live feed while servers are killed and emptied: every session once, in the frozen order, or an
-honest word that the walk is over.
+"""Servers are killed and emptied during walks through the live feed. Each walk shows every session once, in the frozen
+order, or says that it is over.
 """
 
 import random
@@ -51,8 +51,8 @@ def readers(transactional_db: None) -> list[User]:
 def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
     readers: list[User], feeds_server: Valkey, worker: Worker
 ) -> None:
-    """Devices walk, hosts start and end, workers work, and Redis is emptied all the time and killed now and then: not
-    before a walk was whole since the last time, for on a slow machine none would ever be.
+    """Devices walk, hosts start and end, workers work. Redis is emptied and sometimes killed, but only after a whole
+    walk, or a slow machine would never finish one.
     """
     worker.start()
     walks: Counter[str] = Counter()
@@ -103,9 +103,9 @@ def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
 
     def empty_redis(chance: random.Random) -> None:
         whole = walks["whole"]
-        with suppress(redis.RedisError):  # it is being restarted
+        with suppress(redis.RedisError):  # it restarts
             connections.feeds_for_tasks().flushall()
-        time.sleep(chance.random())  # a crowd acts at a pace, by chance
+        time.sleep(chance.random())  # random pauses, like a crowd's
         while walks["whole"] == whole and not crowd.stopped.wait(0.02):
             pass
 
@@ -115,8 +115,8 @@ def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
         nonlocal whole_by_then
         if walks["whole"] > whole_by_then:
             whole_by_then = walks["whole"]
-            restart(feeds_server)  # in this thread: with the one that starts it, a server dies
-            time.sleep(0.5)  # walks go on for a while between two restarts
+            restart(feeds_server)  # in this thread: a server dies with the thread that starts it
+            time.sleep(0.5)  # walks continue for a while between restarts
         return walks["whole"] > 10 and walks["over"] > 0
 
     for seed, act in enumerate((walk, walk, host, empty_redis)):

@@ -1,4 +1,4 @@
-"""More requests than the site can answer: the rest is refused at once, and no write is lost or done in secret."""
+"""With too many requests the rest is refused at once. No write is lost, and no refused write happens."""
 
 import threading
 import time
@@ -44,12 +44,11 @@ def members(transactional_db: None) -> list[User]:
 
 
 def texts() -> set[str]:
-    """The texts that PostgreSQL has."""
     return set(Item.objects.values_list("content__text", flat=True))
 
 
 def is_refused(answer: Answer) -> bool:
-    """Whether it was shed, in the words of the API."""
+    """Whether the API shed it."""
     if answer.status != 503:
         return False
     assert answer.headers["Retry-After"] == "2"
@@ -65,7 +64,7 @@ def test_an_overload_is_refused_and_what_was_acknowledged_is_there(web: Queueing
     over = threading.Event()
 
     def write(client: int) -> list[tuple[str, Answer]]:
-        """Clients who do not wait, nor heed Retry-After."""
+        """Clients that ignore Retry-After."""
         said = [f"client {client} post {number}" for number in range(POSTS)]
         return [(text, web.publish(tokens[client], text)) for text in said]
 
@@ -99,7 +98,7 @@ def test_those_who_wait_behind_frozen_threads_are_refused(web: Queueing, members
     assert web.publish(tokens[0], "before").status == 201
 
     def insist(token: str, text: str) -> Answer:
-        """A thread that is just starting may come too late on a busy machine."""
+        """A starting thread may be too late on a busy machine."""
         while is_refused(answer := web.publish(token, text)):
             pass
         return answer
@@ -110,7 +109,7 @@ def test_those_who_wait_behind_frozen_threads_are_refused(web: Queueing, members
             stuck = [pool.submit(insist, token, f"stuck {place}") for place, token in enumerate(tokens[:2])]
             assert wait_for(lambda: waiting_for_locks() == 2, 60)
             late = pool.submit(web.publish, tokens[2], "late")
-            time.sleep(WAIT * 2)  # the clock of its queue is all that makes it late
+            time.sleep(WAIT * 2)  # only its time in the queue makes it late
             next_one = pool.submit(web.ask, f"{API}/users/{members[3].username}", tokens[3])
             assert is_refused(late.result(20)), "a request waits for a thread, however long that takes"
         assert [each.result().status for each in stuck] == [201, 201], "a request that was begun is answered"
@@ -119,7 +118,7 @@ def test_those_who_wait_behind_frozen_threads_are_refused(web: Queueing, members
 
 
 def waiting_for_locks() -> int:
-    """Sessions that wait for a lock of a table."""
+    """Sessions that wait for a table lock."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation' AND {HERE}")  # noqa: S608
         (count,) = cursor.fetchone() or (0,)

@@ -1,4 +1,4 @@
-"""Merging processes and the server of the plays killed again and again: no acknowledged play is forgotten."""
+"""Mergers and the plays server are killed again and again. No acknowledged play is lost."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The server of plays frozen while one account floods the calls that ask it: nobody else waits for it."""
+"""The plays server is frozen while one account floods its calls. Nobody else waits for it."""
 
 import re
 import statistics
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.
 
 CLIENTS, THREADS, ROUNDS = 16, 4, 10
 PATIENCE = 3.0
-"""Seconds of a web process with `THREADS` threads; they would all be held nearly all of the time."""
+"""The web process's wait. Without a breaker it would hold all `THREADS` threads."""
 OTHERS = ("/healthz", f"{API}/search?q=words", f"{API}/timeline/home")
 
 

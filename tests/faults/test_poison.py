@@ -1,4 +1,4 @@
-"""An item that breaks whoever delivers it, among others that do not."""
+"""An item breaks its deliveries among others that do not."""
 
 import time
 from datetime import timedelta
@@ -36,9 +36,9 @@ MEASUREMENTS = 5
 
 @pytest.mark.long
 def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Client) -> None:
-    """Parked after five attempts, shown all the same, counted, found in the admin, and delivered when it is mended. The
-    others' lag from publishing to the inbox, each right behind an attempt at poison, is under twice what it is without
-    (95th percentiles, by turns; the best of five measurements, for a busy machine adds to either).
+    """It is parked after five attempts, but shown, counted, listed in the admin and delivered once mended. Others' lag,
+    each right after an attempt at poison, stays under twice the normal (95th percentiles by turns, best of five
+    measurements on a busy machine).
     """
     settings.FAN_OUT_RETRY_AFTER = timedelta(milliseconds=1)
     now = timezone.now()
@@ -48,11 +48,11 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
     fan.refresh_from_db()
     pipelined(feeds_for_tasks(), [Inbox(fan.pk).begin("t", epoch_of(fan.pk))])
     pipelined(feeds_for_tasks(), [Inbox(fan.pk).complete("t", epoch_of(fan.pk), 0, [])])
-    feeds_for_tasks().set(keys.outbox(poisoner.pk), "no window at all")  # whatever is delivered to it fails
+    feeds_for_tasks().set(keys.outbox(poisoner.pk), "no window at all")  # every delivery to it fails
     waiting = Delivery.objects.filter(parked_at=None)
 
     def poison() -> None:
-        """An attempt at one of the poisoner's items is enqueued."""
+        """Enqueue an attempt at one of the poisoner's items."""
         if not waiting.filter(sender=poisoner).exists():
             items.publish(sender=poisoner, content={"text": "poison"})
         waiting.filter(sender=poisoner).update(sweep_at=timezone.now())
@@ -67,7 +67,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         return time.perf_counter() - begin
 
     def slowed() -> float:
-        """How many times longer the others take with poison in the queue."""
+        """The ratio of the others' lag with poison to the lag without."""
         with_poison, without = [], []
         for _ in range(SAMPLES):
             without.append(lag())
@@ -86,7 +86,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         parked = list(Delivery.objects.all())
         assert len(parked) >= SAMPLES // settings.FAN_OUT_ATTEMPTS
         assert {row.sender_id for row in parked} == {poisoner.pk}
-        # An attempt that the other process begins before the fifth has parked the row counts too, and tries nothing.
+        # An attempt that started before the fifth parked the row also counts.
         assert all(0 <= row.attempts - settings.FAN_OUT_ATTEMPTS <= 1 for row in parked)
         assert all("WRONGTYPE" in row.last_error for row in parked)
         reader = User.objects.get(pk=fan.pk)

@@ -1,4 +1,4 @@
-"""The site behind PgBouncer, which lends a session of PostgreSQL for a transaction (FEEDSITE_PREPARE=0)."""
+"""The site behind PgBouncer, which lends sessions per transaction (FEEDSITE_PREPARE=0)."""
 
 import math
 import time
@@ -29,7 +29,7 @@ from timeline.oracle import home_ids
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.sessions,  # it stands before the tests' own
+    pytest.mark.sessions,  # it replaces the tests' own
     pytest.mark.django_db(transaction=True),
     pytest.mark.skipif(PROGRAM is None, reason="PgBouncer is not installed"),
 ]
@@ -49,7 +49,7 @@ def pooler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pooler]:
 
 @pytest.fixture
 def pooled(pooler: Pooler, settings: Any) -> Iterator[Pooler]:
-    """This process asks through it, and nothing of it is left in the database's sessions."""
+    """This process uses it, and leaves nothing in the database's sessions."""
     places = connection.settings_dict
     before = dict(places)
     connection.close()
@@ -75,7 +75,7 @@ def in_threads(*asked: Any) -> list[Any]:
 
 
 def backends() -> list[tuple[Any, ...]]:
-    """The sessions of this database that the pooler holds, and what each does."""
+    """The pooler's sessions with this database, and what each does."""
     with direct() as session:
         return session.execute(
             "SELECT pid, state, query FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
@@ -101,7 +101,7 @@ def test_many_clients_read_and_write_in_few_sessions(pooled: Pooler, settings: A
             assert len(read(reader)) > number
 
     in_threads(*[lambda reader=reader: use(reader) for reader in readers])
-    until(lambda: 1 <= len(backends()) <= SESSIONS, 10)  # one that the pooler has closed takes a moment to end
+    until(lambda: 1 <= len(backends()) <= SESSIONS, 10)  # a closed one takes a moment to end
     for reader in readers:
         assert read(reader) == list(home_ids(reader.pk))[:20]
 
@@ -146,7 +146,7 @@ def test_a_long_statement_leaves_its_bound_to_no_one(pooled: Pooler) -> None:
 
 
 def test_rows_are_read_bit_by_bit(pooled: Pooler) -> None:
-    """Through a cursor in a transaction, and without one outside, where it would be another session's."""
+    """Through a cursor in a transaction. Outside, the cursor would be in another session."""
     people = {seen().pk for _ in range(300)}
     with transaction.atomic():
         assert {pk for (pk,) in stream("SELECT id FROM accounts_user", size=50)} >= people

@@ -1,4 +1,4 @@
-"""A site on a PostgreSQL of its own, which is stopped, killed and migrated under it."""
+"""A site's own PostgreSQL is stopped, killed and migrated."""
 
 import json
 import os
@@ -31,15 +31,15 @@ from tests.support.web import Answer, WebServer
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(600)]
 
 BACK = 5
-"""Seconds after which nobody may be told any more that PostgreSQL is away."""
+"""No request may get an outage error after this."""
 RATE = 50
 LOCK_TIMEOUT = 0.5
 SLACK = 6
-"""Seconds by which a machine without a processor to spare may be late to give up."""
+"""How late a busy machine may give up."""
 GIVEN_UP = 5
-"""Seconds after which a request is told that PostgreSQL does not answer."""
+"""A request's wait for PostgreSQL."""
 AT_ONCE = 1
-"""The same where the process knows already."""
+"""The same when the process already knows."""
 WAITING = """
     SELECT coalesce(max(extract(epoch FROM clock_timestamp() - waitstart)), 0)::float8 FROM pg_locks
     WHERE NOT granted AND locktype IN ('relation', 'tuple', 'transactionid')
@@ -69,11 +69,11 @@ MIGRATIONS = {
         ],
     ),
 }
-"""As ours are written: columns that are empty or have a constant, tables that refer to others, indexes beside them."""
+"""Like ours: columns empty or with a constant, tables with foreign keys, concurrent indexes."""
 
 
 class Site:
-    """Web and worker on an own PostgreSQL; feeds and broker are the tests'."""
+    """Web and worker with their own PostgreSQL. Feeds and broker are the tests'."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -85,7 +85,7 @@ class Site:
         self.worker = Worker(folder, FEEDSITE_DATABASE_URL=self.url)
 
     def start(self) -> None:
-        """With the tables of the tests' database, which is empty."""
+        """Start with the tests' empty tables."""
         self.start_postgres()
         there = urlsplit(database_url())
         socket = parse_qs(there.query)["host"][0]
@@ -116,7 +116,6 @@ class Site:
             return session.execute("SELECT count(*) FROM timeline_delivery").fetchone() == (0,)
 
     def sign_up(self, name: str) -> str:
-        """The token of a new user."""
         person = {"username": name, "password": "correct horse battery"}
         assert self.web.ask(f"{API}/users", method="POST", body=person).status == 201
         return str(self.web.ask(f"{API}/auth/token", method="POST", body=person).json()["token"])
@@ -134,7 +133,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 class Load:
-    """Requests at a rate, whether or not those before were answered; one in ten publishes."""
+    """Requests at a fixed rate, whether or not earlier ones were answered. One in ten publishes."""
 
     def __init__(self, web: WebServer, tokens: tuple[str, str], rate: float) -> None:
         self.web = web
@@ -142,7 +141,7 @@ class Load:
         self.rate = rate
         self.ending = threading.Event()
         self.answers: list[tuple[float, float, Answer]] = []
-        """When each was asked for, how long it took, and what it was."""
+        """(start time, seconds, answer)"""
 
     @contextmanager
     def running(self, clients: int = 64) -> Iterator[None]:
@@ -171,14 +170,13 @@ class Load:
 
 
 def is_honest(answer: Answer) -> bool:
-    """Served, or an outage that says when to come back."""
+    """Served, or an outage with Retry-After."""
     if answer.status == 503:
         return answer.headers["Retry-After"] == "2"
     return answer.status in (200, 201)
 
 
 def has_ended(session: "psycopg.Connection[tuple[int, ...]]") -> bool:
-    """Whether PostgreSQL has put an end to it."""
     try:
         session.execute("SELECT 1")
     except psycopg.OperationalError:
@@ -188,7 +186,7 @@ def has_ended(session: "psycopg.Connection[tuple[int, ...]]") -> bool:
 
 @pytest.mark.long
 def test_an_outage_is_told_once_at_its_start_and_once_at_its_end(site: Site) -> None:
-    """By each process of web and worker, whatever fails meanwhile."""
+    """Once per web and worker process, whatever else fails meanwhile."""
     ann = site.sign_up("ann")
     site.worker.start()
     assert site.web.publish(ann).status == 201
@@ -199,7 +197,7 @@ def test_an_outage_is_told_once_at_its_start_and_once_at_its_end(site: Site) -> 
     for _ in range(2):
         before, begun = log.read_text(), len(site.web.said())
         site.postgres.stop()
-        ended = time.monotonic() + 8  # beat goes on to send tasks, four a second
+        ended = time.monotonic() + 8  # beat keeps sending four tasks a second
         while time.monotonic() < ended:
             assert site.web.ask(f"{API}/timeline/home", ann).status == 503
             assert site.web.ask(f"{API}/nowhere").status == 404
@@ -217,9 +215,7 @@ def test_an_outage_is_told_once_at_its_start_and_once_at_its_end(site: Site) -> 
 
 @pytest.mark.long
 def test_fault_4_postgresql_restarted(site: Site) -> None:
-    """503 with Retry-After while PostgreSQL is away or recovers, and nothing but answers from 5 s after it is back;
-    neither web nor worker is restarted.
-    """
+    """503 with Retry-After while it is down or recovers, normal from 5 s after. Neither web nor worker restarts."""
     ann, bob = site.sign_up("ann"), site.sign_up("bob")
     assert site.web.ask(f"{API}/users/ann/follow", bob, method="PUT").status in (200, 201, 204)
     site.worker.start()
@@ -227,7 +223,7 @@ def test_fault_4_postgresql_restarted(site: Site) -> None:
     until(site.is_delivered, 150)
     tokens = [ann, bob] * 20
 
-    # Restarted between two requests: nobody notices.
+    # A restart between two requests goes unnoticed.
     assert {page.status for page in site.web.homes(tokens, at_once=8)} == {200}
     site.postgres.stop()
     site.start_postgres()
@@ -245,13 +241,13 @@ def test_fault_4_postgresql_restarted(site: Site) -> None:
         assert b"Back in a moment" in page.body
         assert site.web.ask("/readyz").status == 503
         until(lambda: sum(asked > down for asked, *_ in load.answers) > 20, 60)
-        starting = time.monotonic()  # it answers before it is noticed that it does
+        starting = time.monotonic()  # it answers before the site notices
         site.start_postgres()
         up = time.monotonic()
         until(lambda: site.web.ask(f"{API}/timeline/home", bob).status == 200, 60)
         print(f"served again {time.monotonic() - up:.2f} s after PostgreSQL answers")
         until(lambda: any(asked > up + BACK for asked, *_ in load.answers), 60)
-        # A session that is killed takes all others with it: PostgreSQL recovers, and says so to whoever comes.
+        # Killing one session ends all others. PostgreSQL recovers and tells each client so.
         with site.session() as session, site.session() as witness:
             killed = session.info.backend_pid
             assert "postgres" in Path(f"/proc/{killed}/cmdline").read_text()
@@ -306,8 +302,8 @@ def test_the_doctor_tells_of_a_frozen_postgresql(site: Site, tmp_path: Path) -> 
 
 
 def test_postgresql_frozen(site: Site, tmp_path: Path) -> None:
-    """Neither sessions nor new connections are answered: 503 with Retry-After within `GIVEN_UP` seconds on every path,
-    at once when that is known; everything as before when it goes on.
+    """Neither sessions nor new connections get an answer. Each path gives 503 with Retry-After within `GIVEN_UP`
+    seconds, at once when known.
     """
     token = site.sign_up("ann")
     (tmp_path / "streams").mkdir()
@@ -356,7 +352,7 @@ def test_postgresql_frozen(site: Site, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_postgresql_that_takes_no_writes(site: Site) -> None:
-    """As during a switchover: writes are answered by 503, their sessions closed, and no visitors sent here."""
+    """As in a switchover: writes get 503 and their sessions close. Reads go on."""
     token = site.sign_up("ann")
     first = site.web.publish(token)
     assert first.status == 201
@@ -388,18 +384,18 @@ def test_postgresql_that_takes_no_writes(site: Site) -> None:
 
 @pytest.mark.long
 def test_a_page_may_not_take_long_and_an_export_may(site: Site) -> None:
-    """A statement that is stuck behind a lock: pages are told so in time, and those that take their time wait."""
+    """A statement waits for a lock. Pages give up in time, exports wait."""
     token = site.sign_up("ann")
     with site.session() as session, ThreadPoolExecutor(2) as pool:
         session.execute("BEGIN; LOCK TABLE items_item IN ACCESS EXCLUSIVE MODE")
         export = pool.submit(site.web.ask, f"{API}/users/me/export", token)
-        # It has a thread by then: granian may queue what comes at the same moment behind it.
+        # It has a thread by then. granian may queue simultaneous requests behind it.
         until(lambda: session.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() == (1,), 30)
         took, page = timed(lambda: site.web.ask(f"{API}/timeline/home", token))
         assert page.status == 503
         assert is_honest(page)
         assert took < GIVEN_UP + SLACK
-        time.sleep(GIVEN_UP)  # as long again as a page may take: the export must not have ended by then
+        time.sleep(GIVEN_UP)  # longer than a page may take
         assert not export.done()
         session.execute("COMMIT")
         assert export.result().status == 200
@@ -408,9 +404,8 @@ def test_a_page_may_not_take_long_and_an_export_may(site: Site) -> None:
 
 @pytest.mark.long
 def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
-    """Columns, tables and indexes are added to the tables that everybody reads and writes, while a long transaction
-    (a backup) stands in the way: every request is served, and none waits much longer than the time that the migration
-    gives itself for a lock.
+    """Columns, tables and indexes are added to busy tables while a backup's long transaction blocks. Every request is
+    served and waits little longer than the migration's lock timeout.
     """
     package = site.folder / "coming"
     (package / "migrations").mkdir(parents=True)
@@ -434,7 +429,7 @@ def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
     longest = 0.0
 
     def waited() -> float:
-        """The longest time that anybody was seen to wait for a lock. Times of requests tell more of the machine."""
+        """The longest lock wait seen. Request times depend on the machine."""
         nonlocal longest
         with site.session() as session:
             longest = max(longest, (session.execute(WAITING).fetchone() or (0,))[0])

@@ -1,4 +1,4 @@
-"""People, workers and losses at the same time: what was published is in every home at once, and stays there."""
+"""People, workers and losses at the same time. A published item is in every home at once and stays."""
 
 import random
 import time
@@ -26,10 +26,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
 SECONDS = tries(6, 15)
 BACKLOG = 40
-"""Deliveries that may wait before who publishes waits for the worker: else it would never come to build a window."""
+"""Publishers wait when this many deliveries are pending, so the worker finds time to build windows."""
 PEOPLE = 12
 MEND_SECONDS = 3
-"""Between two losses some page reads a window again, or so many seconds go by: a slow machine would never read one."""
+"""Between two losses a window is read again, or this time passes: a slow machine may never read one."""
 
 
 @pytest.mark.long
@@ -37,8 +37,8 @@ MEND_SECONDS = 3
 def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> None:  # noqa: C901 (one crowd)
     people = [UserFactory(last_seen_at=timezone.now()) for _ in range(PEOPLE)]
     stars, readers = people[:3], people[3:]
-    fickle = readers[4:]  # the others keep their relations, and with them their inboxes
-    # Followed throughout, so that what they publish must be in the home of whoever reads from then on.
+    fickle = readers[4:]  # the others keep their relations, and so their inboxes
+    # Always followed, so their items must be in every reader's home.
     for reader in readers:
         for star in stars:
             relations.follow(follower=reader, followee=star)
@@ -52,7 +52,7 @@ def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> No
         return kinds["inbox"] + kinds["inbox+pending"]
 
     def breathe(chance: random.Random) -> None:
-        time.sleep(chance.random() / 10)  # a crowd acts at a pace, by chance
+        time.sleep(chance.random() / 10)  # random pauses, like a crowd's
         if Delivery.objects.count() > BACKLOG:
             time.sleep(0.5)  # BACKLOG: publishing waits for the worker
 
@@ -72,7 +72,7 @@ def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> No
         items.publish(sender=User.objects.get(pk=one.pk), content={"text": "words"})
 
     def read(chance: random.Random) -> None:
-        """The newest hundred hold whatever the followed had said before the reading began, but for newer ones."""
+        """The newest hundred contain everything published before the read began, unless newer items push it out."""
         before = list(said)
         page = home_page(User.objects.get(pk=chance.choice(readers).pk), limit=100)
         kinds["+".join(page.sources)] += 1
@@ -105,7 +105,7 @@ def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> No
     until(lambda: not Delivery.objects.exists(), 150)
     until(lambda: not Backfill.objects.filter(finished_at=None, cancelled_at=None).exists(), 150)
     for person in people:
-        # A construction that its builder lost is given up after a minute.
+        # A build whose builder is lost expires after a minute.
         until(lambda person=person: home_page(User.objects.get(pk=person.pk)).sources != ["sql"], 90)  # type: ignore[misc]
     assert list(differences([person.pk for person in people])) == []
     for person in people:

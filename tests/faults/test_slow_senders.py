@@ -1,4 +1,4 @@
-"""Senders who let the site wait for their bodies are cut off, and others do not wait for them."""
+"""Slow senders are cut off. Others do not wait for them."""
 
 import socket
 import sys
@@ -23,12 +23,10 @@ pytestmark = [
 SENDERS = 20
 HEAD = b"POST /api/v1/items HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{"
 WITHIN = 15.0
-"""Seconds within which a sender is cut off; the deadline of this server is four."""
+"""A sender is cut off by then. This server's deadline is four seconds."""
 
 
 class Impatient(Queueing):
-    """web with a short deadline."""
-
     def command(self) -> list[str]:
         return [*super().command()[:-1], "tests.support.short_deadline:application"]
 
@@ -43,7 +41,7 @@ def web(tmp_path: Path, transactional_db: None) -> Iterator[Impatient]:
 
 
 def send_slowly(port: int, drips: bool) -> tuple[bytes, float]:
-    """Send the beginning of a body, and then nothing, or a byte at times; what came back, and when the end came."""
+    """Send part of a body, then nothing or single bytes. Returns the answer and when the connection ended."""
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(HEAD)

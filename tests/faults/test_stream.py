@@ -1,4 +1,4 @@
-"""Servers killed and frozen under open streams: they stay open, nothing is lost silently, nobody else is slower."""
+"""Servers are killed and frozen. Open streams stay open, lose nothing silently, and slow nobody else."""
 
 import http.client
 import time
@@ -48,13 +48,13 @@ def publish(author: User) -> Item:
 
 
 def app_of(streams: StreamServer, user: User) -> Client:
-    """An app of the user that listens to their home."""
+    """The user's app, connected to home."""
     return Client(streams.port, "", {"Authorization": f"Bearer {token_of(user, 'read')}"}, "/api/v1/streaming/user")
 
 
 @contextmanager
 def no_database() -> Iterator[None]:
-    """The database of this test takes no connection, and has ended all."""
+    """The test's database refuses connections and has closed all."""
     name = connection.settings_dict["NAME"]
     url = database_url().replace(f"/{name}?", "/postgres?")
     connection.close()
@@ -126,12 +126,12 @@ def test_postgresql_gone(streams: StreamServer, author: User, fan: User) -> None
         events.announce(events.Edited(item.pk, "public"), events.Notified(fan.pk, {"unread": 1}))
         response = streams.get(PATH, Authorization=f"Token {token}")
         assert (response.status, response.headers["Retry-After"]) == (503, "2")
-        time.sleep(2)  # several attempts in vain: none may end the connection, or be told more than once
+        time.sleep(2)  # failed attempts must not close the connection or be logged again
         assert not client.has_ended
         assert len(client.news) == 1
     client.waits_for(lambda one: len(one.news) == 3)
     assert client.news == [("item", item.pk), ("edit", item.pk), ("notification", {"unread": 1})]
-    # A pooler lets what is asked wait for PostgreSQL meanwhile.
+    # A pooler holds queries until PostgreSQL is back.
     assert streams.said().count("PostgreSQL does not answer") in ({0, 1} if pooler.IS_WANTED else {1, 2})
     client.close()
 
@@ -146,7 +146,7 @@ def test_a_client_that_does_not_read_is_dropped(streams: StreamServer, author: U
     for batch in range(40):
         for _ in range(25):
             events.announce(events.Notified(fan.pk, payload))
-        # No faster than the process hears of it: what it missed it would not send, but reset.
+        # At the process's own speed: it answers a missed event with `reset`.
         events.announce(events.Notified(author.pk, {"batch": batch}))
         sound.waits_for(lambda one, batch=batch: one.news[-1:] == [("notification", {"batch": batch})])  # type: ignore[misc]
     assert "reset" not in {each.name for each in sound.heard[1:]}
@@ -167,7 +167,7 @@ def test_a_client_that_does_not_read_is_dropped(streams: StreamServer, author: U
 
 @pytest.mark.long
 def test_an_error_that_is_no_outage(streams: StreamServer, author: User, fan: User) -> None:
-    """A column that is missing for a moment costs open streams a `reset`, and nothing else; a probe sees it."""
+    """A column that is briefly missing costs open streams only a `reset`. A probe sees it."""
     client = streams.listen(fan)
     first = publish(author)
     client.waits_for(lambda one: one.news == [("item", first.pk)])
@@ -195,7 +195,7 @@ def test_an_error_that_is_no_outage(streams: StreamServer, author: User, fan: Us
 
 @pytest.mark.long
 def test_an_error_of_one_dialect_is_its_own(streams: StreamServer, author: User, fan: User) -> None:
-    """A statement that only the messages of apps need fails: pages hear of the item, and of no loss."""
+    """Only the apps' statement fails. Pages still hear of the item, and of no loss."""
     page, app = streams.listen(fan), app_of(streams, fan)
     first = publish(author)
     page.waits_for(lambda one: one.news == [("item", first.pk)])
@@ -227,7 +227,7 @@ def test_an_error_of_one_dialect_is_its_own(streams: StreamServer, author: User,
 def test_a_revocation_that_cannot_be_checked_ends_the_connections(
     streams: StreamServer, author: User, fan: User
 ) -> None:
-    """The stream tells of it once, so what cannot be asked counts as gone."""
+    """The stream reports it once, so an unchecked connection counts as revoked."""
     client = streams.listen(fan)
     client.waits_for(lambda one: one.resets == 1)
     with connection.cursor() as cursor:
