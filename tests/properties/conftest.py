@@ -1,4 +1,2 @@
-"""The fixtures of these tests, from tests/support."""
-
 from tests.support.machines.homes import tiny_homes  # noqa: F401
 from tests.support.machines.live import tiny_live  # noqa: F401

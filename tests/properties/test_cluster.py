@@ -1,5 +1,5 @@
-"""Promises of home, the live and the recommended feed, with the feeds on a cluster: the same machines, with nodes
-that freeze; and homes with replicas that take over and lack what was acknowledged, and slots that move.
+"""Home, live and Discover with feeds on a cluster: nodes freeze, replicas without acknowledged writes take over, slots
+move.
 """
 
 import itertools
@@ -27,7 +27,7 @@ EXAMPLES = tries(3, 8)
 
 
 class OneByOne:
-    """In the place of the feeds server, for tests that freeze it: one primary at a time, the next one each time."""
+    """Stands in for the feeds server in tests that freeze it: the next primary each time."""
 
     def __init__(self, cluster: ValkeyCluster) -> None:
         self.nodes = itertools.cycle([node for node in cluster.nodes if cluster.is_primary(node)])
@@ -44,7 +44,7 @@ def _feeds_server(cluster: ValkeyCluster, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class HomeOnCluster(Home):
-    """Nodes lose what they acknowledged, and windows move, whatever else happens."""
+    """Besides all else, nodes lose acknowledged writes and windows move."""
 
     cluster: ClassVar[ValkeyCluster]
     cut: Valkey | None = None
@@ -52,14 +52,14 @@ class HomeOnCluster(Home):
     @precondition(lambda self: self.cut is None)
     @rule(person=people, kind=st.sampled_from([keys.inbox, keys.outbox]))
     def cut_off(self, person: int, kind: type[str]) -> None:
-        """From now on somebody's primary acknowledges what its replica does not get."""
+        """From now on somebody's primary acknowledges writes that its replica does not get."""
         self.cut = self.cluster.replica_of(self.cluster.primary_of(kind(self.users[person].pk)))
         self.cluster.cut_off(self.cut)
 
     @precondition(lambda self: self.cut is not None)
     @rule(again=st.booleans())
     def take_over(self, again: bool) -> None:
-        """That replica takes over; with `again` the former primary is it again right afterwards."""
+        """That replica takes over. `again` makes the old primary take over right after."""
         assert self.cut is not None
         self.cluster.take_over(self.cut)
         if again:
@@ -76,7 +76,7 @@ class HomeOnCluster(Home):
         self.cluster.move(key_slot(key.encode()), source, others[to])
 
     def teardown(self) -> None:
-        """The next community begins on a cluster whose replicas follow: none would come to rest with one cut off."""
+        """A cut-off replica would keep the next example's cluster from settling."""
         try:
             super().teardown()
         finally:

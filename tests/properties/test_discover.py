@@ -1,4 +1,4 @@
-"""Whatever happens between two pulls of the recommended feed, no reader gets an item twice."""
+"""Whatever happens between two pulls, no reader gets an item twice."""
 
 import pytest
 

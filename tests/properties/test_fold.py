@@ -1,4 +1,4 @@
-"""Folding alone, often and densely: pages, cursors and counts over random orders of posts and reposts, some hidden."""
+"""Folding alone: pages, cursors and counts over random posts and reposts, some hidden."""
 
 import hypothesis.strategies as st
 import pytest
@@ -18,12 +18,12 @@ from timeline.oracle import entry_ids, home_ids, new_ids
 FRIENDS = 6
 ORIGINALS = 3
 RECENT = 4
-"""Reposts of the newest posts of the home itself, so many back."""
+"""How many of the newest posts may be reposted."""
 
 said = st.tuples(
     st.integers(-1, FRIENDS - 1),  # -1: the reader
     st.sampled_from([None, None, *range(ORIGINALS + RECENT)]),  # a post, or a repost of one of these
-    st.booleans() | st.just(True),  # whether it is still there
+    st.booleans() | st.just(True),  # whether it still exists
 )
 
 
@@ -50,7 +50,7 @@ def test_every_page_folds_as_the_oracle_says(
 
 
 def tell(events: list[tuple[int, int | None, bool]], hidden: set[int]) -> User:
-    """Let everybody say what they said; whoever follows them all."""
+    """Publish the events. Returns a reader who follows everybody."""
     reader, author = seen(), seen()
     friends = [seen() for _ in range(FRIENDS)]
     for friend in friends:

@@ -1,6 +1,4 @@
-"""The test that matters most: whatever happens, in whatever order, every page of every home is what the SQL oracle
-says.
-"""
+"""The most important test: whatever happens, every page of every home equals the SQL oracle."""
 
 import pytest
 
@@ -19,7 +17,7 @@ def test_every_page_is_what_the_oracle_says() -> None:
 
 
 class ShortPages(Home):
-    """The same with pages that look through so few entries that hidden and folded reposts end them."""
+    """Pages look through so few entries that hidden and folded reposts end them."""
 
     may_be_short = True
 

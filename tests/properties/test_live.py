@@ -1,4 +1,4 @@
-"""Whatever happens, in whatever order, every page of every walk through the live feed is what the SQL oracle says."""
+"""Whatever happens, every page of every walk through the live feed equals the SQL oracle."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Whatever happens, in whatever order, every walk of every list of notifications, and every count of the unread, is
-what a plain oracle says that asks of each act by itself whether it is shown.
-"""
+"""Whatever happens, every walk and unread count equals a plain oracle that checks each act by itself."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -44,12 +42,12 @@ pairs = st.tuples(people, people).filter(lambda pair: pair[0] != pair[1])
 some = st.integers(0, 10_000)
 
 BRIEF = 50 << SEQUENCE_BITS
-"""50 ms, so that much is done within it and much after it."""
+"""50 ms: many steps take less, many more."""
 
 Line = tuple[str, int | None, int, tuple[int, ...], bool]
 """Kind, item, newest act, who acted (newest first), unread."""
 Key = tuple[str, int]
-"""The key of an entry: kind and item."""
+"""An entry's key: kind and item."""
 
 
 # --- The oracle ------------------------------------------------------------------------------------------
@@ -75,7 +73,7 @@ def is_muted(reader: User, item_id: int) -> bool:
 
 
 def oracle(reader: User) -> list[tuple[int, Line]]:
-    """The positions and lines of the whole list."""
+    """The whole list as (position, line)."""
     mark = ReadMark.objects.filter(user=reader).first()
     lines: list[tuple[int, Line]] = []
     choice = Silenced.objects.filter(user=reader).first()
@@ -99,7 +97,7 @@ def oracle(reader: User) -> list[tuple[int, Line]]:
 
 
 def told_acts(reader: User) -> list[ToldAct]:
-    """The acts that the reader is told of, newest first, each asked by itself."""
+    """The acts shown to the reader, newest first, each checked by itself."""
     mark = ReadMark.objects.filter(user=reader).first()
     choice = Silenced.objects.filter(user=reader).first()
     return [
@@ -117,7 +115,7 @@ def told_acts(reader: User) -> list[ToldAct]:
 
 
 def walked(reader: User, kinds: Collection[str], limit: int, *, upward: bool) -> list[ToldAct]:
-    """A walk through all acts, in pages."""
+    """All acts, page by page."""
     found, edge = [], None
     while True:
         wanted = WantedActs(kinds, upward=upward)
@@ -131,7 +129,7 @@ def walked(reader: User, kinds: Collection[str], limit: int, *, upward: bool) ->
 
 
 def places(lines: list[tuple[int, Line]]) -> set[tuple[Key, int]]:
-    """Which entry is where; a day's followers, of which there may be two entries around midnight, left out."""
+    """Entries with their positions, without followers: a day may have two of those around midnight."""
     return {((kind, item), position) for position, (kind, item, *_) in lines if item}
 
 
@@ -147,7 +145,7 @@ def agrees(entry: Entry, line: Line) -> bool:
 
 # --- The machine -----------------------------------------------------------------------------------------
 class Notifications(RuleBasedStateMachine):
-    """Four people who do everything to each other, and read in small pages while the others go on."""
+    """Four people who act on each other and read small pages meanwhile."""
 
     @initialize(follows=st.sets(pairs, max_size=6), still=st.sampled_from([0, BRIEF, 2**50]))
     def found(self, follows: set[tuple[int, int]], still: int) -> None:
@@ -177,7 +175,7 @@ class Notifications(RuleBasedStateMachine):
     @rule(sender=people, pick=some, named=st.sets(people, max_size=2))
     def reply(self, sender: int, pick: int, named: set[int]) -> None:
         text = " ".join(["a reply", *(f"@user{one}" for one in sorted(named))])
-        with suppress(ContentError):  # to a private mention, by somebody else than its people
+        with suppress(ContentError):  # a reply to a private mention by an outsider
             items.publish(sender=self.users[sender], content={"text": text}, reply_to=self._item(pick))
 
     @precondition(lambda self: Item.objects.exists())
@@ -246,9 +244,7 @@ class Notifications(RuleBasedStateMachine):
 
     @rule(who=people, limit=st.integers(1, 3))
     def walk_on(self, who: int, limit: int) -> None:
-        """A page further, or from the top. No entry comes twice, and none is left out that is in its place and shown
-        from the first page to the last.
-        """
+        """Read the next page, or start over. No entry repeats, and none that stays in place is missed."""
         reader = self.users[who]
         now = places(oracle(reader))
         last_id, seen, stayed = self.walks.pop(who, (None, [], now))
@@ -297,7 +293,7 @@ class Notifications(RuleBasedStateMachine):
 
     @rule(who=people, pick=some)
     def put_one_away(self, who: int, pick: int) -> None:
-        """That one goes, and all others keep their ids."""
+        """Only that one goes. All others keep their ids."""
         before = told_acts(self.users[who])
         if before:
             gone = before[pick % len(before)]
