@@ -223,7 +223,7 @@ def test_a_return_is_killed_between_any_two_steps(away: User, returning: Callabl
 
 
 def come_back_after_days(away: User, senders: list[User]) -> Item:
-    """Make the reader absent while more is posted than they keep. Returns a deleted item from before, below the floor."""
+    """Make the reader absent while more is posted than they keep. Returns an older deleted item, below the floor."""
     deleted = items.publish(sender=senders[0], content={"text": "before"})
     User.objects.filter(pk=away.pk).update(last_seen_at=timezone.now() - timedelta(days=3))
     levels.lower_levels()
