@@ -1,3 +1,1 @@
-"""The fixtures of these tests, from tests/support."""
-
 from tests.support.impression_servers import chosen, kind, module_server, server, use  # noqa: F401

@@ -44,7 +44,7 @@ def known(chosen: Filter, user_id: int, item_ids: Sequence[int], *keys: str) -> 
 
 # --- Hashing ---------------------------------------------------------------------------------------------
 def test_splitmix64_is_the_published_one() -> None:
-    """The first outputs from states 0 and 1234567, as every implementation gives them."""
+    """The published first outputs from states 0 and 1234567."""
     outputs = [splitmix64((1234567 + step * GOLDEN) % 2**64) for step in range(3)]
     assert outputs == [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert splitmix64(0) == 0xE220A8397B1DCDAF
@@ -74,7 +74,7 @@ def test_vectors_hash_as_numbers_do(ids: list[int], seed: int, hashes: int, bits
 def test_what_was_added_is_known(
     make: MakeFilter, client: redis.Redis, shown: list[tuple[int, str, list[int]]]
 ) -> None:
-    """No false negative, whatever is added in which order, far beyond the capacity too."""
+    """No false negative in any order, even far beyond capacity."""
     client.flushall()
     chosen = make(50, 0.01)
     for user_id, key, items in shown:
@@ -107,15 +107,13 @@ def uneven(total: int) -> list[int]:
 def test_the_error_rate_at_capacity_is_the_configured(
     make: MakeFilter, client: redis.Redis, load: Callable[[int], list[int]], error: float
 ) -> None:
-    """Within five sigma of the false positives that are expected of so many probes: a quarter of 400, in the run before
-    a release a tenth of 2,500.
-    """
+    """Within five sigma of the expected false positives: a quarter of 400, before a release a tenth of 2,500."""
     expected = tries(400, 2_500)
     rng = np.random.default_rng(2)
     capacity = 100_000
     chosen = make(capacity, error)
     users = dict(enumerate(load(capacity), 1))
-    # They read by turns, a page of 20 at a time, as people do.
+    # Users take turns, with pages of 20, as in use.
     pages = [(user, first, min(20, count - first)) for user, count in users.items() for first in range(0, count, 20)]
     additions = [
         Addition("filter", user, range(user * 10**6 + first, user * 10**6 + first + count), END)
@@ -133,7 +131,7 @@ def test_the_error_rate_at_capacity_is_the_configured(
 def test_the_error_rate_beyond_the_capacity_is_near_the_configured(
     make: MakeFilter, client: redis.Redis, load: Callable[[int], list[int]], times: int
 ) -> None:
-    """As many filters claim as much more; and nothing is forgotten."""
+    """N times the capacity multiplies the error by about N. Nothing is forgotten."""
     capacity, error, probes = 20_000, 0.001, tries(500, 2_000)
     chosen = make(capacity, error)
     users = dict(enumerate(load(times * capacity), 1))
@@ -156,7 +154,7 @@ def test_the_error_rate_beyond_the_capacity_is_near_the_configured(
 
 @pytest.mark.slow
 def test_one_user_who_sees_far_too_much_is_told_nothing_wrong(make: MakeFilter, client: redis.Redis) -> None:
-    """Beside many who do not, in a filter with room: the three blocks of a user hold some 5,600."""
+    """A user's three blocks hold about 5,600. The filter has room for others."""
     chosen = make(100_000, 0.001)
     probes = range(10**12, 10**12 + 20_000)
     for first in range(1, 15_001, 100):
@@ -172,7 +170,7 @@ def test_users_do_not_share_what_they_saw(make: MakeFilter, client: redis.Redis)
 
 
 def test_members_of_any_key_are_known(make: MakeFilter, client: redis.Redis) -> None:
-    """Also where the keys were made with different settings."""
+    """Also for keys made with other settings."""
     add(make(10_000, 0.001), 1, [1, 2], "a")
     add(make(500, 0.01), 1, [2, 3], "b")
     assert known(make(20_000, 0.0001), 1, [5, 4, 3, 2, 1], "a", "b", "missing") == {1, 2, 3}
@@ -270,7 +268,7 @@ def test_without_the_module_its_filter_says_so(feeds: redis.Redis) -> None:
 
 
 def test_a_filter_of_the_other_kind_is_foreign(module_server: Valkey) -> None:
-    """Of a string RedisBloom says that it knows nothing, which is as good to a reader."""
+    """RedisBloom answers "unknown" for a string, which is right for a reader."""
     client = client_of(f"unix://{module_server.socket}", 5)
     bitmap, module = BitmapFilter(1_000, 0.001), ModuleFilter(1_000, 0.001)
     for one, other in ((bitmap, module), (module, bitmap)):

@@ -1,4 +1,4 @@
-"""From Redis to the filters: what was played is known at every moment, however a merge ends."""
+"""From Redis to the filters. Plays stay known at every moment, however a merge ends."""
 
 import itertools
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """A server of plays that is empty, a store of its own, and few shards."""
+    """An empty plays server, its own store, and few shards."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 4)
     played.client().flushdb()
@@ -45,12 +45,12 @@ def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:
 
 
 def waiting(plays: redis.Redis) -> list[bytes]:
-    """The keys of plays, and of who is marked for them."""
+    """The keys of plays and of marked users."""
     return [key for key in plays.scan_iter() if not key.startswith(b"played:kept")]
 
 
 def merge(at: datetime) -> int:
-    """The whole node before; how many plays."""
+    """Merge the whole previous node. Returns the number of plays."""
     return merge_shards(ring.node_before(at), range(settings.PLAYED_SHARDS), now=at).plays
 
 
@@ -201,7 +201,7 @@ def test_filters_are_purged_at_night_only() -> None:
 
 
 def test_the_night_is_the_site_s(settings: Any) -> None:
-    settings.SITE_ZONE = ZoneInfo("Asia/Kathmandu")  # 5:45 before UTC
+    settings.SITE_ZONE = ZoneInfo("Asia/Kathmandu")  # UTC+5:45
     play(7, 1)
     merge(NOW + HOUR)
     later = datetime(2027, 6, 1, tzinfo=UTC)
@@ -211,15 +211,15 @@ def test_the_night_is_the_site_s(settings: Any) -> None:
 
 
 WAITING = 12
-"""Plays of one user that may wait, for the machine."""
+"""The machine's limit of waiting plays per user."""
 
 
 class DiedError(Exception):
-    """The process ended here."""
+    """The process died."""
 
 
 class Merging(RuleBasedStateMachine):
-    """People play, more than may wait, and merges end at any of their steps, run twice, late and early."""
+    """People play beyond the limit. Merges die at any step, run twice, late and early."""
 
     @initialize()
     def begin(self) -> None:
@@ -246,7 +246,7 @@ class Merging(RuleBasedStateMachine):
 
     @rule(user_id=st.integers(1, 3), count=st.integers(1, 80))
     def crowd(self, user_id: int, count: int) -> None:
-        """A version without the bound left so many."""
+        """As a version without the limit left them."""
         item_ids = range(1000, 1000 + count)
         moment = self.now.timestamp() * 1000
         played.client().zadd(f"played:recent:{user_id}", {str(item_id): moment for item_id in item_ids})
@@ -263,7 +263,7 @@ class Merging(RuleBasedStateMachine):
 
     @rule(step=st.integers(0, 12), after=st.booleans(), early=st.integers(0, 3))
     def merge_and_die(self, step: int, after: bool, early: int) -> None:
-        """The `step`th call to a server is the last; it may have been done."""
+        """Die at the `step`th server call, before or after its effect."""
         calls = itertools.count()
         patch = pytest.MonkeyPatch()
 
@@ -296,7 +296,7 @@ class Merging(RuleBasedStateMachine):
             assert not set(unseen(user_id, sorted(item_ids), now=self.now)) & item_ids
 
     def teardown(self) -> None:
-        """One lap more, and everything is in the filters."""
+        """After one more lap everything is in the filters."""
         if not hasattr(self, "now"):
             return
         mark_strays(now=self.now)

@@ -1,4 +1,4 @@
-"""The played history over gRPC: a real server, over a real socket."""
+"""The played history over gRPC, with a real server and socket."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """A server of plays that is empty, and a store of its own."""
+    """An empty plays server and its own store."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     played.client().flushdb()
     yield played.client()
@@ -67,7 +67,7 @@ def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Red
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Server]]:
-    """Starts servers in this process; their threads keep no connection to the database of the test."""
+    """Start servers in this process. Their threads keep no connection to the test's database."""
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
     monkeypatch.setattr(rpc, "LOOK_SECONDS", 0.1)
     servers = []
@@ -130,7 +130,7 @@ def ids_left(seen: SeenStub, who: Metadata, *ids: int, user_id: int = 0) -> list
 
 
 def calls(seen: SeenStub) -> list[tuple[Any, Any]]:
-    """Every call, and what it takes."""
+    """Every call and its message."""
     return [
         (seen.Filter, FilterRequest),
         (seen.RecordPlays, RecordPlaysRequest),
@@ -176,7 +176,7 @@ def test_as_many_as_may_be(seen: SeenStub, ann: User) -> None:
 
 
 def test_the_answer_is_the_message_that_protobuf_makes() -> None:
-    """Lengths of one, two and three bytes."""
+    """With lengths of one, two and three bytes."""
     for count in (0, 1, 15, 16, 17, 2047, 2048, 2049):
         ids = list(range(1, count + 1))
         answer = rpc._filtered(7, rpc.np.array(ids, dtype=rpc.np.uint64))
@@ -194,7 +194,7 @@ def test_a_service_acts_for_others(seen: SeenStub, ann: User, service: User) -> 
 
 
 def test_a_batch_of_users(seen: SeenStub, ann: User, service: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has their own; who is refused or unknown is named, and holds up nobody."""
+    """Refused and unknown users are named and hold up nobody."""
     monkeypatch.setitem(settings.RATES, "played_ids", "2/hour")
     ben = UserFactory.create()
     parts = [(ann.pk, [3, 4]), (ben.pk, [5, 6, 7]), (2**53, [1]), (0, [8])]
@@ -282,7 +282,7 @@ def test_a_token_that_ended_and_one_too_many(seen: SeenStub, ann: User) -> None:
 def test_bad_tokens_are_counted_and_then_cost_no_query(
     seen: SeenStub, ann: User, service: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Against their address; whose token is known goes on."""
+    """They count by address. Known tokens go on."""
     monkeypatch.setattr(settings, "RATES", settings.RATES | {"attempt": "3/hour", "played": "3/hour"})
     known = token(ann)
     seen.Filter(FilterRequest(ids=[1]), metadata=known)
@@ -342,7 +342,7 @@ def test_ids_out_of_range(seen: SeenStub, service: User, ann: User, plays: redis
 
 
 def test_malformed_messages(channel: grpc.Channel, ann: User, plays: redis.Redis) -> None:
-    """grpcio answers by itself, and goes on."""
+    """grpcio answers by itself and goes on."""
     who = token(ann)
     for name, code in (("RecordPlays", CODE.INTERNAL), ("Forget", CODE.UNIMPLEMENTED)):
         call = channel.unary_unary(f"/{SERVICE}/{name}")
@@ -415,7 +415,7 @@ def test_what_cannot_be_finished_is_not_begun(
     plays: redis.Redis,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One thread, which a slow call holds: the calls behind it are over before it comes to them."""
+    """A slow call holds the only thread. Calls behind it expire and do not run."""
     is_held, may_go_on = threading.Event(), threading.Event()
     caller_of = rpc._caller
 
@@ -447,7 +447,7 @@ def test_too_little_time(seen: SeenStub, ann: User, plays: redis.Redis, monkeypa
 
 
 def gone() -> float:
-    """Plays that were not recorded, because nobody waited any more."""
+    """Plays not recorded because nobody waited for the answer."""
     return metrics.grpc_refused.labels("RecordPlays", "DEADLINE_EXCEEDED")._value.get()
 
 
@@ -484,9 +484,7 @@ def health_of(channel: grpc.Channel, service: str = SERVICE) -> int:
 
 
 def becomes(channel: grpc.Channel, status: int) -> bool:
-    """Whether it says so after a while: where the machine stands still for a second, a look takes that for an outage,
-    and the next one does not.
-    """
+    """Whether it reports this after a while. A slow machine may make one check fail."""
     return wait_for(lambda: health_of(channel) == health_of(channel, "") == status, 60)
 
 
@@ -567,11 +565,11 @@ played_grpc.GRACE_SECONDS = 60
 call_command("played_grpc")
 """,
 )
-"""The same, but that calls which run when it is asked to end have as long as a loaded machine takes."""
+"""The same, but calls under way have enough time to finish on a busy machine."""
 
 
 class Process:
-    """`manage.py played_grpc` as `up` starts it, on a port that is kept for it as `up` keeps it."""
+    """`manage.py played_grpc` as `up` starts it, on a port reserved as `up` does."""
 
     def __init__(self, folder: Path, command: tuple[str, str, str] | tuple[str, str] = COMMAND, port: int = 0) -> None:
         self.reserved = socket.socket()
@@ -594,7 +592,7 @@ class Process:
                 env=os.environ | own,
                 stdout=log,
                 stderr=log,
-                preexec_fn=die_with_parent(signal.SIGKILL),  # also where the tests are killed
+                preexec_fn=die_with_parent(signal.SIGKILL),  # also if the tests are killed
             )
 
     def said(self) -> str:
@@ -630,7 +628,7 @@ def is_waited_for(cursor: CursorWrapper) -> bool:
 def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
     process: Process, connect: Callable[[int], grpc.Channel], ann: User
 ) -> None:
-    """A lock of the tokens holds the call up."""
+    """A lock on the tokens delays the call."""
     channel = connect(process.port)
     grpc.channel_ready_future(channel).result(120)
     assert becomes(channel, SERVING)

@@ -1,4 +1,4 @@
-"""The state of the played history: its numbers after known plays, merges and failures, wherever they are shown."""
+"""Its numbers after known plays, merges and failures."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -35,7 +35,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
-    """A server of plays that is empty, a store of its own, and few shards."""
+    """An empty plays server, its own store, and few shards."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 8)
     monkeypatch.setattr(settings, "PLAYED_TASK_SHARDS", 4)
@@ -54,7 +54,7 @@ def merge(at: datetime) -> None:
 
 
 def fail(at: datetime, monkeypatch: pytest.MonkeyPatch, task_shard: int) -> None:
-    """Merge a task shard on a store that is down."""
+    """Merge a task shard while its store is down."""
 
     def down(*args: Any) -> None:
         raise StoreUnavailableError("the disk is gone")
@@ -190,7 +190,6 @@ def test_old_merges_are_forgotten() -> None:
 
 # --- Where it is shown -----------------------------------------------------------------------------------
 def counted(name: str, **labels: str) -> float:
-    """The value of a metric in /metrics."""
     shown = text(Client().get("/metrics"))
     (found,) = (
         one.value

@@ -1,4 +1,4 @@
-"""Both stores of the month filters: LMDB in a folder, and a server that speaks the Redis protocol."""
+"""Both filter stores: LMDB in a folder, and a server with the Redis protocol."""
 
 import multiprocessing
 import os
@@ -22,13 +22,13 @@ from seen.redis_store import RedisStore
 from tests.support.disks import on_small_disk
 
 MONTH = month_of(datetime.now(UTC))
-"""A server forgets by itself what is of long ago."""
+"""The server drops older months by itself."""
 Make = Callable[[], FilterStore]
 
 
 @pytest.fixture(params=["lmdb", "redis"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Another process's view of the same store, each time."""
+    """Each call gives another process's view of the store."""
     if request.param == "lmdb":
         return lambda: LmdbStore(tmp_path / "played")
     return lambda: RedisStore(settings.REDIS_URL)
@@ -55,7 +55,7 @@ def test_written_filters_are_read(store: FilterStore) -> None:
 
 
 def test_nothing_is_lost_between_writers(store: FilterStore, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seen.redis_store.ATTEMPTS", 10_000)  # no writer gives up, however often others are faster
+    monkeypatch.setattr("seen.redis_store.ATTEMPTS", 10_000)  # no writer gives up, however often others win
     stores = [store, *(make() for _ in range(3))] if isinstance(store, RedisStore) else [store] * 4
     with ThreadPoolExecutor(4) as pool:
         writes = [
@@ -135,7 +135,7 @@ def test_filters_expire_at_night_in_the_sixth_month_after() -> None:
     "name", ["UTC", "Asia/Shanghai", "Asia/Kathmandu", "Europe/Berlin", "America/Santiago", "Pacific/Apia"]
 )
 def test_filters_expire_in_the_night_of_the_site(settings: Any, name: str) -> None:
-    """Also of those nights in which clocks are changed."""
+    """Also on nights when clocks change."""
     settings.SITE_ZONE = zone = ZoneInfo(name)
     for month in range(month_of(datetime(2025, 1, 1, tzinfo=UTC)), month_of(datetime(2027, 1, 1, tzinfo=UTC))):
         there = [expires_at(FilterKey(user_id, month)).astimezone(zone) for user_id in range(500)]
@@ -144,7 +144,7 @@ def test_filters_expire_in_the_night_of_the_site(settings: Any, name: str) -> No
 
 
 def test_a_night_that_a_zone_skipped() -> None:
-    """Samoa went over the date line at the end of 2011-12-29: the night of the 30th was the 31st's."""
+    """Samoa skipped 2011-12-30, so its night was the 31st's."""
     with override_settings(SITE_ZONE=ZoneInfo("Pacific/Apia")):
         month = month_of(datetime(2011, 6, 1, tzinfo=UTC))
         found = {expires_at(FilterKey(user_id, month)).astimezone(settings.SITE_ZONE) for user_id in range(2000)}
@@ -159,7 +159,7 @@ def test_a_night_that_a_zone_skipped() -> None:
 
 @pytest.mark.parametrize("name", ["Asia/Shanghai", "America/Los_Angeles", "Pacific/Apia"])
 def test_another_zone_leaves_nothing_behind(settings: Any, tmp_path: Path, name: str) -> None:
-    """A filter that was written in one zone is removed, written anew and purged in another."""
+    """A filter written in one zone is removed, rewritten and purged in another."""
     store = LmdbStore(tmp_path)
     store.update(keys(30), appended(b"1"))
     settings.SITE_ZONE = ZoneInfo(name)
@@ -234,12 +234,12 @@ def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
     (before,) = store.read(keys(1))
     assert before
     store.update(keys(1), appended(b"y"))
-    # Killed between its commit and saying so, it leaves an x that readers see with the next commit only.
+    # Killed after its commit. Readers see its x only with the next commit.
     assert store.read(keys(1)) in ([before + b"y"], [before + b"xy"])
 
 
 def _fork(folder: Path) -> None:
-    """In a process without threads, which alone may fork."""
+    """Only a process without threads may fork."""
     store = LmdbStore(folder)
     store.update(keys(1), appended(b"1"))
     child = os.fork()

@@ -1,4 +1,4 @@
-"""Plays that wait: so many a user at most, merged early where they come fast, and nobody's are another's trouble."""
+"""Waiting plays are capped per user and merged early when they come fast. One user's plays trouble no other."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ MOST = 20
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """A server of plays that is empty, a store of its own, few shards, and room for few plays."""
+    """An empty plays server, its own store, few shards, and little room."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 1)
     monkeypatch.setattr(settings, "PLAYED_WAITING_CAP", MOST)
@@ -44,7 +44,7 @@ def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:
 
 
 def crowd(plays: redis.Redis, user_id: int, count: int) -> range:
-    """More plays than may wait, as a version without a bound left them behind."""
+    """More plays than allowed, as a version without a limit left them."""
     moment = NOW.timestamp() * 1000
     plays.zadd(keys.played_recent(user_id), {str(item_id): moment + item_id for item_id in range(1, count + 1)})
     mark_strays(now=NOW)
@@ -52,7 +52,7 @@ def crowd(plays: redis.Redis, user_id: int, count: int) -> range:
 
 
 def asked_early() -> list[int]:
-    """The users for whose early merge a task waits."""
+    """Users with a waiting task for an early merge."""
     messages = [json.loads(each) for each in queue_server().lrange("celery", 0, -1)]
     return [
         int(each["headers"]["argsrepr"].strip("(,)"))
@@ -63,7 +63,7 @@ def asked_early() -> list[int]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """The commands that reads and merges send to the server of plays."""
+    """Commands that reads and merges send to the plays server."""
     found: list[tuple[Any, ...]] = []
     for module in (merging, played):
         pipelined = module.pipelined

@@ -1,4 +1,4 @@
-"""Servers of the played history that do not answer, or answer slowly: how many threads of a process wait for them."""
+"""Servers of the played history are slow or silent: how many threads wait for them."""
 
 import threading
 import time
@@ -29,7 +29,6 @@ UNANSWERED = (PlayedUnavailableError, StoreUnavailableError, redis.RedisError, O
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Valkey]:
-    """A server for this test alone."""
     home = Home(tmp_path / "plays")
     home.make()
     own = plays(home, durable=False)
@@ -42,7 +41,7 @@ def server(tmp_path: Path) -> Iterator[Valkey]:
 def asked(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Valkey, Breaker, Callable[[], object]]:
-    """A server, the breaker before it, and a question that a request asks it."""
+    """A server, its breaker, and a query that requests send it."""
     server = site.plays
     url = f"unix://{server.socket}?db=4"
     if request.param == "filters":
@@ -55,7 +54,7 @@ def asked(
 
 
 class Answers:
-    """The answers to one question asked by `THREADS` threads at once."""
+    """`THREADS` threads send one query at once. Its answers."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         self.answered = self.failed = 0
@@ -99,7 +98,7 @@ def test_a_frozen_server_holds_one_thread_a_second(asked: tuple[Valkey, Breaker,
         assert Answers(ask).failed == THREADS
         assert trips(breaker) == before, "nobody waits for what has just failed"
         for _ in range(2):
-            time.sleep(BREAKER_SECONDS)  # so long the server is left alone: that time is what is measured
+            time.sleep(BREAKER_SECONDS)  # the breaker's time is what the test measures
             before = trips(breaker)
             found = Answers(ask)
             assert found.failed == THREADS
@@ -112,7 +111,7 @@ def test_a_frozen_server_holds_one_thread_a_second(asked: tuple[Valkey, Breaker,
 
 @pytest.mark.long
 def test_a_slow_server_holds_one_thread(asked: tuple[Valkey, Breaker, Callable[[], object]]) -> None:
-    """It answers within the patience, each time, but takes more than a fifth of it."""
+    """Each answer is within the timeout, but takes over a fifth of it."""
     server, breaker, ask = asked
     ask()
     before = trips(breaker)
@@ -128,7 +127,7 @@ def test_a_slow_server_holds_one_thread(asked: tuple[Valkey, Breaker, Callable[[
 
 @pytest.mark.long
 def test_a_server_that_drips_is_given_up_in_time(server: Valkey) -> None:
-    """Every reply comes within the patience; all of them would take many times as long."""
+    """Each reply is within the timeout. All together take many times as long."""
     client = client_of(f"unix://{server.socket}?db=0", 60.0)
     work = "local t = redis.call('TIME') repeat local n = redis.call('TIME') until n[1] - t[1] >= 2"
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""From old histories to the filters: what was played is known at every moment, however the migration goes."""
+"""From old histories to the filters. Plays stay known at every moment, however the migration goes."""
 
 import gzip
 import io
@@ -54,13 +54,13 @@ def _few_shards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(params=STORES)
 def filters(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FilterStore:
-    """A store that is empty, of both kinds."""
+    """An empty store of each kind."""
     return made_store(request.param, tmp_path / "played", monkeypatch)
 
 
 @pytest.fixture
 def old_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """The Redis that had all plays before; empty."""
+    """The Redis that held all plays before, empty."""
     monkeypatch.setattr(settings, "PLAYED_OLD_URL", f"unix://{servers.broker.socket}?db=3")
     old.client().flushdb()
     yield old.client()
@@ -69,7 +69,7 @@ def old_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
-    """The time that the commands take for now."""
+    """The commands' current time."""
     moment = [NOW]
     monkeypatch.setattr(timezone, "now", lambda: moment[0])
     return moment
@@ -95,7 +95,7 @@ def seconds(moment: datetime) -> int:
 
 
 def middle(month: int) -> datetime:
-    """A moment of a month, counted as the store counts them."""
+    """A moment in a month, by the store's numbers."""
     return datetime(month // 12, month % 12 + 1, 15, tzinfo=UTC)
 
 
@@ -104,7 +104,7 @@ def merge(at: datetime) -> int:
 
 
 def kept(filters: FilterStore) -> tuple[int, int]:
-    """Histories and marks."""
+    """Numbers of histories and marks."""
     return filters.count(HISTORY), filters.count(MIGRATED)
 
 
@@ -202,7 +202,7 @@ def test_users_without_a_mark_on_the_ring_are_marked_by_another_run(
 def test_a_history_that_comes_while_its_user_is_merged_stays_marked(
     filters: FilterStore, command: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_history: bool
 ) -> None:
-    """The command marks on the very node that a late task works on."""
+    """The command marks on the node that a late task is merging."""
     played.record([Play(7, 1, NOW)], now=NOW)
     command(written(tmp_path / "other.txt", ["7 3" if has_history else "9 1"]))
     update = filters.update
@@ -246,7 +246,7 @@ def test_an_old_redis_is_migrated(
     assert merge(NOW + HOUR) == 3
     assert filters.count(MIGRATED) == 3, "who plays is migrated, in the file or not"
     with monkeypatch.context() as patch:
-        patch.setattr(old, "client", None)  # migrated: the old server is asked no more
+        patch.setattr(old, "client", None)  # migrated users cause no query to it
         assert unseen(7, [5, 4, 3, 2, 1], now=NOW) == [5]
         assert unseen(8, [*range(1, 2001), 5000], now=NOW) == [2000]
         assert unseen(9, [1, 2, 3], now=NOW) == [3]
@@ -277,7 +277,7 @@ def test_a_rollback_returns_to_the_old_data(
     assert "migration  rolled back" in command("--status")
     assert filters.count(MIGRATED) == 0
     assert {int(each) for each in old_redis.zrange("played:7", 0, -1)} == {1, 2}
-    old_redis.zadd("played:7", {"3": 1})  # the old software goes on
+    old_redis.zadd("played:7", {"3": 1})  # the old version still runs
     assert unseen(7, [1, 2, 3, 4], now=NOW) == [4]
     merge(NOW + HOUR)
     assert filters.count(MIGRATED) == 0, "merges go on, and migrate nobody"
@@ -369,7 +369,7 @@ def test_without_the_old_redis_nothing_is_acknowledged_nor_answered(
 def test_round_trips(
     filters: FilterStore, command: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """One each to Redis and the store; one more to the old Redis for those who are not migrated."""
+    """One to Redis, one to the store, and one to the old Redis for users not yet migrated."""
     trips: list[str] = []
 
     def counted(name: str, call: Any) -> Any:
@@ -492,11 +492,11 @@ def test_another_file_of_that_name_is_read_from_its_first_line(
 
 # --- Killed ------------------------------------------------------------------------------------------------
 class DiedError(Exception):
-    """The process ended here."""
+    """The process died."""
 
 
 def die(step: int, after: bool, call: Callable[[], object]) -> bool:
-    """The `step`th call to a server is the last, if there are so many; it may have been done."""
+    """Die at the `step`th server call, before or after its effect. Returns whether that many calls happened."""
     calls = itertools.count()
 
     def dying(call: Any) -> Any:
@@ -527,7 +527,7 @@ def die(step: int, after: bool, call: Callable[[], object]) -> bool:
 def test_a_run_and_its_merge_may_end_at_any_step(
     filters: FilterStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    """One death each, everywhere; what is read once is known, and merged an hour later."""
+    """The run and its merge die once at each step. What was read once stays known and is merged an hour later."""
     monkeypatch.setattr(migrate, "CHUNK", 1)
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 1)
     path = written(tmp_path / "plays.txt", ["1 11", "2 12", "3 13"])
@@ -574,8 +574,8 @@ def last(*args, **options):
 migrate._stage = last
 call_command("played_migrate", sys.argv[1])
 """
-"""It is killed where most is to be done twice: between what a part of the file says and that it was read. From outside
-nobody could say where it is, and a slow machine would find it at its end.
+"""Killed where most work repeats: after writing part of a file, before recording it as read. From outside the moment
+cannot be chosen.
 """
 
 
@@ -613,7 +613,7 @@ def test_a_killed_run_goes_on_where_it_was(command: Say, tmp_path: Path, monkeyp
 
 # --- However it goes ---------------------------------------------------------------------------------------
 class Migrating(RuleBasedStateMachine):
-    """People play while a migration runs, is rolled back and begun again; commands and merges end at any step."""
+    """People play during migration, rollback and a second migration. Commands and merges die at any step."""
 
     kind: ClassVar[str]
     has_old_redis: ClassVar[bool]
@@ -717,17 +717,17 @@ class Migrating(RuleBasedStateMachine):
             assert found >= self.acknowledged.get(user_id, set()) | self.old.get(user_id, set())
 
     def teardown(self) -> None:
-        """Run again, a lap more, and everybody is migrated."""
+        """Run once more, and everybody is migrated."""
         if not hasattr(self, "now"):
             return
         try:
             if not self.is_over:
-                for _ in range(2):  # the second one marks again who lost their mark
+                for _ in range(2):  # the second run restores lost marks
                     self.run()
                 for _ in range(ring.NODES + 1):
                     self.now += HOUR
                     merge(self.now)
-            self.cut_over()  # again, if one died when it removed the marks
+            self.cut_over()  # again, if one died while removing the marks
             assert self.is_over
             assert self.store.count(MIGRATED) == self.store.count(HISTORY) == 0 or self.kind == "redis"
             self.nothing_is_forgotten()
