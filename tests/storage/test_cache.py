@@ -1,4 +1,4 @@
-"""Django's cache, on the real server: what it keeps, and what becomes of it where that server is of no help."""
+"""Django's cache on the real server, and without it."""
 
 import pickle
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.servers import Valkey, dead, frozen, full
 
 @pytest.fixture
 def kept(feeds: redis.Redis) -> bytes:
-    """The key of the one value that the cache holds."""
+    """The key of the cache's only value."""
     cache.set("name", {"words": ["zebra", 7, None]}, 60)
     (key,) = feeds.keys("*")
     return bytes(key)

@@ -1,4 +1,4 @@
-"""Rows of long work: one worker at a time, another after a dead one, and none for ever. The rows are of imports."""
+"""One worker at a time, another after a dead one, and none forever. The rows are imports."""
 
 from datetime import timedelta
 from typing import Any

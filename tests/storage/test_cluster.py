@@ -1,4 +1,4 @@
-"""The client of a cluster, on a real one: whatever slots and nodes do, a command gets its own reply, or none does."""
+"""A command gets its own reply or none, whatever slots and nodes do."""
 
 import time
 
@@ -24,7 +24,7 @@ ECHO = script("return {KEYS[1], ARGV[1]}")
 
 @pytest.fixture
 def client(cluster: ValkeyCluster) -> Cluster:
-    """Patient, so that a slow machine is no outage."""
+    """A slow machine must not look like an outage."""
     client = connections.feeds_for_tasks()
     assert isinstance(client, Cluster)
     return client
@@ -35,7 +35,7 @@ def names(count: int) -> list[str]:
 
 
 def sides(cluster: ValkeyCluster) -> tuple[Valkey, Valkey]:
-    """The primary that has the window, and another one."""
+    """The window's primary, and another one."""
     source = cluster.primary_of(WINDOW.key)
     return source, next(node for node in cluster.nodes if node is not source and cluster.is_primary(node))
 
@@ -112,7 +112,7 @@ def test_redis_pys_own_methods(client: Cluster) -> None:
 def test_nodes_are_asked_at_once(cluster: ValkeyCluster, client: Cluster) -> None:
     keys = {cluster.primary_of(key): key for key in names(30)}
     seconds = []
-    for _ in range(5):  # a busy machine may take its time now and then
+    for _ in range(5):  # a busy machine may be slow now and then
         start = time.monotonic()
         assert pipelined(client, [("BLPOP", key, 0.5) for key in keys.values()]) == [None] * 3
         seconds.append(time.monotonic() - start)
@@ -132,7 +132,7 @@ def test_a_slot_that_is_elsewhere_is_found(cluster: ValkeyCluster, client: Clust
 
 
 def test_a_slot_that_is_moving_is_served_by_both(cluster: ValkeyCluster, client: Cluster) -> None:
-    """Existing keys are still there; missing ones are made at the target, in the order of the commands."""
+    """The source still has existing keys. New keys are created at the target, in the order of commands."""
     tag = "{inbox:1}"
     pipelined(client, [("SET", f"old{tag}", 1)])
     source, target = sides(cluster)
@@ -209,7 +209,7 @@ def test_a_slot_that_nobody_serves(cluster: ValkeyCluster, client: Cluster) -> N
 
 @pytest.mark.slow
 def test_a_frozen_node_costs_one_wait(cluster: ValkeyCluster) -> None:
-    """However many nodes are frozen, and whatever redis-py asks the others then."""
+    """However many nodes are frozen, and whatever redis-py then asks the others."""
     client = connections.feeds()
     build(connections.feeds_for_tasks(), 5)
     assert wait_for(lambda: answers(client), 10)
@@ -223,7 +223,7 @@ def test_a_frozen_node_costs_one_wait(cluster: ValkeyCluster) -> None:
             assert time.monotonic() - start < 2 * settings.REDIS_TIMEOUT_SECONDS
         start = time.monotonic()
         for _ in range(50):
-            feeds_breaker.trip()  # however slow this machine is, the second is not over
+            feeds_breaker.trip()  # keeps it open however slow this machine is
             with pytest.raises(FeedsUnavailableError), feeds_errors():
                 read(client)
         assert time.monotonic() - start < 25 * settings.REDIS_TIMEOUT_SECONDS, "there were not fifty waits"
@@ -258,7 +258,7 @@ def answers(client: Cluster) -> bool:
 # --- Failover --------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_what_a_replica_took_over_is_not_trusted_whoever_has_it_again(cluster: ValkeyCluster, client: Cluster) -> None:
-    """A delivery is lost with the primary; then that one, which was never restarted, is the primary again."""
+    """A delivery is lost with the primary. Later that primary, never restarted, takes over again."""
     build(client, 5)
     primary = former = cluster.primary_of(WINDOW.key)
     cluster.ask(primary, "WAIT", 1, 10_000)

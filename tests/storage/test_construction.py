@@ -1,4 +1,4 @@
-"""The construction of a window: one builds, a late builder does nothing, and a dead server is no error."""
+"""One worker builds a window, a late builder does nothing, and a dead server is no error."""
 
 from typing import ClassVar
 
@@ -23,7 +23,7 @@ WINDOW = Some(1, "inbox:1")
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
-    """The tasks that were asked for, in place of a queue."""
+    """Collects the requested tasks."""
     tasks: list[tuple[str, int, str]] = []
     monkeypatch.setattr(construction, "enqueue", lambda *task: tasks.append(task) is None)
     return tasks

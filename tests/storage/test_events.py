@@ -1,4 +1,4 @@
-"""The stream of events: what is appended, and that nobody waits or fails for it."""
+"""Appending an event never blocks or fails the caller."""
 
 import threading
 from typing import Any
@@ -72,7 +72,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(feeds_server: Valkey) -
 
 @pytest.mark.slow
 def test_what_was_lost_is_told_of_when_the_server_answers_again(feeds_server: Valkey, feeds: redis.Redis) -> None:
-    """Once, however much it was: open pages ask then."""
+    """Once, however much was lost. Open pages then reload."""
     with frozen(feeds_server):
         announce(Published(1))
         announce(Published(2))

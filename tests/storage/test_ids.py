@@ -1,4 +1,4 @@
-"""Ids: 53 bits, exact as a double, in the order of time, the same in Python and PostgreSQL."""
+"""Ids: 53 bits, exact as a double, ordered by time, equal in Python and PostgreSQL."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -74,6 +74,6 @@ def test_postgresql_makes_distinct_ids_of_now() -> None:
         cursor.execute("SELECT feedsite_next_id() FROM generate_series(1, 4096)")
         made = [row[0] for row in cursor.fetchall()]
     after = datetime.now(UTC)
-    assert len({item_id & 4095 for item_id in made}) == 4096  # the sequence goes all the way round
+    assert len({item_id & 4095 for item_id in made}) == 4096  # every number of the sequence
     assert len(set(made)) == 4096
     assert all(before - ids.MILLISECOND <= ids.moment(item_id) <= after for item_id in made)

@@ -1,4 +1,4 @@
-"""Migrations that stand in nobody's way: what would block those who write to a table that is in use is refused."""
+"""Migrations that would block writers of a table in use are refused."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ APPS = frozenset(
     for config in apps.get_app_configs()
     if Path(config.path).is_relative_to(ROOT) and "site-packages" not in Path(config.path).parts
 )
-"""The rooms of the site, by the names of their tables."""
+"""Table prefixes of the site's apps."""
 TABLE = r"ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?"
 CONSTRAINT = r"ADD\s+(?:CONSTRAINT\s+\S+\s+)?(?:CHECK|UNIQUE|PRIMARY|FOREIGN|EXCLUDE)"
 FORBIDDEN_SQL = {
@@ -38,7 +38,7 @@ CREATED = r"(?i)CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(\S+)"
 
 
 def offences(migration: Any, before: ProjectState) -> Iterator[str]:
-    """The operations that block writers for as long as it takes to read a table that was there before the migration."""
+    """Operations that block writers while they read an existing table."""
     state = before.clone()
     operations = list(_flat(migration.operations))
     models_made = {each.name.lower() for each in operations if isinstance(each, migrations.CreateModel)}
@@ -152,7 +152,7 @@ def test_every_room_with_tables_is_looked_at() -> None:
 
 
 def test_first_migrations_are_first() -> None:
-    """The checks skip initial migrations, so only the first of an app may be one."""
+    """The checks skip initial migrations, so only an app's first may be one."""
     loader = MigrationLoader(None)
     for (app, name), migration in loader.disk_migrations.items():
         if app in APPS and migration.initial:
@@ -255,7 +255,7 @@ def test_an_index_is_built_whatever_an_attempt_left(index: str, left: str) -> No
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_migrate_leaves_the_connection_as_patient_as_it_was() -> None:
-    """The caller goes on with the connection: a later statement that waits longer is no fault."""
+    """Otherwise a later statement could fail on the short limit."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '7s'")
         call_command("migrate", interactive=False, verbosity=0)

@@ -1,5 +1,3 @@
-"""Where a page of a list ends, and where the next one begins."""
-
 import pytest
 
 from storage.ids import NO_BOUND

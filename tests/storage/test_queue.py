@@ -1,4 +1,4 @@
-"""Tasks that beat sends exist, and failures of the broker reach no caller."""
+"""Beat's tasks exist, and broker failures reach no caller."""
 
 import sys
 import time
@@ -76,7 +76,7 @@ def mark(path: str) -> None:
 
 
 class LonelyWorker(Worker):
-    """A worker without beat, which is sent nothing but what the test sends."""
+    """A worker without beat: it gets only what the test sends."""
 
     def command(self) -> list[str]:
         more = ["--include", "later"] if "PYTHONPATH" in self.environ else []
@@ -88,7 +88,7 @@ class LonelyWorker(Worker):
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[LonelyWorker]:
-    queue_server().delete("celery", "unacked", "unacked_index")  # what killed workers of other tests have left
+    queue_server().delete("celery", "unacked", "unacked_index")  # what other tests' killed workers left
     worker = LonelyWorker(tmp_path)
     yield worker
     worker.kill()
@@ -99,7 +99,7 @@ def worker(tmp_path: Path) -> Iterator[LonelyWorker]:
 def test_a_message_that_the_worker_does_not_know_is_dropped_and_logged_once(
     tmp_path: Path, worker: LonelyWorker
 ) -> None:
-    """Its task stands in PostgreSQL, from where a sweeper sends it again."""
+    """Its task stays in PostgreSQL, and a sweeper sends it again."""
     (tmp_path / "later.py").write_text(LATER)
     dropped, known = tmp_path / "dropped", tmp_path / "known"
     worker.start()

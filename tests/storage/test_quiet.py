@@ -25,7 +25,6 @@ from tests.support.streams import database_url
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the tasks that beat sends."""
     sent: list[str] = []
     monkeypatch.setattr(quiet.Scheduler, "apply_async", lambda self, entry, **kwargs: sent.append(entry.task))
     return sent
@@ -127,7 +126,7 @@ def test_every_frequent_task_has_a_question_that_postgresql_understands() -> Non
 # --- One beat ----------------------------------------------------------------------------------------------
 @contextmanager
 def other_beat() -> Iterator[psycopg.Connection[Any]]:
-    """The session of a beat on another machine."""
+    """A beat's session on another machine."""
     with psycopg.connect(database_url(), autocommit=True) as session:
         assert session.execute("SELECT pg_try_advisory_lock(%s)", [quiet.LOCK]).fetchone() == (True,)
         yield session

@@ -1,4 +1,4 @@
-"""Replies read in bulk, on a real server: each in its place, errors among them, and no wait without an end."""
+"""Bulk replies: each in its place, errors included, and every wait bounded."""
 
 from itertools import islice
 
@@ -12,7 +12,7 @@ from tests.support.servers import Valkey, frozen
 
 
 def test_each_reply_stands_in_its_place(feeds: redis.Redis) -> None:
-    """Also one that is longer than what is received at once, and an error, which is not raised."""
+    """Also a reply longer than one receive, and an error, which is not raised."""
     long = b"x" * (3 * RECEIVED_BYTES)
     feeds.set("text", long)
     commands = [("GET", "text"), ("ZSCORE", "none", "floor"), ("ZADD", "text", 1, "member"), ("ZADD", "set", 1, "one")]

@@ -1,5 +1,3 @@
-"""A machine with another secret key is found out."""
-
 import io
 import os
 import subprocess
@@ -24,7 +22,7 @@ OTHER = "another machine made this key for itself, and has never heard of ours"
 
 
 def ask(client: Client, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str | None]:
-    """As a program that has just started."""
+    """As a freshly started program."""
     monkeypatch.setattr(health, "DEADLINE_SECONDS", 60)
     monkeypatch.setattr(health, "latest", health.Latest())
     answer = client.get("/readyz")
