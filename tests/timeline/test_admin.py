@@ -1,5 +1,3 @@
-"""Deliveries and demotions in the admin, as an admin uses them."""
-
 from typing import Any
 
 import pytest

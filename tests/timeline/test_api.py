@@ -1,5 +1,3 @@
-"""The home timeline over HTTP: what HTTP adds to timeline.home."""
-
 from typing import Any
 
 import pytest

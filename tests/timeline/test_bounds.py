@@ -1,4 +1,4 @@
-"""A page and a count have a bound of work, whatever others publish that the reader may not see."""
+"""A page's and a count's work is bounded, however many hidden items others publish."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def publish_many(sender: User, *, visibility: str = "public", reposts: bool = False, count: int = MANY) -> None:
-    """`count` items of a sender at once, delivered to nobody; as `reposts`, of as many items that were deleted."""
+    """Insert undelivered items of one sender. With `reposts`, their originals are deleted."""
     with connection.cursor() as cursor:
         if reposts:
             author = seen()
@@ -70,7 +70,7 @@ def publish_many(sender: User, *, visibility: str = "public", reposts: bool = Fa
 
 
 def follow_two(reader: User) -> tuple[User, User]:
-    """A followee with 30 posts, and another."""
+    """One followee with 30 posts, and one without."""
     plain, other = seen(), seen()
     for followee in (plain, other):
         relations.follow(follower=reader, followee=followee)
@@ -144,7 +144,7 @@ def test_a_count_over_hidden_reposts_is_bounded(reader: User, queries: list[str]
 
 @pytest.mark.slow
 def test_a_large_page_goes_on_behind_hidden_reposts(reader: User) -> None:
-    """The last page is the one that holds the last item, also where as many were looked at as were asked for."""
+    """Only the page with the last item is the last, even if a full page of rows was examined."""
     plain, other = follow_two(reader)
     publish_many(other, reposts=True, count=5)
     for _ in range(98):
@@ -158,7 +158,7 @@ def test_a_large_page_goes_on_behind_hidden_reposts(reader: User) -> None:
 def test_a_follow_back_and_the_end_of_a_suspension_show_again_what_no_window_heard_of(
     reader: User, workers: Workers, settings: Any
 ) -> None:
-    """Also on pages that come from the tail, which was written before."""
+    """Also on pages from a tail written earlier."""
     settings.LEVEL_CAPS = {3: 5}
     plain, other = follow_two(reader)
     suspended = seen()

@@ -1,4 +1,4 @@
-"""The check and the commands: they see what is wrong with a window, and only that."""
+"""The check and the commands find a window's errors and nothing else."""
 
 import io
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Deliveries that are completed while a page is on its way: after its windows were read, before PostgreSQL is asked."""
+"""Deliveries complete while a page reads: after its windows, before PostgreSQL."""
 
 import threading
 import time
@@ -34,9 +34,7 @@ Say = Callable[..., Item]
 
 
 class Steps:
-    """A call that runs in a thread of its own, one step at a time: it stops before and after each of the functions that
-    `stops` wraps.
-    """
+    """Runs a call in another thread, step by step. It stops before and after each function that `stops` wraps."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.at: str | None = "begin"
@@ -63,7 +61,7 @@ class Steps:
             self._goes.acquire()
 
     def step(self) -> None:
-        """Go on to the next stop, or to the end."""
+        """Go to the next stop, or to the end."""
         assert self.at is not None
         self._goes.release()
         assert self._stopped.acquire(timeout=30), f"stuck after {self.at}"
@@ -71,7 +69,7 @@ class Steps:
             raise self.error
 
     def finish(self) -> int:
-        """Go on to the end; how many steps that were."""
+        """Go to the end. Returns the number of steps."""
         count = 0
         while self.at is not None:
             self.step()
@@ -81,7 +79,7 @@ class Steps:
 
 @pytest.fixture
 def stops(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
-    """The steps that stop at whatever a fan-out and a backfill ask of PostgreSQL and Redis."""
+    """Steps stop at each query that fan-out and backfill send to PostgreSQL and Redis."""
     running: list[Steps] = []
 
     def stopping(module: Any, name: str) -> None:
@@ -106,7 +104,7 @@ def stops(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
 
 @contextmanager
 def between(act: Callable[[], object]) -> Iterator[None]:
-    """Once in the page that is read now, after its windows, before PostgreSQL is asked."""
+    """Run `act` once, after the next page reads its windows and before it asks PostgreSQL."""
     acts = [act]
 
     def late(*args: Any, **kwargs: Any) -> Any:
@@ -122,8 +120,8 @@ def between(act: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def read_again_after(act: Callable[[], object], complete: Callable[[], object]) -> Iterator[None]:
-    """Once in the page that is read now: something completes after its windows are read, so they are read again, and
-    `act` happens before that, after PostgreSQL has answered.
+    """Once: `complete` runs after the next page's windows, so they are read again. `act` runs before that, after
+    PostgreSQL's answer.
     """
     acts = [act]
 
@@ -142,7 +140,7 @@ def read_again_after(act: Callable[[], object], complete: Callable[[], object]) 
 
 
 def exact_at_every_pair_of_steps(begin: Callable[[], Steps], *readers: User) -> None:
-    """The windows are read at one step, PostgreSQL is asked at a later one, for all pairs of them."""
+    """For all pairs: windows are read at one step, PostgreSQL is asked at a later one."""
     count, first = 1, 0
     while first <= count:
         second = first
@@ -180,7 +178,7 @@ def star(workers: Workers) -> User:
 
 @pytest.fixture
 def readers(star: User, follow: Any, workers: Workers) -> list[User]:
-    """Of the level that takes pushes, and of one that merges outboxes."""
+    """One whose level takes pushes, and one who merges outboxes."""
     found = [seen(), seen(level=2)]
     for user in found:
         follow(user, star)
@@ -239,7 +237,7 @@ def test_a_page_at_every_step_of_a_demotion(
 
 
 def nothing(reader: User, friend: User, star: User) -> None:
-    """Every author is followed, none is blocked."""
+    """Every author is followed, none blocked."""
 
 
 CHANGES: dict[str, tuple[Callable[[User, User, User], object], Callable[[User, User, User], object]]] = {
@@ -300,7 +298,7 @@ def test_a_page_during_which_something_changes(
 def test_a_connection_that_ends_takes_what_it_remembers_with_it(
     reader: User, follow: Any, say: Say, workers: Workers
 ) -> None:
-    """A crash or a failover may set the sequence back: the same number is drawn again for another delivery."""
+    """A crash or a failover may reset the sequence. The same number then stands for another delivery."""
     sender = seen()
     follow(reader, sender)
     say(sender)
@@ -345,7 +343,7 @@ def test_a_page_whose_session_is_ended_shows_an_error_and_the_next_is_whole(
 
 
 def test_behind_a_pooler_nothing_is_remembered(db: None) -> None:
-    """There the process that serves a statement is not the one that the connection began with."""
+    """Another server process may answer than the one that the connection started with."""
     connection.ensure_connection()
     process = connection.connection.info.backend_pid
     assert [completions.have_moved(5, process + 1) for _ in range(3)] == [True, True, True]
@@ -353,7 +351,7 @@ def test_behind_a_pooler_nothing_is_remembered(db: None) -> None:
 
 
 def test_every_completion_draws(reader: User, follow: Any, say: Say, workers: Workers) -> None:
-    """By whichever version: the database draws."""
+    """The database draws, so every version does."""
     numbers = [fetch("SELECT last_value FROM timeline_completions")[0][0]]
     item = say(reader)
     Delivery.objects.filter(item=item).delete()
@@ -369,7 +367,7 @@ def test_every_completion_draws(reader: User, follow: Any, say: Say, workers: Wo
 def test_windows_read_again_show_nothing_that_postgresql_did_not_know_yet(
     follow: Any, say: Say, workers: Workers
 ) -> None:
-    """Of two items that are published after PostgreSQL has answered, the page has the second's delivery only."""
+    """Two items are published after PostgreSQL's answer. Only the second is delivered."""
     reader, friend, other = seen(), seen(), seen()
     for sender in (friend, other):
         follow(reader, sender)
@@ -401,7 +399,7 @@ def test_windows_read_again_show_nothing_that_postgresql_did_not_know_yet(
 def test_windows_read_again_are_no_reason_to_forget_what_is_visible_again(
     follow: Any, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that stands still between PostgreSQL's answer and the second reading."""
+    """A process pauses between PostgreSQL's answer and the second read."""
     monkeypatch.setattr(window, "FORGET_SECONDS", 0.1)
     monkeypatch.setattr(fanout, "AGAIN_AFTER", timedelta(seconds=0.2))
     reader, friend = seen(), seen()

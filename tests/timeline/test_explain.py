@@ -1,4 +1,4 @@
-"""An explanation agrees with the oracle about every item, names every reason, and changes nothing."""
+"""An explanation agrees with the oracle, names every reason and changes nothing."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -49,7 +49,7 @@ def explained(reader: User, item: Item | int | None = None) -> dict[str, Part]:
 
 
 def verdict(reader: User, item: Item | int) -> list[str]:
-    """Why the reader does not see an item; the oracle agrees whether they do."""
+    """Why the reader does not see an item, checked against the oracle."""
     found = explained(reader, item)["item"]
     item_id = item.pk if isinstance(item, Item) else item
     shown, *why = found.words
@@ -59,7 +59,7 @@ def verdict(reader: User, item: Item | int) -> list[str]:
 
 
 def place(reader: User, item: Item) -> str:
-    """What serves an item that the reader sees."""
+    """What serves a visible item."""
     found = explained(reader, item)["item"]
     assert found.words[0] == "shown", found
     return str(found.facts["sources"])
@@ -247,7 +247,7 @@ def test_it_says_what_serves_the_next_page(reader: User, friend: User, say: Say,
 # --- It changes nothing ----------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_explaining_changes_nothing(reader: User, friend: User, say: Say, workers: Workers) -> None:
-    """Of PostgreSQL, of Redis with the life of its keys, of the queue; where a page would forget and build."""
+    """Not PostgreSQL, Redis with its keys' lives, or the queue. A page would forget and build here."""
     star = seen()
     relations.follow(follower=reader, followee=star)
     big_v.make_big_v(user=star)

@@ -1,5 +1,3 @@
-"""Fan-out: what is delivered to whom, what is split, what is tried again, and what is given up."""
-
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -153,7 +151,7 @@ def test_what_was_published_again_is_not_completed_by_the_work_for_the_first_tim
 
 
 def test_items_visible_again_are_delivered_as_soon_as_they_may_be(say: Say, reader: User, workers: Workers) -> None:
-    """No worker is told of it, so the sweeper's is its first try, and its lag counts from then."""
+    """No worker gets a message, so the sweeper tries first. The lag counts from then."""
     item = say(reader)
     workers.work()
     items.delete(item=item)
@@ -167,7 +165,7 @@ def test_items_visible_again_are_delivered_as_soon_as_they_may_be(say: Say, read
 def test_a_claim_that_waits_for_who_publishes_again_takes_nothing(
     say: Say, reader: User, follow: Any, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its reading of the item, and of its followers, is older than the row that it would take."""
+    """It read the item and followers before the row it would take."""
     monkeypatch.setattr(fanout, "AGAIN_AFTER", timedelta(0))
     sender = seen()
     item = say(sender)
@@ -195,7 +193,7 @@ def test_a_claim_that_waits_for_who_publishes_again_takes_nothing(
 def test_a_small_fan_out_is_two_statements(
     say: Say, reader: User, follow: Any, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first followers, and the sender, come with the claim; more of them than that are read besides."""
+    """The claim includes the sender and the first followers. More followers take one more read."""
     sender, *others = (seen() for _ in range(3))
     for one in (reader, *others):
         follow(one, sender)
@@ -214,7 +212,7 @@ def test_a_small_fan_out_is_two_statements(
 def test_an_attempt_that_stalled_completes_no_later_delivery(
     reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
-    """The row of the first publication is gone by the time it is published again."""
+    """The first publication's row is gone before the second."""
     sender = seen()
     follow(reader, sender)
     materialise(workers, reader)
@@ -235,7 +233,7 @@ def test_an_attempt_that_stalled_completes_no_later_delivery(
 def test_outages_in_ranges_take_back_no_attempt(
     follow: Any, say: Say, workers: Workers, settings: Any, feeds_server: Valkey
 ) -> None:
-    """A range counts no attempt before its work, so there is none to take back."""
+    """A range counts no attempt before its work."""
     settings.FAN_OUT_RANGE = 2
     sender = seen()
     for _ in range(9):
@@ -273,7 +271,7 @@ def test_a_poison_item_is_parked_and_read_all_the_same(
     sender = seen(is_big_v=True)
     follow(reader, sender)
     materialise(workers, reader)
-    feeds.set(keys.outbox(sender.pk), "no window at all")  # whatever is delivered to it fails
+    feeds.set(keys.outbox(sender.pk), "no window at all")  # every delivery to it fails
     item = say(sender)
     for _ in range(10):
         fanout.fan_out(item.pk)
@@ -301,7 +299,7 @@ def test_an_outage_of_redis_parks_nothing(reader: User, say: Say, workers: Worke
     with dead(feeds_server):
         item = say(reader)
         for attempt in range(10):
-            if attempt % 2:  # else it is known to be down, and not even asked
+            if attempt % 2:  # else the breaker skips it
                 connections.feeds_breaker.reset()
             assert not fanout.fan_out(item.pk)
         row = Delivery.objects.get()
@@ -326,7 +324,7 @@ def test_sweeping_backs_off(reader: User, say: Say, workers: Workers) -> None:
 # --- Big-V -----------------------------------------------------------------------------------------------
 @pytest.fixture
 def star(follow: Any, workers: Workers) -> User:
-    """A big-V with three followers of level 3, two of level 2 and one who is dormant."""
+    """A big-V with three followers of level 3, two of level 2 and one dormant."""
     star = seen()
     big_v.make_big_v(user=star)
     for level in (3, 3, 3, 2, 2, 0):
@@ -481,7 +479,7 @@ def test_making_big_v_again_cancels_the_demotion(star: User, workers: Workers) -
 
 @pytest.mark.slow
 def test_one_worker_runs_a_backfill(star: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often the broker delivers its message while it runs."""
+    """However often the broker repeats its message."""
     monkeypatch.setattr(backfill, "PART", 2)
     materialise(workers, *followers(star, 2))
     big_v.demote(user=star)

@@ -1,4 +1,4 @@
-"""The home page: where it is read from, what it costs, and what stale or hostile contents of Redis cannot do to it."""
+"""Where home is read from, what it costs, and why stale or hostile data in Redis cannot change it."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -80,7 +80,7 @@ def test_a_page_costs_one_statement_and_one_round_trip(
     read(reader)
     workers.work()
     reader = User.objects.get(pk=reader.pk)
-    for trips in (2, 1):  # deliveries were completed since this connection asked last, or were not
+    for trips in (2, 1):  # with and without completed deliveries since this connection's last query
         with count_asked() as asked:
             page = home_page(reader)
         assert (page.sources, len(page.items), page.has_more) == (["inbox"], 20, True)
@@ -101,7 +101,7 @@ def test_pages_below_the_floor_cost_a_statement_more(
     read(reader)
     last_id = published[9]
     found = []
-    for statements in (2, 1, 1):  # the rows pulled with the first page are the tail of the others
+    for statements in (2, 1, 1):  # the first page's pulled rows are the tail of the others
         with count_asked() as asked:
             page = home_page(reader, last_id=last_id)
         found += [int(item.id) for item in page.items]
@@ -305,7 +305,7 @@ def test_a_big_vs_items_are_pulled_by_readers_below_the_push_level(
     ids = [say(sender).pk for sender in (star, friend, star, friend)][::-1]
     workers.work()
     read(reader)
-    workers.work()  # the outbox is built when it is missed
+    workers.work()  # a missed outbox is built
     assert sources(reader) == ["inbox", "outbox"]
     assert read(reader) == ids
     latest = say(star).pk
@@ -341,7 +341,9 @@ def test_many_big_vs_cost_one_round_trip_more_and_very_many_two(
         page = home_page(reader)
     assert page.sources == ["inbox", "outbox"]
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:20]
-    assert asked == Asked(statements=1, round_trips=trips)  # the hint; inbox and outboxes; of very many, some deeper
+    assert asked == Asked(
+        statements=1, round_trips=trips
+    )  # the hint, inbox and outboxes, and some outboxes deeper if many
 
 
 @pytest.mark.slow
@@ -510,7 +512,7 @@ def test_a_tail_lacks_nothing_that_was_delivered_since(
 def test_a_tail_lacks_nothing_that_was_delivered_above_the_inboxs_floor_since(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis
 ) -> None:
-    """Pulled while an item was deleted; the inbox takes it back, and is trimmed until its floor lies above it."""
+    """Pulled while an item was deleted. The inbox takes it back, and later its floor rises above it."""
     settings.LEVEL_CAPS, settings.WINDOW_SLACK = {3: 5}, 0
     sender = seen()
     follow(reader, sender)
@@ -538,7 +540,7 @@ def test_a_tail_lacks_nothing_that_was_delivered_above_the_inboxs_floor_since(
 def test_a_tail_is_used_beside_a_usable_inbox_only(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis, lost: str
 ) -> None:
-    """Without one, nothing says which deliveries the tail was told of."""
+    """Without one nothing shows which deliveries the tail has."""
     settings.LEVEL_CAPS = {3: 5}
     sender = seen()
     follow(reader, sender)
@@ -595,7 +597,7 @@ def test_a_tail_of_another_run_of_the_server_is_not_used(
 def test_a_tail_that_was_pulled_before_a_delivery_is_not_written_after_it(reader: User, feeds: redis.Redis) -> None:
     tail = Tail(reader.pk)
     pipelined(feeds, [tail.reading(100, 5, 1, "t")])
-    pipelined(feeds, [tail.drop()])  # the same as a delivery below the inbox's floor does
+    pipelined(feeds, [tail.drop()])  # as a delivery below the inbox's floor does
     assert pipelined(feeds, [tail.complete("t", 1, 0, 100, [Entry(50, 7)])]) == [0]
 
 
@@ -633,7 +635,7 @@ def test_own_reposts_are_no_new_posts(reader: User, follow: Any, say: Say) -> No
     for item in (far, near):
         items.repost(sender=reader, item=item)
     assert new_count(reader, since_id=top.pk) == (0, False)
-    items.repost(sender=sender, item=near)  # it stands below already
+    items.repost(sender=sender, item=near)  # already listed below
     assert new_count(reader, since_id=top.pk) == (0, False)
     items.repost(sender=sender, item=say(stranger))
     assert new_count(reader, since_id=top.pk) == (1, False)
@@ -654,7 +656,7 @@ def test_reposts_are_there_as_far_as_their_originals(
     read(reader)
     workers.work()
     assert sources(reader) == ["inbox"]
-    # No window hears of an act that hides the original or shows it.
+    # No window records an act that hides or shows the original.
     follow(reader, stranger)
     relations.unfollow(follower=reader, followee=friend)
     follow(reader, friend)
@@ -685,7 +687,7 @@ def test_reposts_close_by_are_folded_into_the_newest(reader: User, follow: Any, 
     for _ in range(40):
         say(friends[3])
     near = [items.repost(sender=friend, item=item)[0] for friend in friends[1:]]
-    for _ in range(2):  # from the delivery table, from the inbox
+    for _ in range(2):  # from the delivery table, then the inbox
         page = home_page(reader, limit=42)
         assert int(page.items[0].id) == near[-1].pk
         assert page.others[page.items[0].id] == 2
@@ -697,7 +699,7 @@ def test_reposts_close_by_are_folded_into_the_newest(reader: User, follow: Any, 
         assert home_page(reader, last_id=near[-1].pk, limit=40).items[-1].repost_of is None
         workers.work()
     items.delete(item=Item.objects.get(pk=home_page(reader, limit=5).items[3].id))
-    # 39 entries lie between it and the nearest now: the far one is folded too, on whatever page it comes.
+    # Now 39 entries lie between it and the nearest, so the far one is folded on any page.
     assert home_page(reader, limit=1).items[0].reason == "Friend 3 and 2 others reposted"
     assert home_page(reader, last_id=far.pk + 1).items == []
     assert far.pk not in read(reader, limit=100)

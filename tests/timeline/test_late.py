@@ -1,4 +1,4 @@
-"""Items that arrived below the top of an open page count as new."""
+"""Items that arrive below the top of an open page count as new."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""The timeline of a list: home's statements, of its members; and homes that exclusive lists have left."""
+"""List timelines use home's statements with their members. Exclusive lists take members out of home."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,3 @@
-"""Where the reader was: what is kept, when it is refused, and what a home offers."""
-
 import re
 from datetime import timedelta
 
@@ -31,7 +29,7 @@ def reader(author: User, client: Client) -> User:
 
 
 def pass_time(**duration: float) -> None:
-    """As if so much time had passed since the last write."""
+    """As if this time had passed since the last write."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE timeline_readingposition SET updated_at = updated_at - %s", [timedelta(**duration)])
 
@@ -105,7 +103,7 @@ def test_what_lies_between_is_what_the_home_shows(reader: User, author: User) ->
     note_position(reader=reader, item_id=made[10].pk)
     pass_time(minutes=11)
     items.delete(item=made[20])
-    items.delete(item=made[10])  # the position itself need not be there any more
+    items.delete(item=made[10])  # the position's item may be gone
     ItemFactory(sender=UserFactory())
     expected = len(home_ids(reader.pk, above=made[10].pk))
     assert offer_of(reader, place_of(reader)) == Offer(made[10].pk + 1, expected, False)
@@ -134,11 +132,11 @@ def test_the_home_offers_to_go_on(client: Client, reader: User, author: User) ->
         page = client.get("/").content.decode()
         assert text in page
         assert f'/?last_id={made[129 - between].pk + 1}"' in page
-    # It stays for the visit, on the page that htmx asks for too, ...
+    # It stays for the visit, also on the page that htmx requests, ...
     assert "37 posts in between" in client.get("/").content.decode()
     assert "37 posts in between" in client.get("/", **PART).content.decode()
     assert kept(reader) == (made[129].pk, made[92].pk)
-    # ... and leads to where the reader was.
+    # ... and leads to the reader's position.
     address = re.search(r'href="(/\?last_id=\d+)"><b>Continue', page)
     assert address
     assert client.get(address[1]).context["page"].items[0].id == str(made[92].pk)

@@ -1,4 +1,4 @@
-"""A followee's reposts that a reader leaves out are in none of their feeds, and come back whole."""
+"""A followee's reposts that a reader leaves out are in no feed, and return complete."""
 
 from collections.abc import Callable
 
@@ -103,13 +103,13 @@ def test_the_stream_tells_nothing_of_them(reader: User, say: Say) -> None:
 def test_a_window_with_them_is_not_used_once_they_are_shown_again(
     reader: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
-    """The epoch is advanced with the change itself, so that the window counts no more that has forgotten them."""
+    """The change itself advances the epoch, so the window that forgot them is invalid."""
     friend = seen()
     relations.follow(follower=reader, followee=friend)
     shared = repost(friend, say(seen()))
     leave_out(reader, friend)
     exact(reader)
-    workers.work()  # the fan-out knows nothing of it: the window forgets when it is read
+    workers.work()  # fan-out ignores it: the window forgets when it is read
     exact(reader)
     assert not any(name.endswith(b":%d" % shared) for name in feeds.zrange(keys.inbox(reader.pk), 0, -1))
     before = User.objects.get(pk=reader.pk).window_epoch
@@ -143,7 +143,7 @@ def test_however_much_is_left_out_a_page_passes_none_of_it(reader: User, say: Sa
 
 
 def _passed(node: dict[str, object]) -> list[int]:
-    """How many rows of items each node of a plan read and threw away."""
+    """Rows of items that each plan node read and dropped."""
     here = node.get("Rows Removed by Filter", 0) if node.get("Relation Name") == "items_item" else 0
     plans = node.get("Plans", [])
     assert isinstance(here, int | float)

@@ -1,4 +1,4 @@
-"""A reader who comes back reads what was kept for them, and the inbox is deepened in place behind the page."""
+"""A returning reader reads what was kept. A worker then deepens the inbox."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -73,7 +73,7 @@ def window(client: redis.Redis, user: User) -> Any:
 
 
 def exact(user: User) -> None:
-    """The home is what the oracle says, page by page, and the windows hold what they promise."""
+    """Home equals the oracle, page by page, and the windows are complete."""
     walked: list[int] = []
     while True:
         page = read(user, last_id=walked[-1] if walked else None, limit=4)
@@ -130,7 +130,7 @@ def test_the_first_page_of_a_dormant_reader_is_one_pull(
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], *, before: bool = False) -> None:
-    """Do something once, right after (or before) the snapshot of the next deepening."""
+    """Do something once, right after or before the next deepening's snapshot."""
     acts = [act]
 
     def pulled(reader_id: int, count: int) -> Any:
@@ -145,7 +145,6 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], *, bef
 
 
 def delivered(workers: Workers) -> None:
-    """Every fan-out that is due is whole."""
     Delivery.objects.update(not_before=timezone.now())
     for item_id in list(Delivery.objects.values_list("pk", flat=True)):
         workers.send_task("timeline.fan_out", [item_id])
@@ -196,7 +195,7 @@ def test_items_restored_below_the_floor_amid_a_deepening_are_not_lost(
 def test_a_deepening_that_another_has_followed_is_refused(
     reader: User, star: User, friend: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The snapshot of the first lacks what took its token out; the token of the second is none of its."""
+    """The first snapshot lacks what removed its token. The second's token does not fit it."""
     hidden = say(star)
     for _ in range(8):
         say(friend)
@@ -353,7 +352,7 @@ def test_however_many_pages_miss_the_deepening_one_task_does_it(
 def test_a_tail_of_before_the_rise_is_not_used_after_it(
     reader: User, star: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:
-    """While the level is low, nothing tells a tail of what a big-V publishes again."""
+    """At a low level no tail hears of a big-V's republished item."""
     settings.LEVEL_CAPS = {1: 3, 2: 5, 3: 5}
     hidden = say(star)
     for _ in range(12):
@@ -384,8 +383,8 @@ def test_a_tail_that_is_written_amid_a_deepening_is_not_used_above_the_new_floor
     feeds: redis.Redis,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An inbox that takes a delivery drops no tail, and this tail begins at the floor of before."""
-    relations.unfollow(follower=reader, followee=star)  # where outboxes are merged, no tail is read
+    """Deliveries into the inbox drop no tail, and this tail starts at the old floor."""
+    relations.unfollow(follower=reader, followee=star)  # with merged outboxes no tail is read
     said = [say(friend) for _ in range(12)]
     hidden = said[6]
     items.hold(item=hidden, reasons=["reported"])

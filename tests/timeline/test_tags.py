@@ -1,4 +1,4 @@
-"""Followed hashtags: public posts with them are in home, once, from their outboxes; and what they cost."""
+"""Public posts with followed hashtags are in home once, from the hashtags' outboxes."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -44,7 +44,7 @@ def _workers(workers: Workers) -> Workers:
 
 @pytest.fixture
 def tagger(reader: User) -> User:
-    """A reader who follows #tea, and nobody."""
+    """A reader who follows only #tea."""
     follow_tag(user=reader, tag="tea")
     return User.objects.get(pk=reader.pk)
 
@@ -233,7 +233,7 @@ def test_a_hashtag_that_an_edit_removes_is_forgotten_by_its_outbox_alone(
 def test_who_follows_another_hashtag_forgets_nothing(
     tagger: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
-    """The hint in Redis may name hashtags that a reader does not follow any more."""
+    """The hint in Redis may name hashtags no longer followed."""
     stranger = seen()
     item = say(stranger, "#tea")
     follow_tag(user=tagger, tag="milk")
@@ -246,7 +246,7 @@ def test_who_follows_another_hashtag_forgets_nothing(
 
 @pytest.mark.parametrize("at", ["_deliver_to_tags", "_finish"])
 def test_a_first_follow_during_a_delivery_misses_nothing(at: str, reader: User, say: Say, workers: Workers) -> None:
-    """The claim has not seen that the hashtag is followed, so the item is not delivered into the outbox."""
+    """The claim ran before the follow, so this outbox did not get the item."""
     item = say(seen(), "#tea")
     then = getattr(fanout, at)
 

@@ -1,5 +1,3 @@
-"""The home page."""
-
 import re
 from typing import Any
 
@@ -92,7 +90,7 @@ def test_an_empty_home_suggests_whom_to_follow(client: Client) -> None:
 def test_home_costs_the_same_for_few_and_many(client: Client, reader: Any, other: Any) -> None:
     User.objects.filter(pk=reader.pk).update(following_count=SETTLED)
     say(other)
-    client.get("/")  # notes that the reader was seen, and where; copies the session
+    client.get("/")  # records visit and place, copies the session
     for count in (1, 18):
         for _ in range(count):
             say(other)

@@ -1,5 +1,3 @@
-"""The people whom the first steps of a new member propose."""
-
 import pytest
 
 from accounts.models import User
