@@ -1,4 +1,4 @@
-"""Answers are compressed for callers that take it, and none that shows a secret."""
+"""Answers are compressed on request, but never those with a secret."""
 
 import gzip
 from typing import Any

@@ -1,5 +1,3 @@
-"""Content-Types that Django cannot read."""
-
 import pytest
 
 from web.content_type import readable

@@ -1,4 +1,4 @@
-"""The pages of errors stand in the frame of the site: its navigation, the reader's theme, their language."""
+"""Error pages have the site's navigation, the reader's theme and their language."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +45,7 @@ def too_often(client: Client) -> Any:
 
 
 def too_often_in_a_view(client: Client) -> Any:
-    """By a rate that the view counts itself."""
+    """By a rate that the view counts."""
     for _ in range(3):
         response = client.post("/password-reset", {"username_or_email": "nobody"})
     return response

@@ -1,5 +1,3 @@
-"""Every answer says what a browser may do with it."""
-
 import re
 from typing import Any
 
@@ -26,7 +24,7 @@ def directives(response: Any) -> dict[str, list[str]]:
 
 @pytest.fixture
 def paths() -> list[str]:
-    """Of every kind of answer: pages, redirects, JSON, files, what is not there, and what is refused."""
+    """Pages, redirects, JSON, files, missing and refused addresses."""
     item = ItemFactory(sender=UserFactory(username="ann"))
     return [
         "/login",
@@ -82,7 +80,7 @@ def test_nonces_are_of_one_answer_and_scripts_carry_them(client: Client, paths: 
         assert tags
         assert all(f'nonce="{nonce}"' in tag for tag in tags)
     assert len(seen) == 3
-    assert directives(client.get("/items/1"))["script-src"] == ["'none'"]  # a page that has none
+    assert directives(client.get("/items/1"))["script-src"] == ["'none'"]  # a page without scripts
     assert directives(client.get("/admin/login/"))["script-src"] == ["'self'"]
 
 

@@ -1,5 +1,3 @@
-"""/healthz and /readyz, with the real servers in trouble."""
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that answers late, on a busy machine, counts as answering."""
+    """On a busy machine a late answer counts as one."""
     monkeypatch.setattr("web.health.DEADLINE_SECONDS", 60)
     monkeypatch.setattr("web.health.SHARED_SECONDS", 0)
     monkeypatch.setattr("web.health.latest", health.Latest())
@@ -86,7 +84,7 @@ def test_probes_are_counted_by_their_names(client: Client) -> None:
 # --- How often the servers are asked ---------------------------------------------------------------------
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """An entry for each look at the servers."""
+    """An entry for each check of the servers."""
     found: list[int] = []
     real = health.server_states
 

@@ -1,4 +1,4 @@
-"""A community whose every text is a payload: pages show it as text, to members and strangers, in both languages."""
+"""Every text of a community is a payload. Pages show it as text to everybody, in both languages."""
 
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -26,8 +26,6 @@ SHAPES = {"svg", "use", "symbol", "path", "rect", "circle", "polyline", "g", "li
 
 
 class Page(HTMLParser):
-    """A page as a browser reads it."""
-
     def __init__(self, html: str) -> None:
         super().__init__()
         self.found: list[tuple[str, dict[str, str | None]]] = []
@@ -46,7 +44,7 @@ class Page(HTMLParser):
 
 
 def is_harmless(html: str) -> None:
-    """Fail where a text became markup."""
+    """Fail if a text became markup."""
     page = Page(html)
     assert page.open == []
     assert "rendered" not in html
@@ -59,7 +57,7 @@ def is_harmless(html: str) -> None:
 
 
 def community(payload: str) -> dict[str, Any]:
-    """Two members who follow each other, and all that they can write."""
+    """Two members who follow each other, and everything that they can write."""
     one = UserFactory.create(username="one", display_name=payload[:50], bio=f"{payload} @two #tea")
     two = UserFactory.create(username="two", display_name=payload[:50])
     relations.follow(follower=one, followee=two)

@@ -1,5 +1,3 @@
-"""The names under which this site is visited."""
-
 from typing import Any
 
 import pytest

@@ -1,4 +1,4 @@
-"""The languages of the pages: any plural rules, any way of writing dates, either direction."""
+"""Any plural rules, date formats and direction."""
 
 from datetime import UTC, datetime
 from pathlib import Path

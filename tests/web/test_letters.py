@@ -1,5 +1,3 @@
-"""Letters by Unicode's properties."""
-
 import unicodedata
 
 import pytest

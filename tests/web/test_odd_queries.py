@@ -1,4 +1,4 @@
-"""Odd query parameters on every page: each is an answer or a refusal, and never a failure of the server."""
+"""Odd query parameters on every page get an answer or a refusal, never a server error."""
 
 from datetime import timedelta
 from typing import Any
@@ -49,7 +49,7 @@ VERBS = {
 
 @pytest.fixture
 def addresses(reader: Any) -> list[str]:
-    """Every page's address, with what its path names there."""
+    """Every page's address with its path filled in."""
     item = publish(sender=reader, content={"text": "words #tag"})
     now = timezone.now()
     session = live.create(host=reader, title="Bread", starts_at=now + timedelta(hours=1), now=now)
@@ -71,19 +71,18 @@ def addresses(reader: Any) -> list[str]:
 
 
 def put_away(answer: Any) -> None:
-    """Close the file of an answer that is one, and nothing more: a whole `close` would end the test's connection."""
+    """Close only the file: a whole `close` would end the test's connection."""
     if answer.streaming:
         for close in answer._resource_closers:
             close()
 
 
 SAMPLE = "q=words&since=1&since_id=1&at=1"
-"""A query under which every page goes on to read its other parameters."""
+"""With this query every page also reads its other parameters."""
 
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The parameters that pages read meanwhile."""
     read: set[str] = set()
     for verb in ("get", "getlist", "__getitem__"):
         known = getattr(QueryDict, verb)
@@ -101,7 +100,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def test_odd_queries_are_no_failure(
     client: Client, reader: Any, addresses: list[str], read: set[str], settings: Any, is_signed_in: bool
 ) -> None:
-    """Each parameter that a page reads has each odd value, and stands twice: a sixteenth of these in every run."""
+    """Each parameter gets each odd value, and repeats. Every run tries a sixteenth."""
     settings.RATES = dict.fromkeys(settings.RATES, "1000000/hour")
     client.raise_request_exception = False
     if is_signed_in:
@@ -113,7 +112,7 @@ def test_odd_queries_are_no_failure(
         put_away(response)
         queries = [urlencode({name: value}) for name in sorted(read) for value in ODD.values()] + BROKEN
         queries += [f"{name}=1&{name}=2" for name in sorted(read)]
-        if response.status_code != 200:  # the view ends before it looks at its parameters
+        if response.status_code != 200:  # the view ends before it reads its parameters
             queries = queries[::15]
         elif not EVERYTHING:
             queries = queries[number % 16 :: 16]

@@ -1,5 +1,3 @@
-"""How long a page may wait for PostgreSQL."""
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def bounds() -> Iterator[list[str]]:
-    """The `statement_timeout` at each statement of the test."""
+    """The `statement_timeout` of each statement."""
     seen: list[str] = []
 
     def note(execute: Callable[..., Any], *args: Any) -> Any:

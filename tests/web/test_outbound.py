@@ -1,4 +1,4 @@
-"""Requests to servers that members choose: nothing inside is asked, and no server holds the site up."""
+"""Requests to servers that members choose reach nothing internal, and none holds up the site."""
 
 import gzip
 import ssl
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A second for a request; it may take no more."""
+    """A request's limit is one second."""
     monkeypatch.setattr(outbound, "SECONDS", 1.0)
     began = time.monotonic()
     yield
@@ -200,7 +200,7 @@ def test_a_redirect_to_loopback_is_refused(
     names: dict[str, list[list[str]]],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first server counts as a public one; the second is ::1."""
+    """The first server counts as public. The second is ::1."""
     monkeypatch.setattr(outbound, "is_public", lambda address: str(address) == "127.0.0.1")
     monkeypatch.setattr(outbound.settings, "OUTBOUND_TO_LOOPBACK", False)
     monkeypatch.setitem(outbound.PORTS, "http", far.port)
@@ -216,7 +216,7 @@ def test_a_name_that_changes_between_check_and_use(
     far: FarServer,  # noqa: F811
     names: dict[str, list[list[str]]],  # noqa: F811
 ) -> None:
-    """A name is looked up once, and the connection goes to the address that was checked."""
+    """One lookup, and the connection uses the address that was checked."""
     names["changing.example"] = [["127.0.0.1"], ["127.0.0.2"]]
     far.rules["/"] = answer(b"checked")
     with running("127.0.0.2", far.port) as inside:
@@ -369,7 +369,7 @@ def test_certificates(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """The name decides, not the address that was pinned: for the certificate, and for which one the server shows."""
+    """The certificate and its choice depend on the name, not the pinned address."""
     context, trusting = certificate("right.example", tmp_path)
     asked: list[str | None] = []
     context.sni_callback = lambda _socket, name, _context: asked.append(name)
@@ -377,7 +377,7 @@ def test_certificates(
     with running(context=context) as server:
         server.rules["/"] = answer(b"sealed")
         with pytest.raises(outbound.OutboundError, match="CERTIFICATE_VERIFY_FAILED"):
-            outbound.get(server.url("/", host="right.example"), types=HTML)  # nobody vouches for it
+            outbound.get(server.url("/", host="right.example"), types=HTML)  # no trusted issuer
         monkeypatch.setattr(outbound, "_certificates", lambda: trusting)
         assert outbound.get(server.url("/", host="right.example"), types=HTML).body == b"sealed"
         with pytest.raises(outbound.OutboundError, match="CERTIFICATE_VERIFY_FAILED"):

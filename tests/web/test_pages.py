@@ -1,5 +1,3 @@
-"""Common parts of all pages: error pages, positions, going on safely, parts for htmx."""
-
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -40,7 +38,7 @@ NOWHERE = [
     "/" + "x" * 2_000,
     "",
 ]
-"""Values of `next` that are no address of this site."""
+"""Values of `next` outside this site."""
 HOUR = timedelta(hours=1)
 BAD_POSITIONS = ["abc", "1.5", "NaN", "\x00", "-1", "0", str(2**53 + 1), "1" * 5000, "1_0", "\uff11\uff12"]
 
@@ -158,7 +156,7 @@ def test_a_form_of_another_users_page_changes_nothing(client: Client, reader: An
     assert (reader.display_name, reader.bio) == ("", "")
     assert client.post("/settings", fields | {"page_reader": str(reader.pk)})["Location"] == "/settings/profile"
     assert client.post("/logout", {"page_reader": str(other.pk)})["Location"] == "/login"
-    # The session ended: the form leads to the log-in, as ever.
+    # The session ended, so the form leads to the log-in.
     assert client.post("/settings", fields | {"page_reader": str(reader.pk)})["Location"] == "/login"
 
 
@@ -220,7 +218,7 @@ def test_a_page_does_not_lead_to_itself(client: Client, reader: Any, page: str) 
 
 
 def test_one_function_follows_next() -> None:
-    """A `next` that is given to Django's `redirect` may be the name of no view, which fails after the act is done."""
+    """Django's `redirect` may take a `next` for a view's name, and fail after the act."""
     for source in Path(settings.BASE_DIR).glob("*/*.py"):
         assert not re.search(r"redirect\((next_page|target)", source.read_text()), source
 
@@ -237,11 +235,11 @@ def test_a_part_is_not_kept_as_the_page(client: Client, reader: Any) -> None:
 
 
 def test_pages_hold_no_inline_scripts_or_styles() -> None:
-    """The Content-Security-Policy would not let them be, and lets only those scripts be that carry its nonce."""
+    """The Content-Security-Policy allows only scripts with its nonce."""
     templates = Path(settings.BASE_DIR) / "templates"
     for template in templates.rglob("*.html"):
         text = template.read_text()
-        if "mail" in template.parts:  # readers of mail take styles in no other way
+        if "mail" in template.parts:  # mail readers need inline styles
             continue
         assert " style=" not in text, template
         assert not re.search(r"\son[a-z]+=", text), template

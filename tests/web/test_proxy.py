@@ -1,5 +1,3 @@
-"""The site's trust in a proxy's word on the client."""
-
 import pytest
 from django.conf import LazySettings
 from django.http import HttpRequest, HttpResponse
@@ -33,7 +31,7 @@ def test_the_last_element_is_read(header: str, said: tuple[str, str]) -> None:
 
 
 def passed(rf: RequestFactory, **meta: str) -> HttpRequest:
-    """The request as the middleware hands it on."""
+    """The request after the middleware."""
     request = rf.get("/", REMOTE_ADDR="10.0.0.1", **meta)
     ProxyMiddleware(lambda _: HttpResponse())(request)
     return request
@@ -53,7 +51,7 @@ def test_the_header_is_believed_where_a_proxy_sets_it(rf: RequestFactory, settin
 
 @pytest.mark.slow
 def test_a_request_past_the_proxy_is_of_its_own_peer(rf: RequestFactory, settings: LazySettings) -> None:
-    """Names with hyphens say nothing: a client has other spellings of them."""
+    """A client can spell hyphenated names otherwise, so they prove nothing."""
     settings.PROXY = True
     settings.SECURE_PROXY_SSL_HEADER = (SCHEME, "https")
     names = ("HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_X_FORWARDED_PROTO", "HTTP_FEEDSITE.SCHEME")

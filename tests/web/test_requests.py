@@ -1,4 +1,4 @@
-"""Requests are counted by route, never by address."""
+"""Requests count by route, never by address."""
 
 import pytest
 from django.test import Client

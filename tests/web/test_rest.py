@@ -1,4 +1,4 @@
-"""The table of bad input (docs: the HTTP contract), a test a row; and the rates."""
+"""Bad input from the HTTP contract's table, one test a row, and the rates."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def item(ann: User) -> Item:
 
 
 def is_problem(response: Any, status: int) -> dict[str, Any]:
-    """The response is an error of this status, as JSON, and says what is wrong."""
+    """An error with this status and a reason, as JSON."""
     assert response.status_code == status, response.content
     assert response["Content-Type"] == "application/json"
     problem: dict[str, Any] = json.loads(response.content)
@@ -76,7 +76,7 @@ def test_last_id_over_53_bits(api: APIClient) -> None:
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("last_id", [1, 12345, 2**53])
 def test_last_id_is_a_position(api: APIClient, item: Item, path: str, last_id: int) -> None:
-    """Deleted, unseen and far-future ids are positions like any other."""
+    """Deleted, unseen and future ids too."""
     body = api.get(f"{API}{path.format(item=item.pk)}?last_id={last_id}").json()
     assert set(body) == {"items", "last_id", "has_more"}
 
@@ -96,7 +96,7 @@ def test_limit_is_clamped_to_100(api: APIClient, ann: User) -> None:
 
 # --- Bodies ----------------------------------------------------------------------------------------------
 def nested(depth: int) -> str:
-    """A body in which containers are nested so deep."""
+    """A body nested this deep."""
     return '{"content": ' + '{"text":' * (depth - 2) + "[]" + "}" * (depth - 2) + "}"
 
 
@@ -216,7 +216,7 @@ def test_not_json(api: APIClient, method: str, path: str, kind: str) -> None:
 
 
 def test_not_json_from_a_session(ann: User) -> None:
-    """Django reads forms for their CSRF token; a form is no way around the answer."""
+    """Django reads forms for CSRF tokens. A form must not bypass the answer."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(ann)
     for kind in ["multipart/form-data; boundary=x", "multipart/form-data", "application/x-www-form-urlencoded"]:
@@ -506,7 +506,9 @@ for scope in settings.RATES:
 @pytest.mark.long
 def test_concurrent_calls_of_two_processes_do_not_slip_past() -> None:
     command = [sys.executable, "-c", CALLER]
-    environ = os.environ | {"FEEDSITE_REDIS_TIMEOUT_SECONDS": "60"}  # whom the server does not answer in time passes
+    environ = os.environ | {
+        "FEEDSITE_REDIS_TIMEOUT_SECONDS": "60"
+    }  # a request that the server does not answer in time passes
     processes = [
         subprocess.Popen(command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -570,7 +572,7 @@ def test_malformed_rates(rate: str) -> None:
 
 @pytest.mark.slow
 def test_without_the_cache_server_calls_pass(api: APIClient, feeds_server: servers.Valkey) -> None:
-    """And one call a second waits for it, not every call."""
+    """Only one call a second waits for it."""
     with servers.frozen(feeds_server), waits_once_a_second("cache"):
         for _ in range(3):
             assert api.get(f"{API}/users/me").status_code == 200
@@ -622,7 +624,7 @@ def test_one_customer_of_ipv6_is_one_caller(rf: RequestFactory, seen: str, count
 
 @pytest.mark.slow
 def test_pages_are_read_at_a_rate(ann: User, settings: LazySettings) -> None:
-    """A stranger's by address; a reader's with what they read over the API; probes are not counted."""
+    """Strangers count by address. Readers share their API rate. Probes do not count."""
     settings.RATES = settings.RATES | {"read": "2/hour"}
     stranger, reader = Client(), Client()
     reader.force_login(ann)

@@ -1,5 +1,3 @@
-"""How static files are served."""
-
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from web.static_files import StaticFiles
 
 NOT_FOUND = (404, b"not found")
 
-pytestmark = pytest.mark.django_db  # an answer that ends looks after the connections
+pytestmark = pytest.mark.django_db  # the end of an answer checks the connections
 
 
 def nothing(request: HttpRequest) -> HttpResponse:
@@ -33,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_file_that_came_after_the_start_is_served(folder: Path) -> None:
-    """While two versions share a port, each is asked for the files of the other's pages."""
+    """Two versions share a port in an upgrade, so each gets requests for the other's files."""
     with override_settings(STATIC_ROOT=folder):
         served = StaticFiles(nothing)
     assert answered(served, "/static/feedsite/site.1.css") == (200, b"a {}")
