@@ -1,4 +1,4 @@
-"""The addresses of the rooms, as their `urls.py` have them."""
+"""The apps' addresses, from their `urls.py`."""
 
 from django.urls import URLPattern, URLResolver
 
@@ -25,13 +25,12 @@ ROOMS = [each for each in urls.urlpatterns if isinstance(each, URLResolver) and 
 client_patterns: list[tuple[str, URLPattern]] = [
     pattern for room in ROOMS if _is_of_clients(room) for pattern in _patterns(room)
 ]
-"""The addresses of Mastodon's client API and of OAuth, each with its prefix; tests/clientapi walks them."""
+"""Addresses of Mastodon's client API and of OAuth, each with its prefix. tests/clientapi visits them."""
 ROOMS = [room for room in ROOMS if not _is_of_clients(room)]
 ALL = [pattern for room in ROOMS for pattern in _patterns(room)]
 api_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix == API]
 api_routes: list[str] = [str(each.pattern) for each in api_patterns]
-"""The routes of the API, without their prefix."""
+"""API routes without their prefix."""
 page_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix != API]
 page_patterns += [each for _prefix, each in client_patterns if each.name]
 page_names: list[str] = [str(each.name) for each in page_patterns]
-"""The names of the pages' addresses."""

@@ -1,5 +1,3 @@
-"""Work with the admin as a browser does."""
-
 from typing import Any
 
 from django.test import Client

@@ -1,12 +1,10 @@
-"""Answers, compared whole."""
-
 import re
 
 from django.http import HttpResponse
 
 
 def whole(response: HttpResponse) -> tuple[bytes, frozenset[tuple[str, str]]]:
-    """All that a client gets, but for the request's own id."""
+    """Everything a client gets except the request's id."""
     return response.content, frozenset(pair for pair in response.items() if pair[0] != "X-Request-ID")
 
 
@@ -16,5 +14,5 @@ OF_THE_MOMENT = re.compile(
 
 
 def lasting(response: HttpResponse) -> str:
-    """A page without the parts that are drawn anew for every answer, and without its own address."""
+    """A page without its address and the parts that change with every answer."""
     return OF_THE_MOMENT.sub("", response.content.decode())

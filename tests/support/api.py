@@ -1,5 +1,3 @@
-"""Callers of the API."""
-
 from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
@@ -9,7 +7,6 @@ API = "/api/v1"
 
 
 def client_of(user: User) -> APIClient:
-    """A client with a token of the user."""
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
     return client

@@ -1,4 +1,4 @@
-"""Run calls at the same time, each in a thread with a database connection of its own."""
+"""Run calls at the same time, each in a thread with its own database connection."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from storage.connections import fetch
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """The value that each call returned, or the exception that it raised, in their order. Needs `transaction=True`."""
+    """Each call's result or exception, in order. Needs `transaction=True`."""
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
@@ -30,13 +30,11 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
 
 
 HERE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-"""The condition on `pg_locks` that a lock is of this database: that of another worker is a copy, whose tables have the
-same oids.
-"""
+"""Condition on `pg_locks` for this database. Another worker's database is a copy whose tables have the same oids."""
 
 
 def until_one_waits() -> None:
-    """Return when a session of this database waits for a lock; fails after half a minute."""
+    """Wait until a session of this database waits for a lock. Fails after half a minute."""
     deadline = time.monotonic() + 30
     waits = (
         "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())"
@@ -44,4 +42,4 @@ def until_one_waits() -> None:
     while not fetch(waits)[0][0]:
         assert time.monotonic() < deadline, "nothing waits for a lock"
         time.sleep(0.01)
-        fetch("SELECT pg_stat_clear_snapshot()::text")  # a transaction is shown its first look again and again
+        fetch("SELECT pg_stat_clear_snapshot()::text")  # a transaction keeps its first snapshot

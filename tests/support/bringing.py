@@ -1,5 +1,3 @@
-"""Archives that are brought in, and what came of them."""
-
 import io
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +10,7 @@ from tests.support.archives import zipped
 
 
 def brought(user: User, files: dict[str, bytes], pack: Callable[..., io.BytesIO] = zipped, **how: Any) -> ArchiveImport:
-    """The import of an archive, run to its end."""
+    """Import an archive to its end."""
     made = actions.begin(user=user, file=pack(files), **how)
     for _ in range(1_000):
         if importing.run(made.pk):

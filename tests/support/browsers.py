@@ -1,4 +1,4 @@
-"""Chromium and a site for the browser tests. Pages are exact without workers, so there are none."""
+"""Chromium and a site for the browser tests. Pages are exact without workers, so none run."""
 
 import os
 import re
@@ -29,22 +29,21 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--host-resolver-rules=MAP *.example ~NOTFOUND",  # at once and always, whatever the machine's resolver says
+    "--host-resolver-rules=MAP *.example ~NOTFOUND",  # fails at once, whatever the machine's resolver does
 ]
-# Milliseconds. A test that passes waits no longer than it must; the machine may be doing much else.
+# Milliseconds, long enough for a busy machine. Tests that pass do not wait for it.
 ACTION = 30_000
 EXPECTATION = 20_000
-# The first has no windows of its own to draw, and takes a third less time.
+# The first draws no windows, and takes a third less time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# The errors that a page logs while the site does not answer: the browser's for each request, and htmx's for its own (a
-# poll among them).
+# Errors logged while the site is down: the browser's for each request, and htmx's for its own, polls included.
 UNREACHABLE = ("net::ERR_", "htmx:sendError", "htmx:sendAbort", "htmx:afterRequest", "htmx:timeout")
 OPENER = ".menu > :is(.opens, summary)"
-"""What opens the menu of a card: without JavaScript a link, with it a button once it was pressed."""
+"""Opens a card's menu: a link without JavaScript, a button after its first click with JavaScript."""
 MENU = ":is(details.menu[open], .acts-page) > .menu-items"
-"""The menu that is open, or without JavaScript the page that it leads to."""
+"""The open menu, or the page that replaces it without JavaScript."""
 CHOICE = "#reposting [data-repost]"
-"""What reposts in the small menu of a card's button."""
+"""Reposts, in the small menu of a card's button."""
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -63,9 +62,9 @@ def browser() -> Iterator[Browser]:
 
 
 class Visitor:
-    """A user with a browser of their own. A click is over when it was made: a test that reads the page after it waits
-    for what it does, by `go`, `shows` or `expect`. Playwright's own reads (`shown`, `evaluate`, `count`, `url`...) are
-    of this very moment.
+    """A user with a browser. A click returns at once: wait for its effect with `go`, `shows` or `expect`.
+
+    Playwright's own reads (`shown`, `evaluate`, `count`, `url`...) show the current state.
     """
 
     def __init__(self, page: Page, site: str) -> None:
@@ -88,14 +87,14 @@ class Visitor:
         self._is_home()
 
     def enter(self, user: Any) -> None:
-        """Be signed in, in whatever language."""
+        """Sign in, in any language."""
         client = Client()
         client.force_login(user)
         name = settings.SESSION_COOKIE_NAME
         self.page.context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": self.site}])
 
     def find_media(self, folder: Path) -> None:
-        """Have the browser find files of media, which on a site are served before Django."""
+        """Serve media to the browser, as a site does before Django."""
 
         def answer(route: Route) -> None:
             (found,) = folder.rglob(route.request.url.rsplit("/", 1)[1])
@@ -110,12 +109,12 @@ class Visitor:
         self.page.goto(self.site + path)
 
     def go(self, way: Locator) -> None:
-        """Click what leads to another page, and wait until that is loaded, scripts and all."""
+        """Click a link and wait until the new page and its scripts are loaded."""
         with self.page.expect_navigation():
             way.click()
 
     def settle(self) -> None:
-        """Wait until htmx has swapped in what it fetches: before that, new buttons do what they do without scripts."""
+        """Wait until htmx has swapped in its parts. New buttons work without scripts before."""
         underway = ".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added, .underway"
         expect(self.page.locator(underway)).to_have_count(0)
 
@@ -125,7 +124,7 @@ class Visitor:
         self.page.get_by_role("button", name="Publish").click()
 
     def choose(self, name: str, text: str = "") -> None:
-        """Choose from the menu of the first card that holds `text`."""
+        """Choose from the menu of the first card with `text`."""
         self.settle()
         card = self.page.locator("article").filter(has_text=text).first
         card.locator(OPENER).click()
@@ -133,29 +132,27 @@ class Visitor:
         self.settle()
 
     def confirm(self, question: str, *, is_sure: bool = True) -> None:
-        """Answer what the page's dialog asks."""
         dialog = self.page.get_by_role("dialog", name=question)
         dialog.locator('[value="sure"]' if is_sure else '[value=""]').click()
         expect(dialog).to_be_hidden()
 
     def shows(self, texts: list[str]) -> None:
-        """Wait until these are the texts of the page's feed, from its top; white space is not told apart."""
+        """Wait until the page's feed has these texts, from its top. Whitespace does not matter."""
         expect(self._texts()).to_have_text(texts, use_inner_text=True)
 
     def shown(self) -> list[str]:
-        """The texts of the page's feed at this moment, from its top: for pages that are known to be as they stay."""
+        """The feed's texts now, from its top: only for pages that no longer change."""
         return [str(text) for text in self._texts().all_inner_texts()]
 
     def _texts(self) -> Locator:
         return self.page.locator("[role=feed] article .text")
 
     def is_at_top(self) -> None:
-        """Wait until the page is scrolled to its top."""
         self.holds("scrollY === 0")
 
     def holds(self, expression: str) -> None:
-        """Wait until a JavaScript expression is true. Playwright's own way calls eval, which the pages' policy forbids
-        but at once.
+        """Wait until a JavaScript expression is true. Playwright's own wait calls eval later, which the pages' policy
+        forbids.
         """
         until = time.monotonic() + EXPECTATION / 1000
         while not self.page.evaluate(expression):
@@ -167,7 +164,7 @@ Visit = Callable[..., Visitor]
 
 
 class Held:
-    """Requests to an address that wait until the test lets them go, so that it sees what a page shows meanwhile."""
+    """Holds requests to an address, so that the test sees the page meanwhile."""
 
     def __init__(self, page: Page, pattern: str) -> None:
         self.asked: list[str] = []
@@ -183,20 +180,20 @@ class Held:
             route.continue_()
 
     def let_go(self) -> None:
-        """Answer what waits, and from now on everything at once."""
+        """Answer held requests, and later ones at once."""
         self._holds = False
         while self._waiting:
             self._waiting.pop(0).continue_()
 
     def answer(self, status: int = 500) -> None:
-        """Answer what waits with a failure, and from now on nothing is held."""
+        """Fail held requests. Later ones are not held."""
         self._holds = False
         while self._waiting:
             self._waiting.pop(0).fulfill(status=status, body="")
 
 
 class Underway:
-    """How many requests the site is answering: one that outlives its test deadlocks with the flush of the tables."""
+    """Counts requests under way. One that outlives its test deadlocks with the flush of the tables."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -223,7 +220,7 @@ class Underway:
 
 @pytest.fixture
 def tolerated() -> Callable[..., None]:
-    """Names what a page may log as an error: a server that the test takes away."""
+    """Errors that pages may log, for a server that the test stops."""
     words: list[str] = []
 
     def tolerate(*some: str) -> None:
@@ -235,21 +232,21 @@ def tolerated() -> Callable[..., None]:
 
 @pytest.fixture
 def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> Iterator[Visit]:
-    """Opens browsers; what a page logs as an error fails the test."""
+    """Opens browsers. An error logged by a page fails the test."""
     settings.HOME_POLL_SECONDS = 0.3
-    settings.STREAM = False  # those who want one start one (test_live.py)
+    settings.STREAM = False  # tests that want it start one (test_live.py)
     settings.RATE_SCALE = 1000.0
     contexts: list[BrowserContext] = []
     errors: list[str] = []
     underway = Underway()
 
     def new(**options: Any) -> Visitor:
-        # Playwright sees nothing of what a service worker fetches. Tests of the worker allow it.
+        # Playwright does not see a service worker's requests. Tests of the worker allow it.
         usual = {"viewport": {"width": 1280, "height": 900}, "service_workers": "block"}
         context = browser.new_context(**usual | options)
         context.set_default_timeout(ACTION)
         contexts.append(context)
-        # Of every page that the test opens in it.
+        # For each page that the test opens in it.
         context.on("weberror", lambda failure: errors.append(str(failure.error)))
         context.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
         return Visitor(context.new_page(), live_server.url)
@@ -279,13 +276,13 @@ SCREENS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(params=SCREENS)
 def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The options with which a browser of this kind is opened."""
+    """Browser options for this kind of screen."""
     return SCREENS[request.param]
 
 
 @pytest.fixture
 def streams(tmp_path: Path, visit: Visit, settings: Any) -> Iterator[StreamServer]:
-    """The site redirects to it; polling is so slow that it cannot be what brings the news."""
+    """The site redirects to it. Polling is slow, so news must come from the stream."""
     server = StreamServer(tmp_path)
     server.start()
     settings.STREAM = True
@@ -299,7 +296,7 @@ def streams(tmp_path: Path, visit: Visit, settings: Any) -> Iterator[StreamServe
 def is_live(page: Page) -> None:
     """Wait until the page listens: each asks once for what came before.
 
-    The page is left before it is loaded again, so that it is not the answer to the old one that is waited for.
+    It leaves the page first, so that an old request cannot count.
     """
     address = page.url
     page.goto("about:blank")

@@ -1,4 +1,4 @@
-"""A server of S3's protocol as a process of its own, which tests freeze and kill."""
+"""A server with S3's protocol, in a process that tests freeze and kill."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ SECRET = "a/secret+of=thirteen"
 
 
 class BucketServer:
-    """moto's server, which keeps what it is given in memory."""
+    """moto's server. It keeps data in memory."""
 
     def __init__(self, folder: Path) -> None:
         self.port, _ = free_ports()
@@ -38,7 +38,7 @@ class BucketServer:
             return False
 
     def get(self, path: str) -> http.client.HTTPResponse:
-        """The answer to anybody's request; its body is left unread."""
+        """The answer to an anonymous request. The body stays unread."""
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             client.request("GET", path)
@@ -47,14 +47,14 @@ class BucketServer:
             client.close()
 
     def made(self, name: str) -> str:
-        """The address of a new bucket, as the setting takes it."""
+        """A new bucket's address, as the setting takes it."""
         address = f"s3://someone:a%2Fsecret+of=thirteen@127.0.0.1/{name}?endpoint={self.url}"
         bucket = Bucket(parse(address), 30)
         bucket.client.create_bucket(Bucket=name)
         return address
 
     def publish(self, address: str) -> None:
-        """Let everybody read files of a bucket, as docs/servers.md says."""
+        """Let everybody read a bucket's files, as in docs/servers.md."""
         bucket = Bucket(parse(address), 30)
         files = f"arn:aws:s3:::{bucket.address.name}/*"
         allowed = [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": files}]
@@ -63,7 +63,7 @@ class BucketServer:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """The server takes connections and answers nothing."""
+        """It takes connections and answers nothing."""
         os.kill(self.process.pid, signal.SIGSTOP)
         try:
             yield
@@ -76,7 +76,6 @@ class BucketServer:
 
 
 def names_in(address: str) -> set[str]:
-    """The names of all files of a bucket."""
     bucket = Bucket(parse(address), 30)
     found = bucket.client.list_objects_v2(Bucket=bucket.address.name)
     return {each["Key"] for each in found.get("Contents", ())}

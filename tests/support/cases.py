@@ -1,4 +1,4 @@
-"""Senders and readers, and the rules as a site has them."""
+"""Senders and readers, with a real site's rules."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -25,12 +25,11 @@ Say = Callable[..., Item]
 
 
 def status(item: Item) -> str:
-    """The state of an item now."""
     return Item.objects.get(pk=item.pk).status
 
 
 def report(item: Item, count: int = 1, **fields: Any) -> list[User]:
-    """Reports of an item by so many readers, who are returned."""
+    """Reports by this many readers, who are returned."""
     reporters: list[User] = UserFactory.create_batch(count)
     for reporter in reporters:
         reports.report(item=item, reporter=reporter, reason="spam", **fields)
@@ -38,7 +37,7 @@ def report(item: Item, count: int = 1, **fields: Any) -> list[User]:
 
 
 def log() -> list[tuple[str, str | None]]:
-    """The verbs of the log, each with the name of the moderator."""
+    """The log's verbs, each with the moderator's name."""
     return [(line.verb, line.by and line.by.username) for line in Decision.objects.order_by("pk").select_related("by")]
 
 
@@ -65,7 +64,7 @@ def reader(sender: User) -> User:
 
 @pytest.fixture
 def moderator(db: None) -> User:
-    """In the group of the migration; on the staff, which only lets into the admin."""
+    """In the migration's group. Staff status only gives access to the admin."""
     moderator = UserFactory.create(username="moderator", is_staff=True)
     moderator.groups.add(Group.objects.get(name="Moderators"))
     return moderator
@@ -73,7 +72,7 @@ def moderator(db: None) -> User:
 
 @pytest.fixture
 def desk(client: Client, moderator: User) -> Client:
-    """The browser of a moderator who is no superuser, as the group of the migrations makes them."""
+    """A browser of a moderator who is not a superuser."""
     client.force_login(moderator)
     client.get("/settings")  # copies the session
     return client

@@ -1,4 +1,4 @@
-"""The settings of programs that a test starts with other constants than feedsite/settings.py has."""
+"""Start programs with other constants than feedsite/settings.py has."""
 
 import json
 import os
@@ -10,10 +10,10 @@ VARIABLE = "TEST_SETTINGS"
 
 
 def changed(**values: float | str) -> dict[str, str]:
-    """The environment of a program that has these values. A number stands for seconds where the setting is a span."""
+    """The environment for these values. A number is seconds if the setting is a span."""
     return {"DJANGO_SETTINGS_MODULE": __name__, VARIABLE: json.dumps(values)}
 
 
 for _name, _value in json.loads(os.environ.get(VARIABLE, "{}")).items():
-    _is_span = isinstance(globals()[_name], timedelta)  # a name that is no setting fails
+    _is_span = isinstance(globals()[_name], timedelta)  # an unknown setting fails
     globals()[_name] = timedelta(seconds=_value) if _is_span else _value

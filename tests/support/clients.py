@@ -1,4 +1,4 @@
-"""Apps of Mastodon's world, and their tokens."""
+"""Apps for Mastodon's API, and their tokens."""
 
 import re
 import secrets
@@ -25,12 +25,11 @@ OUT_OF_BAND = actions.OUT_OF_BAND
 
 
 def app_of(scopes: str = ALL, *addresses: str) -> ClientApp:
-    """An app that has registered."""
     return actions.register(name="An app", addresses=list(addresses) or [OUT_OF_BAND], asked=scopes).app
 
 
 def token_of(user: User | None, scopes: str = ALL, *, app: ClientApp | None = None) -> str:
-    """A token with these scopes, as the token address gives it."""
+    """A token with these scopes from the token address."""
     token = secrets.token_urlsafe(24)
     row = AccessToken(
         user=user, application=app or app_of(), scope=scopes, expires=timezone.now() + timedelta(days=1), resource=[]
@@ -41,7 +40,7 @@ def token_of(user: User | None, scopes: str = ALL, *, app: ClientApp | None = No
 
 
 class Caller:
-    """A client with a token, whose answers are decoded."""
+    """A client with a token. It decodes answers."""
 
     def __init__(self, user: User | None, scopes: str = ALL) -> None:
         self.user = user
@@ -51,7 +50,7 @@ class Caller:
     def ask(
         self, method: str, path: str, data: Any = None, *, status: int = 200, form: bool = False, **named: Any
     ) -> Any:
-        """The answer's body. Fails where the status is another."""
+        """The answer's body. Fails on another status."""
         options: dict[str, Any] = {} if form or method == "get" else {"content_type": "application/json"}
         response = getattr(self.client, method)(f"/api/{path}", data, **options, **self.headers, **named)
         assert response.status_code == status, (method, path, response.status_code, response.content[:500])
@@ -72,7 +71,7 @@ class Caller:
 
 
 class ClientSite(WebServer):
-    """The site as clients meet it: links lead to its own port."""
+    """The site as clients see it: links lead to its own port."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         super().__init__(folder, **environ)
@@ -81,8 +80,8 @@ class ClientSite(WebServer):
         self.environ |= {"FEEDSITE_URL": self.address, "FEEDSITE_DEBUG": "1", **changed(MEDIA_WAIT_SECONDS=60)}
 
     def let_in(self, address: str, user: User) -> str:
-        """The code that a browser of the user is shown after it signed in and let the app of this address in."""
-        # The site does not know the hasher of the tests.
+        """The code a user's browser shows after sign-in and approval of the app at this address."""
+        # The site does not know the tests' hasher.
         known = PBKDF2PasswordHasher().encode(PASSWORD, "salt", iterations=1_000)
         User.objects.filter(pk=user.pk).update(password=known)
         browser = requests.Session()

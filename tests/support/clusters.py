@@ -1,4 +1,4 @@
-"""A Valkey cluster of the tests' own: primaries with their replicas, in a temporary folder, gone with the process."""
+"""A Valkey cluster with replicas in a temporary folder. It ends with the process."""
 
 import gc
 import logging
@@ -26,11 +26,11 @@ logger = logging.getLogger(__name__)
 
 SLOTS = 16384
 PATIENT = 60_000
-"""Milliseconds after which nodes hold another to be down, where no test wants that."""
+"""Milliseconds of silence before failover, for tests that want none."""
 
 
 class Line(NamedTuple):
-    """A node as another one knows it."""
+    """A node in another node's view."""
 
     port: int
     epoch: int
@@ -39,14 +39,14 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """`text` is a line of CLUSTER NODES. Slots that are moving stand in brackets there, and are left out."""
+        """Parse a line of CLUSTER NODES. Moving slots, in brackets there, are left out."""
         _, address, _, _, _, _, epoch, link, *slots = text.split()
         port = address.split("@")[0].rpartition(":")[2]
         return cls(int(port), int(epoch), link, tuple(part for part in slots if not part.startswith("[")))
 
 
 class ValkeyCluster:
-    """`primaries` nodes that share the slots, and `replicas` of each."""
+    """`primaries` nodes that share the slots, with `replicas` each."""
 
     def __init__(self, primaries: int = 3, replicas: int = 0) -> None:
         self.primaries, self.replicas = primaries, replicas
@@ -138,7 +138,7 @@ class ValkeyCluster:
         return str(self.ask(node, "CLUSTER", "MYID"))
 
     def primary_of(self, key: str) -> Valkey:
-        """The node that has the key now, as the nodes that answer see it."""
+        """The key's current primary, in the view of answering nodes."""
         slot, by_port = key_slot(key.encode()), {port: node for node, port in self.places.items()}
         for first, last, primary, *_ in self.slots():
             if int(first) <= slot <= int(last):
@@ -146,7 +146,7 @@ class ValkeyCluster:
         raise AssertionError(f"nobody has {key}")
 
     def slots(self) -> list[Any]:
-        """CLUSTER SLOTS, as a node that answers sees it."""
+        """CLUSTER SLOTS of an answering node."""
         return list(self.ask(next(node for node in self.nodes if not node.has_ended()), "CLUSTER", "SLOTS"))
 
     def replica_of(self, node: Valkey) -> Valkey:
@@ -168,7 +168,7 @@ class ValkeyCluster:
             raise AssertionError("the cluster does not come to rest; its nodes say:\n" + self.views())
 
     def views(self) -> str:
-        """The cluster as each of its nodes that answer sees it: addresses, flags, epochs and slots."""
+        """Each answering node's view: addresses, flags, epochs and slots."""
         said = []
         for node in self.nodes:
             try:
@@ -178,7 +178,7 @@ class ValkeyCluster:
         return "\n".join(said)
 
     def settled(self) -> None:
-        """Wait until every node runs, knows that all is well, and agrees with the others on each slot's owner."""
+        """Wait until all nodes run, see a healthy cluster, and agree on each slot's owner."""
 
         def is_well(node: Valkey) -> bool:
             said = self.info(node)
@@ -189,11 +189,11 @@ class ValkeyCluster:
         self.wait(lambda: all(is_well(node) for node in self.nodes) and self.is_agreed())
 
     def is_agreed(self) -> bool:
-        """Whether the nodes that run name the same primary, of the same epoch, for every slot."""
+        """Whether running nodes name the same primary and epoch for every slot."""
         return len({self.owners(node) for node in self.nodes if not node.has_ended()}) == 1
 
     def owners(self, node: Valkey) -> frozenset[tuple[int, int, tuple[str, ...]]]:
-        """Port, epoch and ranges of slots of each primary that has any, as the node sees it."""
+        """Port, epoch and slot ranges of each primary with slots, as the node sees it."""
         return frozenset((line.port, line.epoch, line.slots) for line in self.lines(node) if line.slots)
 
     def lines(self, node: Valkey) -> list[Line]:
@@ -201,25 +201,25 @@ class ValkeyCluster:
         return [Line.of(text) for text in self.ask(node, "CLUSTER", "NODES").splitlines()]
 
     def patience(self, milliseconds: int) -> None:
-        """How long a node may be silent before its replica takes over."""
+        """Set how long a node may be silent before its replica takes over."""
         for node in self.nodes:
             self.ask(node, "CONFIG", "SET", "cluster-node-timeout", milliseconds)
 
     def take_over(self, replica: Valkey) -> None:
-        """Make a primary of the replica at once, with what it has; the former one becomes its replica."""
+        """Promote the replica at once, as it is. The old primary becomes its replica."""
         former = self.primary_of_replica(replica)
         self.ask(replica, "CLUSTER", "FAILOVER", "TAKEOVER")
         self.ask(replica, "CONFIG", "SET", "primaryauth", "")
         self.wait(lambda: self.is_primary(replica) and not self.is_primary(former))
-        # Or a client that asks another node would still be told of the former one.
+        # Otherwise a client that asks another node still hears of the old one.
         self.wait(lambda: all(self.knows(node, replica) for node in self.nodes if not node.has_ended()))
 
     def knows(self, node: Valkey, primary: Valkey) -> bool:
-        """Whether the node holds the other to have slots."""
+        """Whether the node knows that the other has slots."""
         return self.places[primary] in {port for port, _, _ in self.owners(node)}
 
     def cut_off(self, replica: Valkey) -> None:
-        """Have the replica get nothing any more of what its primary acknowledges, until `take_over`."""
+        """The replica misses what its primary acknowledges, until `take_over`."""
         self.ask(replica, "CONFIG", "SET", "primaryauth", "wrong")
         self.ask(self.primary_of_replica(replica), "CLIENT", "KILL", "TYPE", "replica")
         self.wait(lambda: not self.in_sync(replica))
@@ -238,9 +238,9 @@ class ValkeyCluster:
             self.ask(source, "MIGRATE", "127.0.0.1", self.places[target], "", 0, 5000, "KEYS", *keys)
 
     def end_move(self, slot: int, source: Valkey, target: Valkey) -> None:
-        """Give the slot to the target, and wait until every node knows it with the target's new epoch.
+        """Give the slot to the target, and wait until all nodes know its new epoch.
 
-        A slot that moves back sooner may stay with two owners that send every caller to each other.
+        Otherwise a slot that soon moves back may keep two owners that redirect to each other.
         """
         others = [node for node in self.nodes if node not in (source, target) and self.is_primary(node)]
         for node in (target, source, *others):
@@ -249,13 +249,13 @@ class ValkeyCluster:
         self.wait(self.is_agreed)
 
     def move(self, slot: int, source: Valkey, target: Valkey) -> None:
-        """Bring a slot to another primary, as `valkey-cli --cluster reshard` does."""
+        """Move a slot to another primary, as `valkey-cli --cluster reshard` does."""
         self.begin_move(slot, source, target)
         self.move_keys(slot, source, target)
         self.end_move(slot, source, target)
 
     def mend(self) -> None:
-        """Have every node run, and no replica take over; nodes that do not come to rest are replaced by new ones."""
+        """Start all nodes and stop failovers. Nodes that do not settle are replaced."""
         try:
             self._mend()
         except (AssertionError, redis.RedisError):
@@ -287,7 +287,7 @@ class ValkeyCluster:
 
 
 def free_ports() -> tuple[int, int]:
-    """A port for clients and one for other nodes; below those that the kernel gives to programs that ask for any."""
+    """A port for clients and one for nodes, below the kernel's ephemeral ports."""
     while True:
         ports = random.sample(range(15_000, 32_000), 2)
         with ExitStack() as stack:
@@ -301,7 +301,7 @@ def free_ports() -> tuple[int, int]:
 
 @contextmanager
 def feeds_on(cluster: ValkeyCluster) -> Iterator[None]:
-    """Have this process use the cluster as its feeds server. Pages are hasty, because its nodes come and go."""
+    """Use the cluster as this process's feeds server. Pages wait briefly, because nodes come and go."""
     before = settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS
     settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS = cluster.url, HASTE
     forget_clients()

@@ -1,5 +1,3 @@
-"""People who act at the same time."""
-
 import random
 import threading
 import time
@@ -9,11 +7,11 @@ from typing import Any
 from django.db import connection
 
 PATIENCE = 200
-"""Seconds within which a slow machine, too, reads enough of both kinds."""
+"""Enough for a slow machine to read both kinds."""
 
 
 class Crowd:
-    """Threads that do things over and over; the first thing that goes wrong stops them all."""
+    """Threads that repeat their acts. The first error stops all."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
@@ -36,7 +34,7 @@ class Crowd:
             connection.close()
 
     def run(self, seconds: float, enough: Callable[[], bool] = lambda: True) -> None:
-        """For so long, and until it is enough."""
+        """Run for this time, and until it is enough."""
         for thread in self.threads:
             thread.start()
         try:

@@ -1,4 +1,4 @@
-"""Files of data sets, as `load`, the benchmarks and the simulation read them."""
+"""Data set files for `load`, the benchmarks and the simulation."""
 
 import gzip
 import json
@@ -10,17 +10,16 @@ from django.db import connection
 
 
 def packed(path: Path, lines: Iterable[str]) -> None:
-    """Write lines into a file that is packed."""
+    """Write lines to a compressed file."""
     path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
 
 
 def as_json(posts: Iterable[Any]) -> list[str]:
-    """A line of JSON for each."""
     return [json.dumps(post) for post in posts]
 
 
 def database_url() -> str:
-    """The address of the test database for a process of its own."""
+    """The test database's address for another process."""
     values = connection.settings_dict
     host = values["HOST"] or values["OPTIONS"].get("host", "")
     address = f"{values['USER']}:{values['PASSWORD']}@{host}:{values['PORT']}"

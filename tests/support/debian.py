@@ -1,6 +1,6 @@
-"""A Debian of its own for a test: its files in a folder, its processes and its network apart from this machine's.
+"""A Debian for a test, with its own files, processes and network.
 
-Only packages are fetched from outside. There is no systemd: `STAND_INS` names what takes the place of programs.
+Only packages come from outside. It has no systemd: `STAND_INS` replaces programs.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ ENVIRON = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
     "DEBIAN_FRONTEND": "noninteractive",
-    # pip and uv trust what Debian trusts, with what the machine of the tests added there.
+    # pip and uv trust what Debian and the tests' machine trust.
     "PIP_CERT": "/etc/ssl/certs/ca-certificates.crt",
     "SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt",
 }
@@ -42,13 +42,13 @@ FROM_HERE = ("http_proxy", "https_proxy", "no_proxy", "PIP_INDEX_URL", "PIP_DEFA
 
 
 class Debian:
-    """A running one. `root` is its root folder."""
+    """A running Debian."""
 
     def __init__(self, root: Path, pid: int) -> None:
         self.root, self.pid = root, pid
 
     def run(self, lines: str, *, online: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run lines in a shell of root, which ends at the first that fails. `online`: by this machine's network."""
+        """Run lines in a root shell, which stops at the first error. `online` uses this machine's network."""
         environ = ENVIRON | {name: os.environ[name] for name in FROM_HERE if name in os.environ}
         inside = ["chroot", str(self.root), "env", "-i", *(f"{name}={value}" for name, value in environ.items())]
         space = ["nsenter", "--target", str(self.pid), "--mount", "--pid", *(() if online else ("--net",)), "--"]
@@ -62,7 +62,7 @@ class Debian:
         )
 
     def put(self, path: str, text: str, mode: int = 0o755) -> None:
-        """A file of this Debian."""
+        """Write a file in this Debian."""
         file = self.root / path.lstrip("/")
         file.write_text(text)
         file.chmod(mode)
@@ -70,8 +70,8 @@ class Debian:
 
 @contextlib.contextmanager
 def debian(suite: str) -> Iterator[Debian]:
-    """A Debian of this name, as small as its installer leaves one; gone with the block. The test skips without root, or
-    where Debian's packages are not reached.
+    """A minimal Debian of this name for the block. Skips the test without root, or without access to Debian's
+    packages.
     """
     if os.geteuid():
         pytest.skip("only root makes a Debian of its own")
@@ -87,7 +87,7 @@ def debian(suite: str) -> Iterator[Debian]:
         if AUTHORITIES.is_dir():
             shutil.copytree(AUTHORITIES, root / str(AUTHORITIES).lstrip("/"), dirs_exist_ok=True)
         space = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "sh", "-ec", MACHINE, "sh", root]
-        dies = die_with_parent(signal.SIGKILL)  # and all in it, also where the tests are killed
+        dies = die_with_parent(signal.SIGKILL)  # and all in it, also if the tests are killed
         with subprocess.Popen(space, env=environ, stdout=subprocess.PIPE, text=True, preexec_fn=dies) as process:
             try:
                 assert process.stdout is not None
@@ -97,12 +97,12 @@ def debian(suite: str) -> Iterator[Debian]:
             finally:
                 process.kill()
     finally:
-        # Its mounts are those of its namespace, and gone with it: nothing of this machine is below the folder.
+        # Its mounts end with its namespace, so the folder contains nothing of this machine.
         subprocess.run(["rm", "--recursive", "--force", "--one-file-system", folder], check=True)
 
 
 def bootstrap(suite: str, folder: Path, root: Path, environ: dict[str, str]) -> None:
-    """Fill the folder by debootstrap, which is fetched where it is not installed."""
+    """Fill the folder with debootstrap, fetched if not installed."""
     program = shutil.which("debootstrap", path=environ["PATH"])
     if program is None:
         fetched = subprocess.run(["apt-get", "download", "debootstrap"], cwd=folder, capture_output=True, check=False)

@@ -1,5 +1,3 @@
-"""Deleted accounts, purged at once."""
-
 from datetime import timedelta
 
 from django.utils import timezone
@@ -9,7 +7,7 @@ from accounts.models import Deletion, User
 
 
 def settle(user: User) -> int:
-    """Purge until it is complete; how many parts it took."""
+    """Purge to the end. Returns the number of parts."""
     Deletion.objects.update(created_at=timezone.now() - purge.STRAGGLERS - timedelta(seconds=1))
     for part in range(1, 100):
         Deletion.objects.update(tried_at=None)

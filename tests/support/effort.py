@@ -1,4 +1,4 @@
-"""How much a test of chance or of numbers tries: a part in every run, all of it under `check_all --all`."""
+"""How much a test tries: a part in every run, all of it under `check_all --all`."""
 
 import os
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import TypeVar
 from zlib import crc32
 
 EVERYTHING = bool(os.environ.get("TEST_EVERYTHING"))
-"""Whether this is the run before a release, which `check_all --all` sets for its tests."""
+"""The run before a release, set by `check_all --all`."""
 Value = TypeVar("Value")
 
 
@@ -16,7 +16,7 @@ def tries(usual: int, everything: int) -> int:
 
 
 def some(usual: int, every: Sequence[Value]) -> Sequence[Value]:
-    """The first `usual` values of a test's parameter in every run, all of them before a release."""
+    """The first `usual` of these parameters in every run, all before a release."""
     return every[: tries(usual, len(every))]
 
 
@@ -28,9 +28,10 @@ def is_usual(
     locale: str | None = None,
     is_narrowest: bool | None = None,
 ) -> bool:
-    """Whether every run tries a flow of the browser tests in this setting: half of the flows do on a phone what the
-    others do on a desktop, with JavaScript what the others do without, or in English what the others do in Chinese;
-    and all at their narrowest width. None where the flow has no such choice.
+    """Whether every run tries a flow of the browser tests in this setting.
+
+    Half of the flows run on a phone, half on a desktop. The same holds for JavaScript and language. All run at their
+    narrowest width. None means that the flow has no such choice.
     """
     is_even = crc32(flow.encode()) % 2 == 0
     if is_narrowest is False or (locale is not None and (locale == "en-US") != is_even):

@@ -1,5 +1,3 @@
-"""The settings of an environment that a test makes."""
-
 import os
 from collections.abc import Mapping
 from unittest.mock import patch
@@ -17,7 +15,7 @@ def given(environ: Mapping[str, str]) -> Options:
 
 
 def refusal(**environ: str) -> str:
-    """The one line that refuses the environment."""
+    """The error line for the environment."""
     with pytest.raises(OptionsError) as refused:
         given(environ)
     (line,) = refused.value.lines

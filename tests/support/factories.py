@@ -1,4 +1,4 @@
-"""People and items for tests. `say` publishes, commits and fans out as the site does; the factories do not."""
+"""People and items. `say` publishes, commits and fans out as the site does. Factories only write rows."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ PASSWORD = "correct horse battery staple"
 
 
 class UserFactory(factory.django.DjangoModelFactory[User]):
-    """A user who was just here, and signs in with `PASSWORD`."""
+    """A recently seen user who signs in with `PASSWORD`."""
 
     class Meta:
         model = User
@@ -29,7 +29,7 @@ class UserFactory(factory.django.DjangoModelFactory[User]):
 
 
 class ItemFactory(factory.django.DjangoModelFactory[Item]):
-    """A row of the message table, which was not delivered: for reads that do not come from windows."""
+    """An undelivered item, for reads past the windows."""
 
     class Meta:
         model = Item
@@ -41,12 +41,12 @@ class ItemFactory(factory.django.DjangoModelFactory[Item]):
 
 
 def say(sender: Any, text: str = "words", **fields: Any) -> Item:
-    """Publish a post as a user; `fields` go to `items.actions.publish`."""
+    """Publish a post. `fields` go to `items.actions.publish`."""
     return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def with_card(item: Item) -> Item:
-    """Give an item a link card with a picture, as a worker would."""
+    """Give an item a link card with a picture, as a worker does."""
     picture = Entry(
         id="1", kind="image", name="aa/bb", ext="jpg", small_ext="jpg", width=640, height=336, blurhash="LEHV"
     )

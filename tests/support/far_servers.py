@@ -1,4 +1,4 @@
-"""Servers elsewhere, which tests start on loopback. They answer by rules of the test, also against those of HTTP."""
+"""External servers, started on loopback. Rules of the test decide their answers, also invalid ones."""
 
 import contextlib
 import socket
@@ -22,8 +22,6 @@ Say = Callable[[bytes], None]
 
 
 class Talk(socketserver.StreamRequestHandler):
-    """One request."""
-
     server: "FarServer"
 
     def handle(self) -> None:
@@ -41,7 +39,7 @@ class Talk(socketserver.StreamRequestHandler):
 
 
 class FarServer(socketserver.ThreadingTCPServer):
-    """A server whose `rules` say what it answers at a path, and that notes which requests came."""
+    """`rules` map a path to its answer. Records requests."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -70,7 +68,7 @@ class FarServer(socketserver.ThreadingTCPServer):
 
 
 def answer(body: bytes, *, status: str = "200 OK", kind: str = "text/html", **headers: str) -> Callable[[Say], None]:
-    """A rule that answers as servers do."""
+    """A rule with a normal answer."""
     named = {"Content-Type": kind, "Content-Length": str(len(body))} | {
         name.replace("_", "-"): value for name, value in headers.items()
     }
@@ -87,7 +85,7 @@ def moved(to: str, status: str = "302 Found") -> Callable[[Say], None]:
 
 
 def dripping(before: bytes, drop: bytes, seconds: float = 0.2) -> Callable[[Say], None]:
-    """A rule that sends a drop again and again, until the site leaves."""
+    """A rule that sends bytes until the site closes."""
 
     def drip(say: Say) -> None:
         say(before)
@@ -118,7 +116,7 @@ def far(settings: Any) -> Iterator[FarServer]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
-    """The addresses that names get, one list for each time that they are looked up. There is no such zone to ask."""
+    """Addresses by name, one list per lookup. No DNS is asked."""
     zone: dict[str, list[list[str]]] = {}
     look_up = socket.getaddrinfo
 
@@ -132,7 +130,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
 
 
 def certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """The contexts of a server with a certificate for this name, and of a client that trusts it."""
+    """TLS contexts of a server for this name, and of a client that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     made = (

@@ -1,5 +1,3 @@
-"""Stores of filters, of both kinds."""
-
 from pathlib import Path
 
 import pytest

@@ -1,4 +1,4 @@
-"""Which flows of the browser tests every run tries, in which of their settings."""
+"""Which browser flows every run tries, and in which settings."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.support.effort import is_usual
 FOLDER = Path(settings.BASE_DIR) / "tests" / "browser"
 SETTINGS = {"screen", "javascript", "locale", "width", "half"}
 WHOLE = {"test_site.py"}
-"""Files of which every run tries all flows: what a site is nothing without."""
+"""Files whose flows all run every time, for the site's essential functions."""
 FIRST = {
     "test_accessibility.py",
     "test_account.py",
@@ -24,14 +24,15 @@ FIRST = {
     "test_search.py",
     "test_writing.py",
 }
-"""Files of which every run tries the first flow, on which most depends."""
+"""Files whose first and most important flow runs every time."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Three seconds of a processor go into a flow, as into thirty other tests. So every run tries some of them, in part
-    of their settings: on one of two screens, with JavaScript or without, in one language, at the narrowest of their
-    widths, with the first of their other values. `check_all --all` tries all flows in all settings.
+    """Select flows: one takes three CPU seconds, as much as thirty other tests.
+
+    Every run tries some of them, in some settings: one screen, with or without JavaScript, one language, the narrowest
+    width, the first of other values. `check_all --all` tries everything.
     """
     # pytest hands over the tests of all folders.
     flows = [item for item in items if FOLDER in item.path.parents and isinstance(item, pytest.Function)]
@@ -42,7 +43,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _other_flows(flows: list[pytest.Function]) -> Iterator[pytest.Function]:
-    """Those that are neither in a file of WHOLE nor the first of one of FIRST."""
+    """Flows not in WHOLE's files, and not the first of one in FIRST."""
     firsts: dict[str, str] = {}
     for item in flows:
         file = item.path.name

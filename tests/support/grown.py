@@ -1,7 +1,7 @@
-"""A site that has grown: tables large enough that a plan which looks through one of them shows.
+"""A site with tables large enough to reveal a full scan.
 
-Every table whose rows people or the site make has `MANY` rows or more, and for every list that a page shows there is
-one user or item whose own list is that long. Rows are copies of a template that the ORM made, made by PostgreSQL.
+Each table that grows has at least `MANY` rows. For each list on a page some user or item has a list that long.
+PostgreSQL copies the rows from a template that the ORM made.
 """
 
 from datetime import datetime, timedelta
@@ -69,16 +69,16 @@ DEVICE: dict[str, Any] = {
         "auth": "BTBZMqHH6r4Tts7J_aSIgg",
     },
 }
-"""A browser that takes push messages."""
+"""A browser with push messages."""
 FOLLOWEES = 500
-"""Of the reader and of the star; a bound of the site (FOLLOW_CAP), not one that grows."""
+"""Of the reader and the star. FOLLOW_CAP limits it."""
 POSTS = 3 * MANY
 LISTS = 30
-"""Of the reader and of the star, of 50 that one may have."""
+"""Of the reader and the star. The limit is 50."""
 
 
 def grow(template: models.Model, count: int, **columns: str) -> None:
-    """Add `count` copies of a row. `columns` are SQL expressions of `g` (1 to `count`) for what differs in each."""
+    """Add `count` copies of a row. `columns` are SQL expressions of `g` (1 to `count`) for the differences."""
     meta = template._meta
     names = [
         f'"{field.column}"'
@@ -97,8 +97,8 @@ def grow(template: models.Model, count: int, **columns: str) -> None:
 
 
 class Grown:
-    """The site. `star`: a user who has most of everything, and whom all others follow. `reader`: one who does most of
-    everything. `busy`: an item that everybody likes, reposts and answers, in a thread of its own.
+    """`star` has the most of nearly everything, and everybody follows them. `reader` does the most. `busy` is an item
+    that everybody likes, reposts and answers, in its own thread.
     """
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Grown:
         self.other = UserFactory(username="other")
         self.ordinary = UserFactory(username="ordinary", display_name="Ordinary Person")
         with connection.cursor() as cursor:
-            # Foreign keys need no looking up, and the rows are right by construction.
+            # The rows are right by construction, so foreign keys need no check.
             cursor.execute("SET session_replication_role = replica")
         try:
             self._grow()
@@ -119,12 +119,12 @@ class Grown:
                 cursor.execute("VACUUM ANALYZE")
 
     def ids(self, series: int) -> str:
-        """The id of the item `g` of a series: the newest first, a minute apart."""
+        """Id of item `g` in a series, newest first, a minute apart."""
         return f"(({self.begun} - g::bigint * 60000) << {SEQUENCE_BITS} | {series})"
 
     @property
     def nth(self) -> str:
-        """The id of the user `g`."""
+        """Id of user `g`."""
         return f"({self.first} + g - 1)"
 
     def _grow(self) -> None:
@@ -166,7 +166,7 @@ class Grown:
         grow(move, MANY, name="'c' || g", to="'d' || g")
 
     def _link_cards(self) -> None:
-        """Each post of the star links to a page of its own, all others to one page. One host has most pages."""
+        """The star's posts link to different pages, all others to one. One host has most pages."""
         facts = {"url": "https://busy.example/", "title": "busy", "description": "", "site": "", "picture": None}
         card = LinkCard.objects.create(url="https://busy.example/", digest="0", domain="example.busy.", facts=facts)
         asked = {"asked_at": "now() - g * interval '1 hour'", "checked_at": "now() - g * interval '1 hour'"}
@@ -207,7 +207,7 @@ class Grown:
         SiteSettings.objects.create()
 
     def polled(self, lasts: timedelta) -> Item:
-        """A poll in which many voted."""
+        """A poll with many votes."""
         closes_at = timezone.now() + lasts
         content = {
             "text": "a poll",
@@ -237,7 +237,7 @@ class Grown:
         grow(repost, MANY, id=self.ids(4), sender_id=self.nth)
         quote = ItemFactory(sender=self.ordinary, quote_of=self.busy)
         grow(quote, MANY, id=self.ids(8), sender_id=self.nth)
-        self.polled(-timedelta(days=1))  # its voters are told
+        self.polled(-timedelta(days=1))  # its voters are notified
         with connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO items_item (id, sender_id, repost_of_id, type, title, content, extra_info, status,"
@@ -273,18 +273,18 @@ class Grown:
         like = Like.objects.create(user=self.other, item=self.busy)
         grow(like, MANY, user_id=self.nth)
         kept = Bookmark.objects.create(user=self.other, item=self.busy)
-        grow(like, MANY // 2, user_id=f"{self.star.pk}", item_id=self.ids(0))  # the reader likes as many already
+        grow(like, MANY // 2, user_id=f"{self.star.pk}", item_id=self.ids(0))  # the reader already likes as many
         for one in (self.star, self.reader):
             grow(kept, MANY // 2, user_id=f"{one.pk}", item_id=self.ids(0))
         grow(kept, MANY, user_id=self.nth)
         ItemCounts.objects.create(item=self.busy, likes=MANY + 1, replies=2 * MANY, reposts=MANY)
         key = IdempotencyKey.objects.create(sender=self.ordinary, key="key", fingerprint="0", item=post)
         grow(key, MANY, key="'key' || g", sender_id=self.nth)
-        # So much is staged in two seconds of a busy site.
+        # A busy site stages this much in two seconds.
         grow(CountChange.objects.create(item=post, likes=1), 200, item_id=f"{self.busy.pk}")
 
     def _conversations(self) -> None:
-        """As many conversations of star and reader, and requests to them, and messages in one of both."""
+        """Many conversations of star and reader, as many requests, and as many messages in one conversation of each."""
         first = ItemFactory(sender=self.ordinary, visibility=Visibility.MENTIONED, content={"text": "@star word1"})
         grow(first, MANY, id=self.ids(20), sender_id=self.nth)
         self.talk = ItemFactory(sender=self.star, visibility=Visibility.MENTIONED, content={"text": "@reader word1"})
@@ -328,7 +328,7 @@ class Grown:
         grow(request, MANY, follower_id=self.nth, followee_id=f"{self.first} + (g + 50) % {MANY}")
         for model, one, two in ((Block, "blocker_id", "blocked_id"), (Mute, "muter_id", "muted_id")):
             pair = model._default_manager.create(**{one: self.ordinary.pk, two: self.other.pk})
-            # Whom the star has turned away, who has turned the star away, and all others.
+            # Users whom the star blocks, users who block the star, and all others.
             grow(pair, MANY // 2, **{one: f"{self.star.pk}", two: f"{self.first + FOLLOWEES} + g"})
             grow(pair, MANY // 2, **{one: f"{self.first + MANY // 2} + g - 1", two: f"{self.star.pk}"})
             grow(pair, MANY, **{one: self.nth, two: f"{self.first} + (g + 50) % {MANY}"})
@@ -346,7 +346,9 @@ class Grown:
         grow(FollowerCountChange.objects.create(user=self.ordinary, change=1), 1_000, user_id=f"{self.star.pk}")
 
     def _tags(self) -> None:
-        """Many hashtags are followed; all follow the busy one, the star as many as one may, an ordinary user ten."""
+        """Everybody follows the busy hashtag. Many hashtags are followed: the star has the maximum, a normal user
+        ten.
+        """
         tag = Tag.objects.create(name="busy")
         grow(tag, MANY, name="'quiet' || g")
         follow = TagFollow.objects.create(user=self.other, tag=tag)
@@ -359,8 +361,8 @@ class Grown:
         User.objects.filter(pk__gte=self.first, pk__lt=self.first + MANY).update(followed_tag_count=2)
 
     def _lists(self) -> None:
-        """Many have a list with the star; reader and star have as many as one may, one with all their followees, and an
-        exclusive one.
+        """Many have a list with the star. Reader and star have the maximum, one of them with all followees and one
+        exclusive.
         """
         grow(List.objects.create(owner=self.ordinary, title="list"), MANY, owner_id=self.nth)
         base = List.objects.filter(owner=self.first).get().pk - 1
@@ -374,7 +376,7 @@ class Grown:
                 grow(member, members, member_id=self.nth)
 
     def _pins(self) -> None:
-        """Each user has pinned a post, the star three."""
+        """One pin for each user, three for the star."""
         brought = BroughtItem.objects.create(user=self.star, origin="", item=self.busy)
         grow(brought, MANY, item_id=self.ids(0), origin="'x' || g")
         pin = Pin.objects.create(item=self.busy, sender=self.star)
@@ -382,7 +384,7 @@ class Grown:
         grow(pin, 2, item_id=self.ids(1))
 
     def _muted_threads(self) -> None:
-        """All muted the busy thread; reader and star many more."""
+        """Everybody muted the busy thread. Reader and star muted many more."""
         others = [f"SELECT {user.pk}, {self.ids(0)}" for user in (self.reader, self.star)]
         with connection.cursor() as cursor:
             for rows in (f"SELECT {self.nth}, {self.busy.pk}", *others):
@@ -392,7 +394,7 @@ class Grown:
                 )
 
     def _scheduled(self) -> None:
-        """Each user has scheduled a post, reader and star as many as one may. A tenth is due."""
+        """One scheduled post for each user, the maximum for reader and star. A tenth is due."""
         post = {"type": "text", "title": "", "content": {"text": "later"}, "extra_info": {}, "visibility": "public"}
         post |= dict.fromkeys(("reply_to", "quote_of", "quotable_by"))
         at = timezone.now() + timedelta(days=1)
@@ -411,7 +413,7 @@ class Grown:
             grow(one, 95, sender_id=f"{owner.pk}", key="'key' || g")
 
     def _filters(self) -> None:
-        """Each user filters something, reader and star almost as much as one may. Some of it has expired."""
+        """Filters for each user, nearly the maximum for reader and star. Some have expired."""
         soon, late = "now() + g * interval '1 hour'", "now() - interval '1 day'"
         one = Filter.objects.create(owner=self.ordinary, phrase="nothing", whole_word=True, action="warn")
         grow(one, MANY, owner_id=self.nth, expires_at=f"CASE g % 10 WHEN 0 THEN {soon} WHEN 1 THEN {late} END")
@@ -482,7 +484,7 @@ class Grown:
             MANY,
             session_id=f"(SELECT id FROM live_livesession WHERE host_id = {self.nth} AND title = 'soon')",  # noqa: S608 (constants)
         )
-        # Parked: what nobody delivers any more, and readers find all the same.
+        # Parked: never delivered, but readers find it.
         delivery = ReplayDelivery.objects.create(session=replay, host=self.ordinary, position=1, parked_at=now)
         grow(delivery, MANY, session_id=f"{replay.pk} - g", position="g + 1", sweep_at="now() - interval '1 day'")
         kept = KeptSnapshot.objects.create(reader=self.ordinary, digest="0", lives=0, entries=[], expires_at=now)
@@ -544,7 +546,7 @@ class Grown:
         token_of(self.ordinary, app=app)
         held = AccessToken.objects.get(application=app)
         grow(held, MANY, token_checksum="md5(g::text)", user_id=self.nth)
-        with connection.cursor() as cursor:  # an address that is not public: nothing is sent
+        with connection.cursor() as cursor:  # a private address, so nothing is sent
             cursor.execute(
                 "INSERT INTO notifications_pushsubscription (user_id, token_id, endpoint, p256dh, auth,"
                 " server_key, kinds, policy, words, language, user_agent, app_token, is_standard)"

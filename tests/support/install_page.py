@@ -1,4 +1,4 @@
-"""docs/install.md as tests read it: its steps, and the lines of each."""
+"""The steps of docs/install.md and their lines."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ STEPS = re.findall(r"^\*\*(\d+)\. (.*?)(?=^\*\*\d+\. |\Z)", PAGE, re.DOTALL | re
 
 
 def blocks(text: str) -> list[str]:
-    """The blocks of lines for the shell."""
+    """The shell blocks."""
     return re.findall(r"^```\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 

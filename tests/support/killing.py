@@ -1,11 +1,11 @@
-"""`python -m tests.support.killing SEED KILLS`: processes that publish, deliver, change, relate and sweep, killed -9.
-`python -m tests.support.killing come_back`: one that comes back, killed at the places that the lines of stdin number.
+"""`python -m tests.support.killing SEED KILLS`: kill -9 processes that publish, deliver, change, follow and sweep.
+`python -m tests.support.killing come_back`: kill a returning process at the places numbered on stdin.
 
-The program has Django loaded and no connection open, and forks a child a kill. One half of the children kill themselves
-before or after the n-th thing that they say to PostgreSQL, the feeds or the broker, n by chance over all that the act
-says; the other half are killed from outside after a time by chance. A child goes on with its act until it is dead.
+The program loads Django, opens no connection, and forks a child per kill. Half of the children kill themselves before
+or after a random call to PostgreSQL, the feeds or the broker. The others are killed from outside at a random time. A
+child repeats its act until then.
 
-After each `BATCH` kills it prints a line of JSON (where they died, what went wrong) and waits for a line.
+After each `BATCH` kills it prints a JSON line (places of death, errors) and waits for a line.
 """
 
 import json
@@ -51,7 +51,7 @@ from timeline.models import Backfill, Delivery, DeliveryRange  # noqa: E402
 BATCH = 20
 PATIENCE = 60
 DEATHS_OF_ONE = 3
-"""Attempts at one delivery that may die: the fifth would park it, for an item that kills workers is poison."""
+"""Deaths allowed per delivery. A fifth attempt would park it as poison."""
 
 Act = Callable[[random.Random], object]
 
@@ -88,7 +88,7 @@ def change(chance: random.Random) -> None:
 
 
 def relate(chance: random.Random) -> None:
-    """Follow or the like, and fill the window that it put out of use, as reader and worker do."""
+    """Follow or similar, then fill the invalidated window, as reader and worker do."""
     reader = chance.choice(list(User.objects.filter(username__startswith="fickle")))
     sender = a_sender(chance)
     verb = chance.choice([relations.follow, relations.unfollow])
@@ -113,7 +113,7 @@ def sweep(chance: random.Random) -> None:
 
 
 def come_back(chance: random.Random) -> None:
-    """After days away: the page, the note that the reader is here, the worker's deepening, and the next page."""
+    """After days away: the page, the recorded visit, the worker's deepening, and the next page."""
     reader = User.objects.get(username="away")
     home_page(reader)
     levels.touch([reader.pk])
@@ -127,7 +127,7 @@ SHARES = ["publish"] * 3 + ["deliver"] * 4 + ["change", "relate", "sweep"]
 
 # --- How they die ----------------------------------------------------------------------------------------
 class Fuse:
-    """Counts what the process says to its servers, and kills it at one of these places."""
+    """Counts calls to servers, and kills the process at one of them."""
 
     def __init__(self, told: int, at: int | None) -> None:
         self.told = told
@@ -162,7 +162,7 @@ def _said(connection: Any, command: Any, *_: Any) -> str:
 
 
 def child(act: Act, seed: str, told: int, at: int | None, *, once: bool) -> None:
-    """Never returns. Tells that it is ready, then where it dies by itself, or how many places it passed."""
+    """Never returns. Reports that it is ready, then where it dies or how many places it passed."""
     chance = random.Random(seed)  # noqa: S311 (chance)
     try:
         connection.ensure_connection()
@@ -180,7 +180,7 @@ def child(act: Act, seed: str, told: int, at: int | None, *, once: bool) -> None
 
 
 def fork(kind: str, seed: str, at: int | None = None, *, once: bool = False) -> tuple[int, int]:
-    """A child and the pipe that it tells by, when it is ready."""
+    """A ready child and its report pipe."""
     hears, tells = os.pipe()
     bind = die_with_parent(signal.SIGKILL)
     pid = os.fork()
@@ -196,7 +196,7 @@ def fork(kind: str, seed: str, at: int | None = None, *, once: bool = False) -> 
 
 
 def end(pid: int, hears: int) -> tuple[bool, str]:
-    """Wait for its end, or make one; whether it was killed, and what it told."""
+    """Wait for its end, or kill it. Returns whether it was killed, and its report."""
     select.select([hears], [], [], PATIENCE)  # it is closed with the child
     told = os.read(hears, 200).decode()
     with suppress(ProcessLookupError):
@@ -208,8 +208,8 @@ def end(pid: int, hears: int) -> tuple[bool, str]:
 
 
 def kill_where_told(kind: str) -> None:
-    """For each line of stdin, a number, a child that kills itself at this place; prints what it told. Of place 0 that
-    is how many places there are.
+    """For each number on stdin, fork a child that dies there, and print its report. For 0, print the number of
+    places.
     """
     for line in sys.stdin:
         killed, told = end(*fork(kind, kind, int(line) or None, once=True))

@@ -1,4 +1,4 @@
-"""A language that is written from right to left, made of the site's own texts: each letter is an Arabic one."""
+"""A right-to-left language from the site's own texts, with Arabic letters."""
 
 import re
 from pathlib import Path
@@ -7,14 +7,14 @@ import polib
 from django.conf import LazySettings
 
 KEPT = re.compile(r"%\(\w+\)[a-z]|%[a-z%]|\{\w*\}|<[^>]*>|&\w+;")
-"""What a translation keeps as it is."""
+"""What a translation leaves unchanged."""
 ARABIC = "ابتثجحخدذرزسشصضطظعغفقكلم"
 PLURALS = "nplurals=6; plural=n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5;"
 FORMS = 6
 
 
 def in_arabic(text: str) -> str:
-    """The text in Arabic letters, as long as it was."""
+    """The text in Arabic letters, with the same length."""
     parts, place = [], 0
     for kept in KEPT.finditer(text):
         parts += [_letters(text[place : kept.start()]), kept[0]]
@@ -27,7 +27,7 @@ def _letters(text: str) -> str:
 
 
 def offer_arabic(settings: LazySettings, folder: Path) -> None:
-    """Let the site offer it, with a compiled catalogue in `folder`. A plural form ends with its number."""
+    """Offer it on the site, with a compiled catalogue in `folder`. Plural forms end with their number."""
     texts = polib.pofile(str(Path(settings.BASE_DIR) / "locale/zh_Hans/LC_MESSAGES/django.po"))
     texts.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Plural-Forms": PLURALS}
     for text in texts:

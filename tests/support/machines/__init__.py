@@ -1,4 +1,4 @@
-"""Machines of hypothesis, which walk through what people do: of homes, the live feed and the recommended one."""
+"""Hypothesis state machines of homes, the live feed and the recommended feed."""
 
 import pytest
 

@@ -1,5 +1,6 @@
-"""The machine of the live feed: whatever happens, every page of every walk through it is what the SQL oracle says:
-what was frozen when the walk began, as far as it may still be seen, then what had ended by then.
+"""Whatever happens, every page of every walk through the live feed equals the SQL oracle.
+
+A walk shows what was frozen at its start and is still visible, then what had ended by then.
 """
 
 from contextlib import suppress
@@ -57,20 +58,20 @@ QUEUE: list[tuple[str, tuple[Any, ...]]] = []
 
 @dataclass
 class Walk:
-    """One device of a reader, on its way down."""
+    """A reader's device on its way down."""
 
     reader: int
     frozen: list[tuple[int, str]]
-    """Live and upcoming when it began, ..."""
+    """Live and upcoming at the start."""
     ended: set[int]
-    """... and what had ended."""
+    """Ended at the start."""
     page: Page
     last_id: int | None = None
 
 
 class Live(RuleBasedStateMachine):
-    """Four hosts, two readers with any number of devices, tiny windows, and a broker that delays, doubles, reorders and
-    loses what it is given.
+    """Four hosts, two readers with several devices, tiny windows, and a broker that delays, repeats, reorders and loses
+    messages.
     """
 
     @initialize(
@@ -90,8 +91,8 @@ class Live(RuleBasedStateMachine):
         cap: int,
         stars: set[int],
     ) -> None:
-        """Readers who have read once; with `prompt` workers nothing ever waits in the queue, and with a large `cap`
-        their inboxes hold every replay.
+        """Readers who have read once. `prompt` workers leave nothing in the queue. A large `cap` lets inboxes hold
+        every replay.
         """
         site.LIVE_REPLAYS_CAP = cap
         with connection.cursor() as cursor:
@@ -150,7 +151,7 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: LiveSession.objects.filter(state=State.LIVE).exists())
     @rule(pick=some)
     def begin_to_end(self, pick: int) -> None:
-        """A transaction that has drawn its position, and commits whenever it does."""
+        """A transaction that has its position, and commits any time later."""
         session = self._pick(pick, State.LIVE)
         self.ending.setdefault(session.pk, connections.fetch(actions.NEXT_ID)[0][0])
 
@@ -162,7 +163,7 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: LiveSession.objects.filter(state=State.LIVE).count() > 1)
     @rule(pick=some, reader=readers, size=sizes)
     def end_across_a_freeze(self, pick: int, reader: int, size: int) -> None:
-        """Two end at once; a walk begins when one of them is committed, and the other has the lower position."""
+        """Two sessions end at once. A walk starts when one is committed and the other has the lower position."""
         live = list(LiveSession.objects.filter(state=State.LIVE).order_by("pk"))
         one, other = live[pick % len(live)], live[(pick + 1) % len(live)]
         position = connections.fetch(actions.NEXT_ID)[0][0]
@@ -221,7 +222,7 @@ class Live(RuleBasedStateMachine):
 
     @rule(reader=readers, size=sizes, write=st.booleans())
     def begin(self, reader: int, size: int, write: bool = True) -> None:
-        """Open the feed on one more device; where the snapshot is not written, the server died after its answer."""
+        """Open the feed on another device. Without a written snapshot, the server died after its answer."""
         user = User.objects.get(pk=self.readers[reader].pk)
         expected = feed(user.pk)
         related = relations_of(user.pk)
@@ -253,7 +254,7 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: self.walks)
     @rule(pick=some, place=some, size=sizes, offset=st.integers(-1, 1))
     def jump(self, pick: int, place: int, size: int, offset: int) -> None:
-        """To an entry, to a replay, or next to one."""
+        """Jump to an entry, to a replay, or next to one."""
         ids = [i for row in LiveSession.objects.order_by("pk").values_list("pk", "position") for i in row if i]
         if ids:
             self._page(self.walks[pick % len(self.walks)], ids[place % len(ids)] + offset, size)
@@ -282,7 +283,7 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: QUEUE)
     @rule(pick=some, keep=st.booleans())
     def work(self, pick: int, keep: bool) -> None:
-        """Run any message; a kept one will be run again."""
+        """Run any message. A kept one runs again later."""
         message = QUEUE[pick % len(QUEUE)]
         if not keep:
             QUEUE.remove(message)
@@ -327,7 +328,7 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: self.dumps)
     @rule()
     def bring_back(self) -> None:
-        """Lineups as they were at some time."""
+        """Restore lineups from an earlier time."""
         for key, dump in self.dumps.items():
             self.feeds.restore(key, 0, dump, replace=True)
 
@@ -338,7 +339,7 @@ class Live(RuleBasedStateMachine):
             self.begin(reader, size)
             self._page(self.walks[-1], self.walks[-1].last_id, size)
         connections.feeds_breaker.reset()
-        while True:  # a frozen server answers what it was asked meanwhile
+        while True:  # a frozen server answers old requests first
             try:
                 self.feeds.ping()
                 break
@@ -381,7 +382,7 @@ class Live(RuleBasedStateMachine):
             actions.NEXT_ID = drawn
 
     def _walk_on(self, walk: Walk, size: int) -> list[int]:
-        """From the first page of a walk to its end."""
+        """From a walk's first page to its end."""
         page = walk.page
         walked = [int(item.id) for item in page.items]
         while page.has_more:
@@ -390,7 +391,7 @@ class Live(RuleBasedStateMachine):
         return walked
 
     def _page(self, walk: Walk, last_id: int | None, size: int) -> Page:
-        """One more page of a walk, against what was frozen and what may be seen now."""
+        """Compare one more page with the frozen list and what is visible now."""
         user = User.objects.get(pk=self.readers[walk.reader].pk)
         rows = {row.pk: row for row in LiveSession.objects.all()}
         now = dict(feed(user.pk))
@@ -431,7 +432,7 @@ class Live(RuleBasedStateMachine):
         return found
 
     def _late(self, walk: Walk) -> set[int]:
-        """The sessions that ended later with a position drawn before the freeze, and are no entry of it."""
+        """Sessions outside the frozen list that ended later, with a position from before the freeze."""
         frozen = max(
             (p for p in LiveSession.objects.filter(pk__in=walk.ended).values_list("position", flat=True) if p),
             default=0,
@@ -439,7 +440,7 @@ class Live(RuleBasedStateMachine):
         return set(LiveSession.objects.filter(position__lt=frozen).values_list("pk", flat=True))
 
     def _compare(self, page: Page, expected: list[tuple[int, str]], size: int) -> None:
-        """The page is full; or it has come to its bound, and is what is expected as far as it goes."""
+        """The page is full, or it stopped at its limit and is right that far."""
         event(f"page from {'+'.join(page.sources)}")
         found = [(int(item.id), item.shown_as) for item in page.items]
         if is_short(page):
@@ -462,7 +463,7 @@ BEYOND = timedelta(seconds=10)
 
 
 def relations_of(reader_id: int) -> set[int]:
-    """Hosts whose sessions the reader's feed holds, were nobody suspended."""
+    """Hosts in the reader's feed, if nobody were suspended."""
     user = User.objects.get(pk=reader_id)
     hidden = {
         *user.blocks.values_list("blocked", flat=True),
@@ -473,11 +474,11 @@ def relations_of(reader_id: int) -> set[int]:
 
 
 TAKEN: list[int] = []
-"""Entries of snapshots that the last page looked at."""
+"""Snapshot entries that the last page read."""
 
 
 def is_short(page: Page) -> bool:
-    """Whether a page has looked at as many entries as one may: it need not be full then."""
+    """Whether a page reached its entry limit, so that it need not be full."""
     return sum(TAKEN) >= walking.BOUND and page.has_more
 
 

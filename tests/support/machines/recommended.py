@@ -1,5 +1,5 @@
-"""The machine of the recommended feed: whatever happens between two pulls, in whatever order, no reader gets an item
-twice, nor one that they may not see; and who goes on pulling gets all that there is.
+"""Whatever happens between pulls, no reader gets an item twice or one they may not see. Pulling to the end gives every
+item.
 """
 
 import itertools
@@ -39,7 +39,7 @@ limits = st.integers(1, 6)
 
 
 class Discover(RuleBasedStateMachine):
-    """Readers pull pages, small ones, while others write and Redis forgets, brings back, or does not answer."""
+    """Readers pull small pages while others write and Redis forgets, restores, or does not answer."""
 
     @initialize(posts=st.integers(0, 25))
     def found(self, posts: int) -> None:
@@ -79,7 +79,7 @@ class Discover(RuleBasedStateMachine):
     @precondition(lambda self: any(self.calls))
     @rule(pick=some, limit=limits)
     def repeat(self, pick: int, limit: int) -> None:
-        """The answer was lost, and the client asks again."""
+        """The answer was lost, so the client asks again."""
         made = [(reader, name) for reader, named in enumerate(self.calls) for name in named]
         reader, name = made[pick % len(made)]
         call, page = self.calls[reader][name]
@@ -136,7 +136,7 @@ class Discover(RuleBasedStateMachine):
         with servers.frozen(servers.servers.feeds):
             self.pull(reader, call, 3, False)
         connections.feeds_breaker.reset()
-        while True:  # a frozen server answers what it was asked meanwhile
+        while True:  # a frozen server answers old requests first
             try:
                 self.feeds.ping()
                 break
@@ -156,7 +156,7 @@ class Discover(RuleBasedStateMachine):
             assert self._visible(reader) <= self.shown[reader], "something is never shown"
 
     def _visible(self, reader: int) -> set[int]:
-        """The ids that the reader may be shown, by plain queries."""
+        """The ids visible to the reader, by plain queries."""
         user = self.readers[reader]
         hidden = {
             *Block.objects.filter(blocked=user).values_list("blocker", flat=True),
