@@ -284,7 +284,7 @@ class Grown:
         grow(CountChange.objects.create(item=post, likes=1), 200, item_id=f"{self.busy.pk}")
 
     def _conversations(self) -> None:
-        """Many conversations of star and reader, as many requests, and as many messages in one conversation of each."""
+        """Many conversations of star and reader, as many requests, and as many messages between them."""
         first = ItemFactory(sender=self.ordinary, visibility=Visibility.MENTIONED, content={"text": "@star word1"})
         grow(first, MANY, id=self.ids(20), sender_id=self.nth)
         self.talk = ItemFactory(sender=self.star, visibility=Visibility.MENTIONED, content={"text": "@reader word1"})

@@ -1,4 +1,4 @@
-"""A mail server that tests start: it speaks SMTP on a socket, keeps what it took, and fails as it is told to."""
+"""An SMTP server for tests. It keeps letters, and fails on demand."""
 
 import socket
 import socketserver
@@ -14,8 +14,6 @@ from django.core.mail import EmailMultiAlternatives
 
 
 class Talk(socketserver.StreamRequestHandler):
-    """One connection."""
-
     server: "MailServer"
 
     def handle(self) -> None:
@@ -41,7 +39,7 @@ class Talk(socketserver.StreamRequestHandler):
                 case "DATA":
                     self._say("354 go on")
                     self._take(self._read())
-                    if self.server.mode == "dies":  # it has the letter, and does not say so
+                    if self.server.mode == "dies":  # it took the letter and does not confirm it
                         return
                     self._say("554 looks like spam" if self.server.mode == "suspicious" else "250 taken")
                 case "QUIT":
@@ -65,7 +63,7 @@ class Talk(socketserver.StreamRequestHandler):
 
 
 class MailServer(socketserver.ThreadingTCPServer):
-    """`mode`: "", or one of the ways to fail: frozen, locked, unknown, busy, suspicious, dies."""
+    """`mode`: "" or a failure: frozen, locked, unknown, busy, suspicious, dies."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -86,7 +84,7 @@ class MailServer(socketserver.ThreadingTCPServer):
         return [letter for letter in self.letters if letter["To"] == address]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away."""
+        """A client disconnected."""
 
 
 @contextmanager
@@ -105,7 +103,6 @@ def mail_server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def post(settings: Any) -> Iterator[MailServer]:
-    """The site's mail server for one test."""
     with mail_server() as server:
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
@@ -115,13 +112,12 @@ def post(settings: Any) -> Iterator[MailServer]:
 
 
 def read(message: EmailMultiAlternatives) -> EmailMessage:
-    """A letter as its reader gets it."""
     letter: Any = message_from_bytes(message.message().as_bytes(), policy=policy.default)
     return letter
 
 
 def words(letter: EmailMessage, kind: str = "plain") -> str:
-    """The text of a letter, or its HTML."""
+    """A letter's text, or its HTML."""
     part = letter.get_body(preferencelist=(kind,))
     assert part is not None
     return str(part.get_content())

@@ -1,4 +1,4 @@
-"""Members that many tests need. A test that needs one who differs has a fixture of its own by the same name."""
+"""Members that many tests need. A test that needs another has a fixture of the same name."""
 
 import pytest
 from rest_framework.test import APIClient
@@ -15,7 +15,6 @@ def ann() -> User:
 
 @pytest.fixture
 def api(ann: User) -> APIClient:
-    """A client with a token of `ann`."""
     return client_of(ann)
 
 

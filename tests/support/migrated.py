@@ -1,8 +1,7 @@
-"""The database that tests begin with: all migrations run once, and are copied by every worker and every later run.
+"""A migrated database, made once and copied by every worker and later run.
 
-Django takes ten to thirty seconds of a processor for the migrations, by the machine, which is more than most tests take
-that are run alone. So what they made is dumped into pytest's own folder (`.pytest_cache`), under the digest of all that
-they are made of; `--cache-clear` forgets it. Of workers that find no dump one makes it.
+Migrations take ten to thirty CPU seconds, more than most tests run alone. The dump is in `.pytest_cache`, under the
+digest of its sources. `--cache-clear` removes it. If it is missing, one worker makes it.
 """
 
 import contextlib
@@ -24,20 +23,20 @@ from runtime.embedded import postgres_binaries
 from tests.support import pooler
 
 NAME = "feedsite_migrated"
-"""The database that others are copied from."""
+"""Other databases are copies of it."""
 ROOT = Path(settings.BASE_DIR)
 IMPORT = re.compile(r"^(?:from (?P<room>[\w.]+) import (?P<names>[\w, ]+)|import (?P<module>[\w.]+))", re.MULTILINE)
 ALWAYS = ("feedsite/settings.py", "runtime/options.py", "requirements/dev.lock", "tests/support/migrated.py")
 KEPT = 5
-"""Dumps of so many branches."""
+"""Dumps for this many branches."""
 dump: Path | None = None
-"""The dump of this checkout, once a test has asked for the database."""
+"""This checkout's dump, once a test has asked for the database."""
 
 _migrate = DatabaseCreation.create_test_db
 
 
 def install(config: pytest.Config) -> None:
-    """Have Django make this process's database from a copy."""
+    """Let Django copy this process's database."""
     cache = config.cache.mkdir("migrated") if hasattr(config, "cache") and config.cache else None
 
     def create(creation: DatabaseCreation, *args: Any, **kwargs: Any) -> str:
@@ -50,8 +49,8 @@ def install(config: pytest.Config) -> None:
 
 
 def _create(creation: DatabaseCreation, cache: Path | None, *args: Any, **kwargs: Any) -> str:
-    """The process that comes first reads the dump, or runs the migrations and dumps them; the others copy its database,
-    and find nothing to migrate.
+    """The first process restores the dump, or migrates and dumps. The others copy its database and have nothing to
+    migrate.
     """
     global dump
     dump = cache / f"{digest(ROOT)}.dump" if cache else None
@@ -79,9 +78,7 @@ def _create(creation: DatabaseCreation, cache: Path | None, *args: Any, **kwargs
 
 @contextlib.contextmanager
 def one_dumps(dump: Path | None) -> Iterator[None]:
-    """Let one of the processes that find no dump make it, and have the others wait for that: each has a server of its
-    own, whose locks the others do not see.
-    """
+    """One process makes a missing dump, the others wait. Their servers differ, so database locks do not help."""
     if dump is None or dump.exists():
         yield
         return
@@ -106,7 +103,7 @@ def _run(program: str, *arguments: str) -> bool:
 
 
 def digest(root: Path) -> str:
-    """Of the migrations, of the SQL, modules and models that they are made with, of the policy and of the packages."""
+    """Digest of migrations, their SQL, modules and models, the policy and the packages."""
     rooms = {path.parent.name for path in root.glob("*/__init__.py")}
     migrations = sorted([*root.glob("*/migrations/*.py"), *root.glob("*/*/migrations/*.py")])
     patterns = "*/sql/*.sql", "*/*/sql/*.sql", "*/models.py", "*/*/models.py", "storage/**/*.py"
@@ -117,7 +114,7 @@ def digest(root: Path) -> str:
             if module.split(".")[0] in rooms:
                 modules = [module, *(f"{module}.{name.strip()}" for name in (found["names"] or "").split(","))]
                 files |= {root / f"{one.replace('.', '/')}.py" for one in modules}
-    made = hashlib.sha256(repr(policy.configured()).encode())  # a migration writes what the environment says
+    made = hashlib.sha256(repr(policy.configured()).encode())  # a migration stores values of the environment
     for path in sorted(files):
         if path.is_file():
             made.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())

@@ -1,8 +1,7 @@
-"""A stand-in for OpenSearch that takes nothing but what is published, because no test machine has the real one.
+"""A strict stand-in for OpenSearch, because no test machine has the real one.
 
-It speaks HTTP, checks every request against the formats of docs.opensearch.org, keeps what it is sent, and answers
-searches as documented. Its knowledge is written here by hand from these pages, and only as far as the site uses it;
-everything else it refuses:
+It speaks HTTP, checks requests against the formats of docs.opensearch.org, stores documents, and searches as
+documented. It knows only what the site uses, written by hand from these pages, and refuses the rest:
 
 - Query DSL: Function score (gauss, field value factor, weight, score and boost modes), Boolean, Constant score, Term,
   Terms, Range, IDs, Match all, Named queries; limits: index.max_result_window, indices.query.bool.max_clause_count
@@ -10,7 +9,7 @@ everything else it refuses:
   require_alias, external versions, response), Create index (naming, mappings, aliases), Delete index
 - Mappings: dynamic, keyword, long, integer, date with strict_date_time
 
-What it does not know: analysis, shards, refreshing (a document is found at once), how long anything takes.
+It has no analysis, shards, refresh (documents are found at once) or timing.
 """
 
 import base64
@@ -35,7 +34,7 @@ Json = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """A request that OpenSearch would refuse: the kind of its error, the reason, and its status."""
+    """OpenSearch would refuse the request: error type, reason and status."""
 
     def __init__(self, kind: str, why: str, status: int = 400) -> None:
         super().__init__(why)
@@ -52,7 +51,7 @@ def need(condition: bool, why: str, kind: str = "parsing_exception") -> None:
 
 
 def known(value: Any, *allowed: str, required: tuple[str, ...] = ()) -> Json:
-    """An object with these keys and no others."""
+    """An object with only these keys."""
     need(isinstance(value, dict), f"{value!r} is not an object")
     need(set(value) <= set(allowed) | set(required), f"unknown key [{set(value) - set(allowed) - set(required)}]")
     need(set(required) <= set(value), f"[{set(required) - set(value)}] is required")
@@ -60,7 +59,6 @@ def known(value: Any, *allowed: str, required: tuple[str, ...] = ()) -> Json:
 
 
 def only(value: Any) -> tuple[str, Any]:
-    """The single key of an object."""
     need(isinstance(value, dict) and len(value) == 1, f"{value!r} must have exactly one key")
     return next(iter(value.items()))
 
@@ -145,7 +143,7 @@ def check_value(kind: str, value: Any, field: str) -> None:
 
 # --- Queries ---------------------------------------------------------------------------------------------
 class Query:
-    """A checked query: `score` of a document by the published formulas, None if it does not match."""
+    """A checked query. `score` follows the published formulas, and is None without a match."""
 
     def __init__(self, source: Any, properties: Json) -> None:
         self.properties = properties
@@ -340,11 +338,11 @@ class Index:
 
 
 Trouble = Callable[["Handler"], bool]
-"""Does something instead of answering a request; False: answers after all."""
+"""Acts in place of an answer. False: answer after all."""
 
 
 class OpenSearch:
-    """The stand-in, at `url`. `refused` is what it said no to: empty at the end of any test."""
+    """The stand-in, at `url`. `refused` must be empty at the end of a test."""
 
     def __init__(self, credentials: str = "admin:pass%20word") -> None:
         self.indexes: dict[str, Index] = {}
@@ -352,7 +350,7 @@ class OpenSearch:
         self.requests: list[tuple[str, str, Any]] = []
         self.trouble: Trouble | None = None
         self.item_trouble: Callable[[str], Json | None] = lambda item_id: None
-        """Of an id of a bulk request: the error that it meets."""
+        """The error for this id in a bulk request."""
         self.lock = threading.Lock()
         self.password = base64.b64encode(credentials.replace("%20", " ").encode()).decode()
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"engine": self}))
@@ -376,7 +374,7 @@ class OpenSearch:
 
     @property
     def documents(self) -> dict[int, Json]:
-        """The documents kept under the alias, by item, without the empty ones."""
+        """Documents under the alias, by item, without empty ones."""
         return {int(item_id): found for item_id, found in self.index("site-items").documents.items() if found}
 
     def searches(self) -> list[Json]:
@@ -531,7 +529,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Encoding", "gzip")
             body = gzip.compress(body, 1)
         self.send_header("Content-Length", str(len(body)))
-        with suppress(OSError):  # the client has gone
+        with suppress(OSError):  # the client disconnected
             self.end_headers()
             self.wfile.write(body)
 
@@ -549,7 +547,7 @@ def status(code: int, body: bytes = b'{"error": {"type": "trouble"}}') -> Troubl
 
 
 def says(data: bytes) -> Trouble:
-    """Writes this to the connection, and closes it."""
+    """Write this to the connection and close it."""
 
     def trouble(handler: Handler) -> bool:
         handler.wfile.write(data)
@@ -560,14 +558,13 @@ def says(data: bytes) -> Trouble:
 
 
 def obeys_and_cuts(handler: Handler) -> bool:
-    """Does what it is asked, and cuts the connection before the answer."""
+    """Do it, but cut the connection before the answer."""
     handler.obey()
     handler.close_connection = True
     return True
 
 
 def late(seconds: float) -> Trouble:
-    """Answers, but not soon."""
 
     def trouble(handler: Handler) -> bool:
         time.sleep(seconds)
@@ -577,7 +574,7 @@ def late(seconds: float) -> Trouble:
 
 
 def drips(handler: Handler) -> bool:
-    """A byte now and then, so that no single wait is long."""
+    """A byte now and then: no single wait is long."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
     with suppress(OSError):
         for _ in range(100):

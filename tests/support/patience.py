@@ -1,6 +1,4 @@
-"""The claims of a test about time: how often something was waited for, and how much CPU it took, never how long a busy
-machine takes.
-"""
+"""Tests count waits and CPU time, never a busy machine's elapsed time."""
 
 import sys
 import time
@@ -11,16 +9,16 @@ from runtime import metrics
 from storage.breaker import BREAKER_SECONDS
 
 SHORT = 30
-"""Seconds. Less than any patience of minutes, and more than a machine takes that does much else."""
+"""Far below a wait of minutes, but enough for a busy machine."""
 
 
 BUSY = 3
-"""How much more CPU a call may take where others use the machine, and its caches, at once."""
+"""Factor for calls while others use the machine and its caches."""
 
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """The body runs without coverage, whose work on each line would be taken for its own."""
+    """Without coverage, whose work per line would count as the body's."""
     tracer = sys.gettrace()
     sys.settrace(None)
     try:
@@ -30,7 +28,7 @@ def untraced() -> Iterator[None]:
 
 
 def cpu(call: Callable[[], object], enough: float = 0.0) -> float:
-    """Seconds of this thread's CPU that a call takes: the best of nine, or the first that is less than `enough`."""
+    """CPU seconds of a call in this thread: the best of nine, or the first below `enough`."""
     best = float("inf")
     with untraced():
         for _ in range(9):
@@ -44,9 +42,7 @@ def cpu(call: Callable[[], object], enough: float = 0.0) -> float:
 
 @contextmanager
 def waits_once_a_second(server: str = "feeds") -> Iterator[None]:
-    """The body waits for a server that does not answer once, and once more in every second that it takes: as often as
-    the breaker lets it.
-    """
+    """The body waits once for a silent server, and once more per second it takes, as the breaker allows."""
     trips = metrics.breaker_trips.labels(server)._value
     before, begun = trips.get(), time.monotonic()
     yield

@@ -1,5 +1,3 @@
-"""Posts with pictures, for tests."""
-
 from typing import Any
 
 from accounts.models import User
@@ -10,10 +8,8 @@ from tests.support.pictures import jpeg, upload
 
 
 def sent(owner: User, data: bytes | None = None, **fields: Any) -> str:
-    """The id of a new medium."""
     return str(media.upload(owner_id=owner.pk, file=upload(data or jpeg()), **fields).pk)
 
 
 def posted(owner: User, *ids: str, **content: Any) -> Item:
-    """A post with these pictures."""
     return actions.publish(sender=owner, type=ItemType.IMAGE, content={"media": list(ids), **content})

@@ -1,4 +1,4 @@
-"""Pictures and videos made by program, for tests; sound ones and broken ones."""
+"""Generated pictures and videos, valid and broken."""
 
 import io
 import struct
@@ -13,7 +13,7 @@ register_heif_opener()
 
 
 def picture(width: int = 80, height: int = 60, *, mode: str = "RGB") -> Image.Image:
-    """A picture in which each quarter has a colour of its own, the first one red."""
+    """Each quarter has its own color. The first is red."""
     whole = Image.new("RGB", (width, height), (20, 120, 220))
     colours = [(220, 30, 30), (30, 200, 30), (40, 40, 160)]
     halves = (max(1, width // 2), max(1, height // 2))
@@ -23,41 +23,36 @@ def picture(width: int = 80, height: int = 60, *, mode: str = "RGB") -> Image.Im
 
 
 def encoded(image: Image.Image, kind: str = "JPEG", **options: Any) -> bytes:
-    """A picture as a file of that kind."""
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
 
 
 def jpeg(width: int = 80, height: int = 60, **options: Any) -> bytes:
-    """A JPEG."""
     return encoded(picture(width, height), **options)
 
 
 def photo(width: int = 4000, height: int = 3000) -> bytes:
-    """A JPEG with as much in it as a photo has."""
+    """A JPEG with as much detail as a photo."""
     noise = Image.effect_noise((width // 8, height // 8), 60).convert("RGB")
     return encoded(noise.resize((width, height), Image.Resampling.BICUBIC), quality=90)
 
 
 def animation(frames: int = 3, kind: str = "GIF", size: tuple[int, int] = (40, 30)) -> bytes:
-    """Frames of changing colours."""
     images = [Image.new("RGB", size, (number * 53 % 256, number * 91 % 256, 99)) for number in range(frames)]
     return encoded(images[0], kind, save_all=True, append_images=images[1:], duration=100, loop=0)
 
 
 def upload(data: bytes, name: str = "picture.jpg", kind: str = "image/jpeg") -> SimpleUploadedFile:
-    """A file as a form sends it."""
     return SimpleUploadedFile(name, data, kind)
 
 
 def opened(data: bytes) -> Image.Image:
-    """The picture of a file."""
     return Image.open(io.BytesIO(data))
 
 
 def files_of(folder: Path) -> list[Path]:
-    """All files below a folder but the places of decoders."""
+    """All files below a folder except decoders' work folders."""
     return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
@@ -80,7 +75,7 @@ def track(handler: bytes, *, width: int = 0, height: int = 0, turned: bool = Fal
 
 
 def table(start: int, *sizes: int) -> bytes:
-    """The tables of a track whose samples lie in one chunk."""
+    """A track's tables, with all samples in one chunk."""
     return b"".join(
         (
             box(b"stsz", struct.pack(">III", 0, 0, len(sizes)), struct.pack(f">{len(sizes)}I", *sizes)),
@@ -91,7 +86,7 @@ def table(start: int, *sizes: int) -> bytes:
 
 
 def mp4(*, secret: bytes = b"+48.8584+002.2945/", brand: bytes = b"isom", turned: bool = False) -> bytes:
-    """A video of boxes, whose frames are nothing: with a place in its user data, its metadata and a track of places."""
+    """A video without real frames, with places in its user data, metadata and a track."""
     head = box(b"ftyp", brand, bytes(4), b"isommp42")
     frames = b"\x11" * 500
     samples = secret * 3
@@ -116,7 +111,7 @@ def element(identity: bytes, *parts: bytes) -> bytes:
 
 
 def webm(*, secret: bytes = b"Eiffel Tower", kind: bytes = b"webm") -> bytes:
-    """A WebM whose frames are nothing, with a tag."""
+    """A WebM without real frames, with a tag."""
     seconds = element(b"\x2a\xd7\xb1", (1_000_000).to_bytes(3, "big")) + element(b"\x44\x89", struct.pack(">d", 8000))
     sides = element(b"\xb0", (640).to_bytes(2, "big")) + element(b"\xba", (360).to_bytes(2, "big"))
     entry = element(b"\xd7", b"\1") + element(b"\x83", b"\1") + element(b"\x86", b"V_VP9")

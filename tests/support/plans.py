@@ -1,7 +1,7 @@
 """Every statement of the project, and how many rows PostgreSQL touches for it.
 
-`python -m tests.support.plans` lists the statements that the source spells out. `explained` runs EXPLAIN ANALYZE
-for each statement of a block, those of the ORM too.
+`python -m tests.support.plans` lists the statements in the source. `explained` runs EXPLAIN ANALYZE for each statement
+of a block, the ORM's too.
 """
 
 import ast
@@ -26,12 +26,12 @@ FILLED_IN = re.compile(r"%(?:\(\w+\))?s|\{\w*\}")
 # --- Statements in the source ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Text:
-    """A statement in the source, or the beginning of one that is composed."""
+    """A statement in the source, or the start of a composed one."""
 
     file: str
     line: int
     parts: tuple[str, ...]
-    """The text between the parameters and texts that are filled in, without white space."""
+    """The text between parameters and insertions, without whitespace."""
 
     @property
     def place(self) -> str:
@@ -49,12 +49,12 @@ class Text:
 
 
 def bare(text: str) -> str:
-    """Without white space and parameters."""
+    """Without whitespace and parameters."""
     return re.sub(r"\s+|\$\d+", "", text)
 
 
 def texts() -> list[Text]:
-    """Every text of the project's source that begins as a statement does, in the order of files."""
+    """Texts in the project's source that start like a statement, by file."""
     return [
         Text(str(file.relative_to(ROOT)), line, tuple(filter(None, map(bare, FILLED_IN.split(text)))))
         for room in ROOMS
@@ -66,7 +66,7 @@ def texts() -> list[Text]:
 
 
 def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Constants and f-strings, with {} for what these fill in."""
+    """Constants and f-strings, with {} for insertions."""
     inner = {
         id(part)
         for node in ast.walk(tree)
@@ -84,13 +84,13 @@ def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 # --- Plans of PostgreSQL ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Explained:
-    """A statement as it ran in one step of a scenario, by one kind of plan."""
+    """A statement in one step of a scenario, with one kind of plan."""
 
     step: str
     statement: str
     plan: dict[str, Any]
     kind: str
-    """custom, or generic: what a prepared statement may get, whatever its parameters."""
+    """custom, or generic: a plan for any parameters of a prepared statement."""
 
     @property
     def touched(self) -> int:
@@ -98,9 +98,9 @@ class Explained:
 
 
 def touched(node: dict[str, Any]) -> int:
-    """Rows that a plan's nodes look at: what scans return and what filters throw away, in all loops.
+    """Rows that scans return and filters drop, in all loops.
 
-    Sorts, hashes and aggregates take their rows from nodes below them, so what they cost is counted there.
+    Sorts, hashes and aggregates get theirs from nodes below, which count them.
     """
     rows = sum(touched(child) for child in node.get("Plans", ()))
     thrown = sum(count for name, count in node.items() if name.startswith("Rows Removed by"))
@@ -110,7 +110,7 @@ def touched(node: dict[str, Any]) -> int:
 
 
 def worst(node: dict[str, Any]) -> str:
-    """The nodes of a plan that touch most, for the message of a failure."""
+    """The nodes that touch most, for the error message."""
     found: list[tuple[int, str]] = []
 
     def walk(node: dict[str, Any]) -> None:
@@ -124,8 +124,8 @@ def worst(node: dict[str, Any]) -> str:
 
 
 def hashes_of_other_rows(plan: dict[str, Any]) -> list[str]:
-    """The hashed subplans that hold what is true for a row outside them. Where the planner copies the condition that
-    asks one, only the copy that is asked first fills its hash anew for the next row.
+    """Hashed subplans for a row outside them. If the planner copies their condition, only the first copy refills its
+    hash for the next row.
 
     See docs/decisions.md: A rule for many readers ends with OFFSET 0.
     """
@@ -159,13 +159,11 @@ def _conditions(node: dict[str, Any]) -> Iterator[str]:
 
 
 TIMES = 12
-"""A statement is explained with so many different parameters."""
+"""How many different parameters of a statement are explained."""
 
 
 class Recorder:
-    """Explains each statement that is executed, by the first `TIMES` different parameters that the whole scenario gives
-    it. `step` is set by the caller.
-    """
+    """Explains each statement with its first `TIMES` different parameters in the scenario. The caller sets `step`."""
 
     def __init__(self) -> None:
         self.step = ""
@@ -186,7 +184,7 @@ class Recorder:
         if asked in known or len(known) >= TIMES or not re.match(r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE)\s", text):
             return
         known.add(asked)
-        if "pg_try_advisory" in text or "pg_advisory_unlock" in text:  # a lock of the session would be kept
+        if "pg_try_advisory" in text or "pg_advisory_unlock" in text:  # would keep the session's lock
             return
         for kind in ("custom", "generic") if isinstance(cursor, psycopg.RawCursor) else ("custom",):
             try:
@@ -203,7 +201,7 @@ _numbers = itertools.count(1)
 
 
 def _plan(cursor: psycopg.Cursor[Any], text: str, params: Any, kind: str) -> dict[str, Any]:
-    """The plan of a statement, executed and rolled back. Raises what the statement raises."""
+    """Execute, explain and roll back. Raises the statement's errors."""
     connection = cursor.connection
     with connection.transaction(force_rollback=True), psycopg.ClientCursor(connection) as client:
         EXECUTE(client, "SET LOCAL enable_seqscan = off")
@@ -229,7 +227,7 @@ def _read(cursor: psycopg.Cursor[Any]) -> dict[str, Any]:
 
 
 def _types(cursor: psycopg.Cursor[Any], text: str, values: list[Any]) -> str:
-    """The types that psycopg gives the parameters of a prepared statement."""
+    """psycopg's types for a prepared statement's parameters."""
     if not values:
         return ""
     query = cursor._query_cls(psycopg.adapt.Transformer(cursor))
@@ -247,7 +245,7 @@ def _types(cursor: psycopg.Cursor[Any], text: str, values: list[Any]) -> str:
 
 @contextmanager
 def explained() -> Iterator[Recorder]:
-    """Explain what is executed in the block, by any thread of this process."""
+    """Explain every statement during the block, in any thread of this process."""
     recorder = Recorder()
 
     def execute(cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:

@@ -1,13 +1,12 @@
-"""Plays that are recorded, merged and asked for while processes are killed: is any acknowledged play forgotten?
+"""Record, merge and read plays while processes are killed: is an acknowledged play ever lost?
 
-Plays come in their order at compressed time: six hours, a lap of the time ring, then two days without plays, and so on.
-Processes of their own merge the plays of the hour before. In every other lap merging processes and the server of the
-plays are killed (-9) at random moments, the server comes back from its AOF, tasks run twice, at once and hours late,
-and plays reach the node that is being merged, or belong to the day before. A play is acknowledged when `record` has
-returned. What failed is recorded again, or not.
+Time is compressed: six hours of plays, a lap of the time ring, then two days without plays, and so on. Separate
+processes merge the hour before. In every other lap mergers and the plays server are killed (-9) at random. The server
+restarts from its AOF. Tasks run twice, at once and hours late. Plays reach the node being merged, or belong to the day
+before. A play is acknowledged when `record` returns. Failed plays are sometimes recorded again.
 
-After each lap everything that some readers played within three months must be known to `unseen`, and of ids that no
-user played not more than the configured share. After a lap without kills nothing may wait in Redis but the last hour.
+After each lap `unseen` must know everything that sampled readers played within three months. Of ids nobody played it
+may claim at most the configured share. After a lap without kills only the last hour may wait in Redis.
 """
 
 import multiprocessing
@@ -42,26 +41,26 @@ from storage import keys
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 REST = timedelta(days=2)
-"""Between two laps; a multiple of a lap, so that the nodes go on where they were."""
+"""Between laps, a multiple of a lap, so that nodes continue."""
 BATCH = 500
 WORKERS = 2
 SHARDS, TASK_SHARDS = 500, 10
-"""Shards of the ring and of a task: as many users a shard as 4 million would be on 5,000."""
+"""Shards of the ring and of a task: as many users a shard as 4 million on 5,000."""
 KILL_EVERY_SECONDS = 0.25
-"""Seconds between two kills of merging processes, on average."""
+"""Average seconds between kills of mergers."""
 SERVER_KILLS = 2
-"""Hours of a stormy lap in which the server is killed."""
+"""Hours of a lap in which the server is killed."""
 NEVER = 2**40
-"""Ids from here on were played by no user."""
+"""Nobody played ids from here on."""
 READERS = 100
-"""Readers who are asked about after each lap."""
+"""Readers checked after each lap."""
 ASKED = 1000
-"""Ids that no user played, asked of each reader."""
+"""Unplayed ids checked per reader."""
 Pair = tuple[int, int]
 
 
 class Merger:
-    """A process that merges one task shard after the other, and may be killed at any moment."""
+    """A process that merges task shards and may be killed at any moment."""
 
     def __init__(self) -> None:
         self.is_busy = False
@@ -76,12 +75,11 @@ class Merger:
         theirs.close()
 
     def give(self, task_shard: int, now: datetime) -> None:
-        """Have the process merge a part of the ring."""
         self.pipe.send((task_shard, now))
         self.is_busy = True
 
     def is_free(self) -> bool:
-        """Whether it can take a task; a dead one is replaced, and its task is given again."""
+        """Whether it can take a task. A dead process is replaced and its task repeated."""
         if not self.process.is_alive():
             self.pipe.close()
             self.process.join()
@@ -93,7 +91,6 @@ class Merger:
         return not self.is_busy
 
     def kill(self) -> None:
-        """Kill the process, and wait for its end."""
         self.process.kill()
         self.process.join()
 
@@ -103,13 +100,13 @@ def _merge(pipe: Connection, bind: Callable[[], None]) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     while True:
         task_shard, now = pipe.recv()
-        with suppress(PlayedUnavailableError, StoreUnavailableError):  # the next pass meets it
+        with suppress(PlayedUnavailableError, StoreUnavailableError):  # the next pass repeats it
             merge_task_shard(task_shard, now=now)
         pipe.send(None)
 
 
 class Simulation:
-    """Plays in, merges and kills; what was acknowledged is kept beside it, exactly."""
+    """Plays, merges and kills, with an exact record of acknowledged plays."""
 
     def __init__(self, server: Valkey, *, seed: int, kill_every: float) -> None:
         self.server = server
@@ -119,11 +116,11 @@ class Simulation:
         self.counts: Counter[str] = Counter()
         self.acknowledged: dict[int, dict[int, datetime]] = {}
         self.last_hour: set[Pair] = set()
-        """Plays that may wait in Redis when an hour without kills is over."""
+        """Plays that may wait in Redis after an hour without kills."""
         self._tasks: deque[tuple[int, datetime]] = deque()
         self._killer: subprocess.Popen[bytes] | None = None
         self._next_kill = 0.0
-        connections.close_all()  # no session may be shared with a child
+        connections.close_all()  # a child must not share a session
         self.mergers = [Merger() for _ in range(WORKERS)]
 
     def close(self) -> None:
@@ -133,10 +130,10 @@ class Simulation:
 
     # --- A lap -------------------------------------------------------------------------------------------
     def lap(self, hours: Sequence[Sequence[Pair]], *, is_stormy: bool) -> None:
-        """Six hours, each with its plays, and the rest after them; then what must hold is counted."""
+        """Six hours with plays and the rest, then the checks."""
         if not is_stormy:
             self.counts["lost marks"] += len(self._strays())
-            mark_strays(now=self.now)  # the daily look
+            mark_strays(now=self.now)  # the daily check
         killed = self.chance.sample(range(NODES), SERVER_KILLS) if is_stormy else []
         for number, plays in enumerate(hours):
             self.hour(plays, is_stormy=is_stormy, kills_server=number in killed)
@@ -148,7 +145,7 @@ class Simulation:
         self.now += REST
 
     def hour(self, plays: Sequence[Pair], *, is_stormy: bool = False, kills_server: bool = False) -> None:
-        """Two passes over the node before; the plays come while the first works."""
+        """Two merge passes over the node before. Plays arrive during the first."""
         self.last_hour = set(plays)
         killed_at = self.chance.randrange(0, len(plays), BATCH) if kills_server else None
         self._plan(is_stormy=is_stormy)
@@ -164,7 +161,7 @@ class Simulation:
         self.now += HOUR
 
     def check(self, user_ids: Sequence[int], asked: int = ASKED) -> None:
-        """Check that every play within three months is known, and few of the ids that no user played."""
+        """Check that plays within three months are known, and few unplayed ids."""
         since = three_months_before(self.now)
         for user_id in user_ids:
             recent = [item_id for item_id, at in self.acknowledged[user_id].items() if at >= since]
@@ -178,11 +175,11 @@ class Simulation:
 
     # --- Plays -------------------------------------------------------------------------------------------
     def _record(self, pairs: Sequence[Pair], through: float, *, is_stormy: bool) -> None:
-        """Record a batch until it is acknowledged, or given up; it is known at once."""
+        """Record a batch until acknowledged or given up. It is known at once."""
         at = self.now + through * HOUR
         if is_stormy and self.chance.random() < 0.05:
             at -= timedelta(days=1)  # a user was without a network
-        # The hour ended between the request's look at the clock and its writing.
+        # The hour ended between the request's clock reading and its write.
         now = self.now - HOUR if is_stormy and self.chance.random() < 0.05 else self.now
         plays = [Play(user_id, item_id, at) for user_id, item_id in pairs]
         while True:
@@ -219,7 +216,7 @@ class Simulation:
         self._tasks.extend(tasks)
 
     def _serve(self, *, is_stormy: bool) -> None:
-        """Give tasks to free processes; now and then kill a busy one."""
+        """Give tasks to free processes. Sometimes kill a busy one."""
         for merger in self.mergers:
             if merger.is_free() and self._tasks:
                 merger.give(*self._tasks.popleft())
@@ -230,7 +227,7 @@ class Simulation:
             merger.kill()
 
     def _drain(self, *, is_stormy: bool) -> None:
-        """Until no task is left, and the server is there."""
+        """Until no task is left and the server runs."""
         while self._tasks or any(merger.is_busy for merger in self.mergers):
             self._serve(is_stormy=is_stormy)
             self._revive()
@@ -242,7 +239,7 @@ class Simulation:
 
     # --- The server --------------------------------------------------------------------------------------
     def _kill_server(self) -> None:
-        """In some milliseconds, whatever it is doing then."""
+        """After some milliseconds, whatever it is doing."""
         self._revive()
         assert self.server.process is not None
         moment, pid = self.chance.random() / 20, self.server.process.pid
@@ -252,18 +249,18 @@ class Simulation:
     def _revive(self) -> None:
         played.breaker.reset()
         if self.server.has_ended():
-            self.server.kill()  # takes its end, which the next start would lose
+            self.server.kill()  # collects its exit, which the next start would lose
             self.server.start()
             assert wait_for(self.server.answers, 60), self.server.last_words()
 
     def waiting(self) -> set[Pair]:
-        """The plays in Redis that no filter holds."""
+        """Plays in Redis that no filter holds."""
         client = played.client()
         found = list(client.scan_iter(keys.played_recent(0)[:-1] + "*", count=1000))
         return {(int(key.rpartition(b":")[2]), int(member)) for key in found for member in client.zrange(key, 0, -1)}
 
     def _strays(self) -> set[int]:
-        """The users with plays and no mark: a merge died before it looked again."""
+        """Users with plays and no mark: a merge died before its second check."""
         client = played.client()
         marks = list(client.scan_iter(keys.played_users(0, 0)[:-3] + "*", count=1000))
         marked = {int(user_id) for key in marks for user_id in client.smembers(key)}
@@ -279,7 +276,7 @@ def simulation(
     shards: int = SHARDS,
     task_shards: int = TASK_SHARDS,
 ) -> Iterator[Simulation]:
-    """On a server as the site configures it, and a store, both in this folder."""
+    """With a server configured as on a site, and a store, both in this folder."""
     home = Home(folder)
     home.make()
     server = make_server(home, "plays")
@@ -292,7 +289,7 @@ def simulation(
             override_settings(
                 PLAYED_URL=url, PLAYED_TIMEOUT_SECONDS=30.0, PLAYED_SHARDS=shards, PLAYED_TASK_SHARDS=task_shards
             ),
-            patch.object(played, "TIMEOUT_SECONDS", 30.0),  # a busy machine is no dead server
+            patch.object(played, "TIMEOUT_SECONDS", 30.0),  # a busy machine must not look like an outage
             patch.object(store, "_store", LmdbStore(folder / "played")),
         ):
             simulated = Simulation(server, seed=seed, kill_every=kill_every)
@@ -305,7 +302,7 @@ def simulation(
 
 
 def three_months_before(moment: datetime) -> datetime:
-    """The moment three months before; days after the 28th count as the 28th."""
+    """The moment three months before. Days after the 28th count as the 28th."""
     year, month = divmod(month_of(moment) - 3, 12)
     return moment.replace(year=year, month=month + 1, day=min(moment.day, 28))
 

@@ -1,4 +1,4 @@
-"""PgBouncer between the tests and their PostgreSQL: it lends a session for a transaction, to any client.
+"""PgBouncer before the tests' PostgreSQL. It lends sessions per transaction to any client.
 
 `TEST_POOLER=1` runs all tests through it (CONTRIBUTING.md).
 """
@@ -23,8 +23,8 @@ SHIPPED = Path(__file__).parents[2] / "deploy" / "pgbouncer.ini"
 
 
 class Pooler(Server):
-    """PgBouncer before the PostgreSQL of these sockets, for all its databases: deploy/pgbouncer.ini with the places of
-    the tests. It lends so many `sessions` of each database, and has a client wait for one as long as tests have time.
+    """PgBouncer for all databases on these sockets: deploy/pgbouncer.ini with the tests' paths. It lends `sessions` per
+    database. Clients wait as long as a test may.
     """
 
     stop_signal = signal.SIGINT
@@ -41,7 +41,7 @@ class Pooler(Server):
 
     @property
     def database_url(self) -> str:
-        """The address of a database behind it, as FEEDSITE_DATABASE_URL takes it."""
+        """A database's address behind it, as FEEDSITE_DATABASE_URL takes it."""
         return f"postgresql://feedsite@:6432/feedsite?host={quote(str(self.home.sockets), safe='')}"
 
     def prepare(self) -> None:
@@ -60,7 +60,7 @@ class Pooler(Server):
                 "default_pool_size": str(self.sessions),
                 "max_client_conn": "2000",
                 "query_wait_timeout": "120",
-                "server_idle_timeout": "5",  # a database that a session is in cannot be copied
+                "server_idle_timeout": "5",  # a database with an open session cannot be copied
             }
         )
         with (self.folder / "pgbouncer.ini").open("w") as file:
@@ -78,7 +78,7 @@ class Pooler(Server):
 
 @contextmanager
 def past(connection: Any) -> Iterator[None]:
-    """A connection of Django goes to PostgreSQL itself, as those go that make databases and migrate them."""
+    """A Django connection straight to PostgreSQL, as for creating and migrating databases."""
     places: dict[str, Any] = connection.settings_dict
     before = places["PORT"]
     connection.close()

@@ -15,11 +15,11 @@ from runtime.embedded import Home, Server
 
 IS_WANTED = os.environ.get("TEST_BROKER") == "rabbitmq"
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
-"""Debian's. The one on the PATH becomes another user."""
+"""Debian's. The one on the PATH switches to another user."""
 
 
 class Rabbit(Server):
-    """A RabbitMQ of its own folder and ports, which says everything on its output and starts no other program."""
+    """Has its own folder and ports, logs to its output, and starts no other program."""
 
     stop_signal = signal.SIGTERM
 
@@ -49,7 +49,7 @@ class Rabbit(Server):
             "RABBITMQ_ENABLED_PLUGINS_FILE": self.folder / "plugins",
             "RABBITMQ_MNESIA_BASE": self.folder / "data",
             "RABBITMQ_LOGS": "-",
-            "RUNNING_UNDER_SYSTEMD": "1",  # the script becomes the server, instead of a parent of it
+            "RUNNING_UNDER_SYSTEMD": "1",  # the script becomes the server instead of its parent
             "RABBITMQ_NODENAME": f"feedsite{self.port}@localhost",
             "RABBITMQ_DIST_PORT": self.own_port,
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"-start_epmd false -erl_epmd_port {self.own_port}",
@@ -63,13 +63,11 @@ class Rabbit(Server):
         return False
 
     def empty(self) -> None:
-        """Drop all messages of the queue, if it is there."""
         with suppress(KombuError, AMQPError, OSError), Connection(self.url, connect_timeout=1) as connection:
             connection.default_channel.queue_purge("celery")
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on which nothing listens."""
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:

@@ -1,4 +1,4 @@
-"""A reader of the recommended feed, and what there is to recommend."""
+"""A reader of the recommended feed, and items to recommend."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ _sequence = iter(range(10**9))
 def post(
     text: str = "something", sender: User | None = None, *, age: timedelta = timedelta(hours=1), **fields: Any
 ) -> Item:
-    """An item made `age` before NOW, with what it is found by."""
+    """An item made `age` before NOW, with what recall finds it by."""
     item = ItemFactory.create(
         id=item_ids.compose(NOW - age, next(_sequence) % 4096),
         sender=sender or UserFactory.create(),
@@ -45,7 +45,7 @@ def follow(follower: User, *followees: User, at: datetime = NOW - timedelta(days
 
 
 def like(user: User, *items: Item, at: datetime = NOW - timedelta(minutes=5)) -> None:
-    """Likes of late."""
+    """Recent likes."""
     for item in items:
         Like.objects.create(user=user, item=item, created_at=at)
 
@@ -58,7 +58,7 @@ def page(client: Client, ann: User) -> Client:
 
 @pytest.fixture
 def publish() -> Publish:
-    """So many posts by so many senders in turn; their ids, newest first."""
+    """This many posts by this many senders in turn. Returns their ids, newest first."""
 
     def publish(count: int, *, senders: int = 0) -> list[int]:
         people = [UserFactory.create() for _ in range(senders or count)]
@@ -69,7 +69,7 @@ def publish() -> Publish:
 
 
 class NewestFirst:
-    """A recall whose order tests can foretell: public posts, newest first."""
+    """A recall with a predictable order: public posts, newest first."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
@@ -93,7 +93,7 @@ def ids(items: Sequence[object]) -> list[int]:
 
 @pytest.fixture
 def opensearch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSearch]:
-    """The site has an OpenSearch, which must not have refused anything when the test ends."""
+    """The site has an OpenSearch. It must have refused nothing by the test's end."""
     monkeypatch.setattr(indexing, "pause", Breaker(0))
     engine = OpenSearch()
     settings.OPENSEARCH_URL = engine.url

@@ -1,4 +1,4 @@
-"""A streaming replica of the PostgreSQL that all tests share, and how this process comes to read from it."""
+"""A streaming replica of the tests' PostgreSQL, and this process's use of it."""
 
 import os
 import shutil
@@ -20,18 +20,18 @@ from storage.postgresql.base import outage_of
 
 
 def sockets_of_primary() -> str:
-    """Where the first process of the tests has it listen."""
+    """The sockets of the tests' first process."""
     return unquote(os.environ["FEEDSITE_DATABASE_URL"].partition("host=")[2])
 
 
 def flushed() -> str:
-    """Have the primary send everything that was committed: the tests' does not flush at a commit. Its position then."""
+    """The primary sends all commits: the tests' does not flush on commit. Returns its position."""
     ((position,),) = fetch("SELECT pg_logical_emit_message(false, 'test', '', true)::text")
     return str(position)
 
 
 class Replica(Postgres):
-    """A copy of the primary, which streams all changes of every database."""
+    """Streams all changes of every database."""
 
     settings: ClassVar[dict[str, str]] = Postgres.settings | {"shared_buffers": "64MB"}
 
@@ -44,9 +44,9 @@ class Replica(Postgres):
         draft = self.data.with_name("postgres.new")
         copy = ["--host", sockets_of_primary(), "--username", "feedsite", "--pgdata", str(draft)]
         with psycopg.connect(host=sockets_of_primary(), user="feedsite", dbname="feedsite", autocommit=True) as primary:
-            primary.execute("ALTER SYSTEM SET wal_keep_size = '1GB'")  # all tests write at once while it is copied
+            primary.execute("ALTER SYSTEM SET wal_keep_size = '1GB'")  # all tests write while it is copied
             primary.execute("SELECT pg_reload_conf()")
-        for is_last in (False, False, True):  # other tests make and drop databases meanwhile, which may end a copy
+        for is_last in (False, False, True):  # other tests create and drop databases, which may end a copy
             try:
                 self.run("pg_basebackup", *copy, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
                 break
@@ -57,7 +57,7 @@ class Replica(Postgres):
         draft.rename(self.data)
 
     def run_sql(self, statement: str) -> Any:
-        """The first column of the first row, asked past Django."""
+        """The first column of the first row, past Django."""
         with psycopg.connect(host=str(self.home.sockets), user="feedsite", dbname="feedsite", autocommit=True) as own:
             cursor = own.execute(statement.encode())
             row = cursor.fetchone() if cursor.description else None
@@ -65,7 +65,7 @@ class Replica(Postgres):
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """It goes on receiving the log, and stays as it is."""
+        """It receives the log but does not replay it."""
         self.pause()
         try:
             yield
@@ -80,24 +80,24 @@ class Replica(Postgres):
         self.run_sql("SELECT pg_wal_replay_resume()")
 
     def catch_up(self) -> None:
-        """Wait until it has everything that was committed before."""
+        """Wait until it has every earlier commit."""
         behind = f"SELECT pg_last_wal_replay_lsn() < '{flushed()}'"
         assert wait_for(lambda: not self.run_sql(behind), 60)
 
     def cut_off(self) -> None:
-        """It receives nothing more: what is committed from now on is lost if it is promoted."""
+        """It receives nothing more. A later promotion loses what is committed from now on."""
         self.run_sql("ALTER SYSTEM SET primary_conninfo = ''")
         self.run_sql("SELECT pg_reload_conf()")
         assert wait_for(lambda: self.run_sql("SELECT count(*) FROM pg_stat_wal_receiver") == 0, 60)
 
     def promote(self) -> None:
-        """It becomes a primary, of another timeline."""
+        """It becomes a primary with another timeline."""
         assert self.run_sql("SELECT pg_promote(true, 60)")
 
 
 @contextmanager
 def failed_over(server: Replica) -> Iterator[None]:
-    """This process takes the server, which was promoted, for the primary."""
+    """This process uses the promoted server as its primary."""
     primary = connections["default"]
     before = {name: primary.settings_dict[name] for name in ("HOST", "PORT")}
     try:
@@ -111,7 +111,7 @@ def failed_over(server: Replica) -> Iterator[None]:
 
 @contextmanager
 def in_use(host: str) -> Iterator[None]:
-    """This process takes what listens there for a replica. It is given all the time that a busy machine takes."""
+    """This process uses the server as a replica, with enough time for a busy machine."""
     primary: dict[str, Any] = dict(connections["default"].settings_dict)
     given = primary | {"HOST": host, "PORT": "", "OPTIONS": {}}
     connections.settings[replica.REPLICA] = replica_database(primary, given)

@@ -1,4 +1,4 @@
-"""The calls of the grown site: every address, every task and every command, by the users who have most."""
+"""The grown site's calls: every address, task and command, by the users with the most data."""
 
 import time
 from collections import Counter
@@ -77,11 +77,11 @@ from timeline.hydrate import verify_bodies
 from timeline.senders import Scope
 
 READERS, EVENTS = 400, 100
-"""The connections of the stream, and what it tells in one question."""
+"""The stream's connections and the events it reports in one query."""
 DRAIN = 1_000
 SCOPES = "read write follow push"
 
-# --- Pages, for which {busy} is an item with much of everything, {middle} an id among others ---------------------
+# --- Pages: {busy} is an item with much of everything, {middle} an id in the middle ---------------------
 PAGES = [
     "/",
     "/?last_id={middle}",
@@ -504,7 +504,7 @@ CLIENT_WRITES: list[tuple[str, str, Any]] = [
 
 
 class Scenario:
-    """The statements asked in the course of it, and their callers."""
+    """Collects the statements of its calls."""
 
     def __init__(self, site: Grown, recorder: Recorder) -> None:
         self.site = site
@@ -517,11 +517,11 @@ class Scenario:
         self.names: dict[str, Any] = {}
 
     def send_task(self, name: str, args: Any = (), *more: Any, **options: Any) -> None:
-        """Stands for the broker."""
+        """Replaces the broker."""
         self.queue.append((name, tuple(args)))
 
     def work(self) -> None:
-        """Run what is enqueued, and what that enqueues."""
+        """Run what is queued, and what that queues."""
         for _ in range(DRAIN):
             if not self.queue:
                 return
@@ -554,7 +554,7 @@ class Scenario:
 
 
 def filled(value: Any, names: dict[str, Any]) -> Any:
-    """A path or body, with the ids that the site has."""
+    """A path or body with the site's ids."""
     if isinstance(value, str):
         return value.format(**names)
     if isinstance(value, list):
@@ -606,7 +606,7 @@ def play(scenario: Scenario) -> None:
 
 
 def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any, user: User) -> None:
-    """All that a user reads and does."""
+    """Everything that a user reads and does."""
     made = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own"}})
     first, *_, last = List.objects.filter(owner=user, is_exclusive=False).order_by("pk").values_list("pk", flat=True)
     scenario.names |= {"own": made.json()["id"], "me": user.pk, "list": first, "spare": last}
@@ -665,13 +665,12 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
 
 
 def planned_posts(user: User) -> dict[str, int]:
-    """Two scheduled posts of a user."""
     first, second = scheduling.scheduled_of(user)[:2]
     return {"scheduled": first.pk, "planned": second.pk}
 
 
 def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
-    """All that an app of Mastodon's world asks for: from its registration to the end of its token."""
+    """Everything that a Mastodon app calls, from registration to the end of its token."""
     asked = {"client_name": "An app", "redirect_uris": OUT_OF_BAND, "scopes": SCOPES}
     app = scenario.ask(APIClient(), who, "post", "/api/v1/apps", asked).json()
     query = {"client_id": app["client_id"], "redirect_uri": OUT_OF_BAND, "response_type": "code", "scope": SCOPES}
@@ -712,7 +711,7 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
 
 
 def client_media(scenario: Scenario, who: str, api: APIClient) -> None:
-    """A picture is sent by an app, looked at and described; a post of another is reported."""
+    """An app sends, reads and describes a picture, and reports another user's post."""
     for version in ("v1", "v2"):
         sent = {"file": upload(jpeg()), "description": "a picture"}
         medium = scenario.ask(api, f"{who}'s app", "post", f"/api/{version}/media", sent, "multipart").json()["id"]
@@ -725,7 +724,7 @@ def client_media(scenario: Scenario, who: str, api: APIClient) -> None:
 
 
 def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
-    """A picture is sent, looked at, described and removed."""
+    """A picture is sent, viewed, described and removed."""
     sent = {"file": upload(jpeg()), "description": "a picture"}
     made = scenario.ask(api, who, "post", "/api/v1/me/media", sent, form="multipart")
     scenario.names["media"] = made.json()["id"]
@@ -753,7 +752,7 @@ def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
 
 
 def covers(scenario: Scenario, who: str, api: APIClient) -> None:
-    """A session gets a picture, another one, none, and is cancelled with one."""
+    """A session gets a picture, another, none, and is cancelled with one."""
     sends = [{"file": upload(jpeg())} for _ in range(3)]
     ids = [scenario.ask(api, who, "post", "/api/v1/me/media", one, form="multipart").json()["id"] for one in sends]
     plan = {"title": "covered", "starts_at": f"{SOON}:00Z", "cover": ids[0]}
@@ -765,7 +764,7 @@ def covers(scenario: Scenario, who: str, api: APIClient) -> None:
 
 
 def returning(scenario: Scenario) -> None:
-    """The reader comes back after days, and a deepening is lost."""
+    """The reader returns after days, and a deepening is lost."""
     api, rows = APIClient(), User.objects.filter(pk=scenario.site.reader.pk)
     api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.reader)}")
     rows.update(level=2, last_seen_at=timezone.now() - timedelta(days=3), push_generation=F("push_generation") + 1)
@@ -804,7 +803,7 @@ def tagged(scenario: Scenario) -> None:
 
 
 def host(scenario: Scenario) -> None:
-    """A session starts for which many wait."""
+    """A session starts while many wait for it."""
     reader, star = APIClient(), APIClient()
     reader.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.reader)}")
     star.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.star)}")
@@ -827,14 +826,14 @@ def strangers(scenario: Scenario) -> None:
     page, api = Client(), APIClient()
     for path in PUBLIC_PAGES:
         scenario.ask(page, "anonymous", "get", path)
-    for _ in range(3):  # the third answer is a page that is kept, and verified
+    for _ in range(3):  # the third answer is a cached page, verified
         scenario.ask(page, "anonymous", "get", "/items/{busy}")
     for path in PUBLIC_ADDRESSES:
         scenario.ask(api, "anonymous", "get", f"/api/v1/{path}")
 
 
 def joining(scenario: Scenario) -> None:
-    """People come by an invitation, and by an application on which an admin decides."""
+    """People join by invitation, and by an application that an admin decides."""
     member, page, api = Client(), Client(), APIClient()
     member.force_login(scenario.site.reader)
     scenario.ask(
@@ -893,7 +892,7 @@ def newcomer(scenario: Scenario) -> None:
 
 
 def safety(scenario: Scenario) -> None:
-    """An address is proven, factors come and go, a password is forgotten; somebody is signed in at several places."""
+    """Verify an address, add and remove factors, reset a password, sign in at several places."""
     user = User.objects.get(username="user17")
     page, stranger, api = Client(), Client(), APIClient()
     name = {"username": "user17", "password": PASSWORD}
@@ -948,7 +947,7 @@ def safety(scenario: Scenario) -> None:
 
 
 def told(scenario: Scenario) -> None:
-    """The questions of the stream's process."""
+    """The stream process's queries."""
     site = scenario.site
     scenario.recorder.step = "stream"
     readers = [*range(site.first, site.first + READERS), site.star.pk, site.reader.pk]
@@ -1014,7 +1013,7 @@ def workers(scenario: Scenario) -> None:
 
 
 def link_cards(scenario: Scenario) -> None:
-    """A post gets a card, whose page is refused for its address, and a host is refused that has most cards."""
+    """A post gets a card. Its page is refused by address, then the host with most cards."""
     post = ItemFactory(sender=scenario.site.ordinary, content={"text": "see http://10.0.0.1/"})
     with patch.object(settings, "LINK_CARDS", True):
         scenario.task("items.give_link_card", post.pk)
@@ -1023,11 +1022,11 @@ def link_cards(scenario: Scenario) -> None:
     cards.remove(card=card)
     scenario.task("items.end_polls")
     scenario.task("items.remove_refused_cards", scenario.site.refused.pk)
-    scenario.queue.clear()  # the rest of them, some at a time
+    scenario.queue.clear()  # the rest, in parts
 
 
 def block(scenario: Scenario, page: Client, medium: int) -> None:
-    """A picture is blocked, sent again in an avatar, hidden where it stands, and free again."""
+    """A picture is blocked, sent again as an avatar, hidden everywhere, and unblocked."""
     address, fields = "/admin/moderation/picturerule/", {"action": "hold", "distance": "6", "note": "words"}
     scenario.ask(page, "admin", "post", f"{address}add/", fields | {"medium": str(medium), "is_enabled": "on"})
     rule = PictureRule.objects.latest("pk")

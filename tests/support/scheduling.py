@@ -1,6 +1,6 @@
-"""Which tests a worker of pytest-xdist runs one after the other, and what the workers begin with.
+"""Which tests a pytest-xdist worker runs together, and how workers start.
 
-pytest-xdist's own `xdist_group` groups nothing under pytest 9.2, whose tests' ids cannot be renamed any more.
+pytest-xdist's own `xdist_group` does nothing under pytest 9.2, which no longer allows renaming test ids.
 """
 
 import multiprocessing
@@ -13,7 +13,7 @@ from _pytest.assertion import rewrite
 from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
-    # Several PostgreSQLs, sites or clusters at once are too many for a small machine.
+    # A small machine cannot run several PostgreSQLs, sites or clusters at once.
     "tests/benchmarks/test_bench.py": "servers",
     "tests/faults/test_cluster.py": "servers",
     "tests/faults/test_failover.py": "servers",
@@ -27,25 +27,25 @@ GROUPS = {
     "tests/media/test_bucket.py": "bucket",
     "tests/schema/test_schema.py": "schema",
 }
-"""The group of a file's tests, or of one test. The largest group begins first: the tests of other workers fill the time
-in which it waits for servers."""
+"""The group of a file's tests, or of one test. The largest starts first: other workers' tests fill its waits for
+servers.
+"""
 
 
 class Scheduling(LoadScopeScheduling):
-    """Gives a worker one group at a time, and one test of those that have none."""
+    """Give a worker one group at a time, or one ungrouped test."""
 
     def _split_scope(self, nodeid: str) -> str:
         return GROUPS.get(nodeid) or GROUPS.get(nodeid.partition("::")[0]) or nodeid
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Scheduling:
-    """The scheduler of a run with workers."""
     return Scheduling(config, log)  # type: ignore[arg-type]
 
 
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Rewrite the assertions of a fresh checkout once, on all processors: every worker would do so by itself, and take
-    longer for it than for all else before its first test.
+    """Rewrite a fresh checkout's assertions once, on all processors. Each worker would do it before its first test, and
+    take longer for it than for anything else.
     """
     tests = config.rootpath / "tests"
     new = [path for path in tests.rglob("*.py") if is_test(path) and not rewritten(path).exists()]
@@ -55,17 +55,17 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 
 
 def is_test(path: Path) -> bool:
-    """Whether pytest rewrites the assertions of the module."""
+    """Whether pytest rewrites the module's assertions."""
     return path.name == "conftest.py" or path.name.startswith("test_")
 
 
 def rewritten(path: Path) -> Path:
-    """Where pytest looks for a module with rewritten assertions, which it takes if it is of the same source."""
+    """Where pytest looks for the rewritten module. It must match the source."""
     return rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
 
 
 def keep_rewritten(path: Path) -> None:
-    """Compile a test module as pytest's import of it would, and keep it where that looks."""
+    """Compile a test module like pytest's import, and store it where that looks."""
     source, code = rewrite._rewrite_test(path, None)  # type: ignore[arg-type]  # it asks for options that are not ours
     kept = rewritten(path)
     kept.parent.mkdir(exist_ok=True)

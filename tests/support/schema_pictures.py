@@ -1,4 +1,4 @@
-"""Read by schemathesis: a file that a form has is a tiny picture (`format: binary` of the schema)."""
+"""For schemathesis: a form's file is a tiny picture (`format: binary` of the schema)."""
 
 import schemathesis
 from hypothesis import strategies as st

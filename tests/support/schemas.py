@@ -1,4 +1,4 @@
-"""Answers of the API beside its schema."""
+"""Checks answers of the API against its schema."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import jsonschema_rs
 
 
 def allowed(schema: dict[str, Any], path: str, method: str, response: Any) -> None:
-    """The response is one that the schema describes."""
+    """The schema describes the response."""
     described = schema["paths"][f"/api/v1{path}"][method]["responses"][str(response.status_code)]
     if "content" not in described:
         assert not response.content

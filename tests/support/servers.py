@@ -1,9 +1,8 @@
-"""The tests' own servers: real PostgreSQL and Valkey in a temporary folder, gone with the process.
+"""The tests' real PostgreSQL and Valkey in a temporary folder. They end with the process.
 
-Loaded by `-p tests.support.servers`, because Django's settings, which pytest-django reads very early, need their
-addresses. The first process starts PostgreSQL for all (each pytest-xdist worker has a database of its own in
-it); every process has a feeds server, a broker and a server of plays of its own, because tests flush, freeze and kill
-them.
+`-p tests.support.servers` loads it: Django's settings, which pytest-django reads very early, need the addresses. The
+first process starts PostgreSQL for all, with a database for each pytest-xdist worker. Every process has its own feeds
+server, broker and plays server, because tests flush, freeze and kill them.
 """
 
 import os
@@ -27,20 +26,20 @@ from tests.support.pooler import Pooler
 from tests.support.rabbits import Rabbit
 
 PATIENCE, HASTE = 4.0, 0.4
-"""Seconds that pages wait for Redis: longer than a machine stands still that does much else, for it is no dead server;
-and of tests that freeze one, whose pages shall not wait in vain for long.
+"""How long pages wait for Redis. Normally longer than a busy machine pauses. Tests that freeze a server use the short
+one.
 """
 
 
 class TestServers:
-    """The servers that this process started. The kernel stops them too, should the process be killed."""
+    """The servers of this process. The kernel stops them if it is killed."""
 
-    __test__ = False  # a name that pytest would take for tests
+    __test__ = False  # the name looks like a test class
 
     def __init__(self, folder: Path) -> None:
         home = Home(folder)
         home.make()
-        (folder / "static").mkdir()  # where `up` collects; WhiteNoise warns when it is missing
+        (folder / "static").mkdir()  # where `up` collects. WhiteNoise warns without it.
         self.folder = folder
         self.feeds: Valkey = feeds(home)
         self.plays: Valkey = plays(home, durable=False)
@@ -100,7 +99,7 @@ def pytest_unconfigure() -> None:
 
 @contextmanager
 def frozen(*some: Server) -> Iterator[None]:
-    """The servers take connections and answer nothing, like those on a machine that swaps."""
+    """The servers take connections and answer nothing, as on a machine that swaps."""
     processes = [server.process for server in some if server.process is not None]
     assert len(processes) == len(some)
     for process in processes:
@@ -115,10 +114,10 @@ def frozen(*some: Server) -> Iterator[None]:
 
 @contextmanager
 def frozen_postgres(server: Postgres) -> Iterator[None]:
-    """It takes connections and answers none, nor those that are open."""
+    """It takes connections, but answers neither new nor open ones."""
     assert server.process is not None
     own = server.process.pid
-    # First, for it buries those that have just ended.
+    # First, because it reaps processes that have just ended.
     os.kill(own, signal.SIGSTOP)
     processes = [own, *map(int, Path(f"/proc/{own}/task/{own}/children").read_text().split())]
     try:
@@ -132,7 +131,7 @@ def frozen_postgres(server: Postgres) -> Iterator[None]:
 
 @contextmanager
 def hasty() -> Iterator[None]:
-    """Pages of this process wait `HASTE` seconds instead of `PATIENCE`, on the connections that they have."""
+    """Pages of this process wait `HASTE` instead of `PATIENCE`, also on open connections."""
     read = AbstractConnection.read_response
 
     def hastily(connection: AbstractConnection, *args: Any, **kwargs: Any) -> Any:
@@ -145,7 +144,7 @@ def hasty() -> Iterator[None]:
 
 @contextmanager
 def dead(server: Server) -> Iterator[None]:
-    """The server is killed, and comes back afterwards: feeds empty, the others with what they had."""
+    """Kill the server for the block. Feeds return empty, the others with their data."""
     server.kill()
     try:
         yield
@@ -155,7 +154,7 @@ def dead(server: Server) -> Iterator[None]:
 
 @contextmanager
 def full(server: Valkey) -> Iterator[None]:
-    """The server refuses to write, as one without eviction that has no memory left; it reads and deletes."""
+    """The server is out of memory and evicts nothing: it refuses writes, but reads and deletes."""
     client = redis.Redis(unix_socket_path=str(server.socket))
     before = client.config_get("maxmemory*")
     client.config_set("maxmemory-policy", "noeviction")

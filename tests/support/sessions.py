@@ -1,4 +1,4 @@
-"""Live sessions with workers that the test runs by hand."""
+"""Live sessions, with workers that the test runs by hand."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -25,12 +25,12 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
 
 
 def seen(**fields: Any) -> User:
-    """A user whom reading does not raise to another level."""
+    """A user whose level does not rise by reading."""
     return UserFactory(last_seen_at=timezone.now(), level=3, **fields)
 
 
 def session(host: User, state: State = State.UPCOMING, minutes: int = 60, title: str = "words") -> LiveSession:
-    """A session of a host, brought to a state by the verbs; `minutes` from now it is planned."""
+    """A host's session, brought to a state by actions, planned in `minutes`."""
     now = timezone.now()
     made = actions.create(host=host, title=title, starts_at=now + timedelta(minutes=minutes), now=now)
     if state in (State.LIVE, State.REPLAY):

@@ -1,4 +1,4 @@
-"""The application of web, which closes the connections of slow senders after four seconds."""
+"""The web application with a deadline of four seconds for slow senders."""
 
 from importlib import import_module
 

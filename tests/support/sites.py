@@ -1,4 +1,4 @@
-"""A community of thousands whose inboxes are in use, and real workers that can be killed."""
+"""A community of thousands with inboxes in use, and real workers to kill."""
 
 import os
 import signal
@@ -25,12 +25,12 @@ from timeline.home import home_page
 from timeline.inbox import Inbox, materialise
 
 FOLLOWERS = tries(2_500, 5_000)
-"""More than the 2,000 that a fan-out reads with its claim, so that it reads on."""
+"""More than the 2,000 that a fan-out reads with its claim."""
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Worker:
-    """A Celery worker with beat, in a process group of its own."""
+    """A Celery worker with beat, in its own process group."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
@@ -55,19 +55,19 @@ class Worker:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGTERM),  # also where the tests are killed
+                preexec_fn=die_with_parent(signal.SIGTERM),  # also if the tests are killed
             )
 
     def keep(self) -> bool:
-        """Start it again if it has ended, as the supervisor does: Celery's consumer may die of an error of its own when
-        its broker goes. Always true, to stand in the condition of `until`.
+        """Restart it if it ended, as the supervisor does: Celery's consumer may die with its broker. Always true, for
+        the condition of `until`.
         """
         if self.process is not None and self.process.poll() is not None:
             self.start()
         return True
 
     def stand(self, signal_number: int) -> None:
-        """Have all its processes stand still by SIGSTOP, or go on by SIGCONT."""
+        """Send SIGSTOP or SIGCONT to all its processes."""
         assert self.process is not None
         os.killpg(self.process.pid, signal_number)
 
@@ -85,7 +85,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     yield worker
     worker.kill()
     if (log := tmp_path / "worker.log").exists():
-        print(log.read_text()[-10_000:])  # shown where the test failed
+        print(log.read_text()[-10_000:])  # shown if the test failed
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def web(tmp_path: Path, transactional_db: None) -> Iterator[WebServer]:
 
 @pytest.fixture
 def star(transactional_db: None) -> User:
-    """A sender with `FOLLOWERS` followers, all of whom have an inbox."""
+    """A sender with `FOLLOWERS` followers, all with inboxes."""
     star = UserFactory(last_seen_at=timezone.now())
     fans = User.objects.bulk_create(
         User(username=f"fan{number}", level=3, last_seen_at=timezone.now(), following_count=1)
@@ -125,7 +125,7 @@ def star(transactional_db: None) -> User:
 
 
 def until(done: Callable[[], bool], seconds: float) -> float:
-    """Wait for something; how long it took."""
+    """Wait until it is true. Returns the seconds."""
     start = time.monotonic()
     while not done():
         assert time.monotonic() - start < seconds, "it did not happen in time"

@@ -1,4 +1,4 @@
-"""The statements that PostgreSQL is asked, by the ORM and past it (storage.connections.fetch)."""
+"""The statements sent to PostgreSQL, by the ORM and by storage.connections.fetch."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,14 +12,14 @@ from django.conf import settings
 from storage.connections import numbered
 
 FOLDER = settings.BASE_DIR / "tests" / "statements"
-"""The long statements, which tests/architecture/test_statements.py writes."""
+"""Long statements, written by tests/architecture/test_statements.py."""
 MOST = 40
 """Lines of a statement that needs no file."""
 
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    """The statements of the block, as a list that fills."""
+    """The block's statements, in a list that fills."""
     seen: list[str] = []
 
     def noting(execute: Any) -> Any:
@@ -37,17 +37,17 @@ def statements() -> Iterator[list[str]]:
 
 
 def as_sent(statement: str) -> str:
-    """The statement without empty lines, with the placeholders of PostgreSQL also where psycopg fills them in."""
+    """The statement without empty lines, with PostgreSQL's placeholders even if psycopg fills them in."""
     lines = numbered(statement)[0].decode().splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
 
 
 def long_ones(executed: Iterable[str]) -> list[str]:
-    """The long ones of these statements, as they are sent, each once."""
+    """These statements' long ones as sent, each once."""
     return [text for text in dict.fromkeys(map(as_sent, executed)) if text.count("\n") > MOST]
 
 
 def without_file(executed: Iterable[str]) -> list[str]:
-    """The long ones of these statements that have no file. Ids that stand in a statement do not count."""
+    """These statements' long ones without a file. Ids in a statement do not count."""
     kept = {re.sub(r"\d+", "0", path.read_text()) for path in FOLDER.glob("*.sql")}
     return [text for text in long_ones(executed) if re.sub(r"\d+", "0", text) not in kept]

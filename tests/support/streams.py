@@ -1,4 +1,4 @@
-"""The stream process as it runs on the site, on the test's own servers, and clients that listen to it."""
+"""The stream process on the test's servers, and clients that listen."""
 
 import http.client
 import json
@@ -26,13 +26,13 @@ PATH = "/api/v1/stream"
 
 
 def database_url() -> str:
-    """The address of the database of this test process."""
+    """This test process's database address."""
     url, _, options = os.environ["FEEDSITE_DATABASE_URL"].partition("?")
     return f"{url.rpartition('/')[0]}/{quote(str(connection.settings_dict['NAME']))}?{options}"
 
 
 class StreamServer:
-    """The server, as `up` starts it, in a process group of its own."""
+    """The server as `up` starts it, in its own process group."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
@@ -54,7 +54,7 @@ class StreamServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGTERM),  # also where the tests are killed
+                preexec_fn=die_with_parent(signal.SIGTERM),  # also if the tests are killed
             )
         assert wait_for(self.answers, 120), self.said()
 
@@ -67,13 +67,13 @@ class StreamServer:
         return (self.folder / "stream.log").read_text()
 
     def holds_connections(self) -> bool:
-        """Whether a connection to it is open on its side, also one that its client has closed."""
+        """Whether its side has an open connection, even if the client closed it."""
         lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         own = f":{self.port:04X}"
         return any(local.endswith(own) and state in ("01", "08") for _, local, _, state, *_ in lines)
 
     def end(self) -> None:
-        """Have it end as its supervisor does, so that its coverage is kept; what does not is killed."""
+        """End it as its supervisor does, which keeps its coverage. Kill it if it does not end."""
         if self.process is not None:
             with suppress(ProcessLookupError, subprocess.TimeoutExpired):
                 self.process.terminate()
@@ -90,7 +90,7 @@ class StreamServer:
             self.process = None
 
     def get(self, path: str, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
-        """The answer to a request that opens no stream; its body has been read into `body`."""
+        """An answer that opens no stream, with its body in `body`."""
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             client.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
@@ -101,7 +101,6 @@ class StreamServer:
         return response
 
     def listen(self, user: User, query: str = "", **headers: str) -> "Client":
-        """A listener with a token."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return Client(self.port, query, {"Authorization": f"Token {issue_token(user=user)}"} | named)
 
@@ -111,8 +110,6 @@ class RefusedError(Exception):
 
 
 class Heard(NamedTuple):
-    """An event as a client got it."""
-
     name: str
     id: str
     data: Any
@@ -135,7 +132,7 @@ class Client:
         self.last_id = ""
         self.has_ended = False
         self.is_whole = False
-        """Whether it ended as an answer does, and did not break off."""
+        """Whether it ended normally and did not break off."""
         self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
 
@@ -162,7 +159,7 @@ class Client:
 
     @property
     def news(self) -> list[tuple[str, Any]]:
-        """The events that were told, without the resets: (name, item id or payload)."""
+        """All events but resets: (name, item id or payload)."""
         told = [each for each in self.heard if each.name != "reset"]
         return [(each.name, int(each.data["id"]) if "id" in each.data else each.data) for each in told]
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""systemctl, where no systemd runs: it starts what units say, as their user, with their variables and folders, and with
-what they may not write. Nothing is started again when it has ended.
+"""systemctl without systemd: starts units as their user, with their variables, folders and write limits. It restarts
+nothing.
 
-It knows the verbs and the types of units that docs/install.md needs, and fails at any other. tests/support/debian.py
-puts it into a Debian of its own, so it needs nothing but that Debian's Python.
+It knows the verbs and unit types that docs/install.md needs, and fails at others. tests/support/debian.py installs it
+in a Debian, so it may only use that Debian's Python.
 """
 
 import contextlib
@@ -18,17 +18,17 @@ from pathlib import Path
 
 FOLDERS = [Path("/etc/systemd/system"), Path("/lib/systemd/system")]
 STATE = Path("/run/stand-in")
-"""A file of process ids for each unit that was started."""
+"""A file of process ids for each started unit."""
 LOG = Path("/var/log/stand-in")
 PLACES = {"%S": "/var/lib", "%t": "/run"}
 YES = ("yes", "true")
 STARTS_SECONDS = 1.0
-"""A program that lasts has not ended after this time."""
+"""A lasting program runs longer than this."""
 KEPT = {"RuntimeDirectory": "/run", "StateDirectory": "/var/lib", "LogsDirectory": "/var/log"}
 
 
 class Unit:
-    """A unit, with what its file says for its instance."""
+    """A unit with its file's settings for this instance."""
 
     def __init__(self, name: str) -> None:
         self.name = name if "." in name.rpartition("@")[2] else f"{name}.service"
@@ -57,13 +57,13 @@ class Unit:
         return " ".join(self.values.get(key, [])).split()
 
     def pids(self) -> list[int]:
-        """The processes that it started and that run."""
+        """Its processes that still run."""
         found = map(int, self.file.read_text().split()) if self.file.exists() else ()
         return [pid for pid in found if Path(f"/proc/{pid}/cmdline").exists() and is_no_zombie(pid)]
 
     # --- Verbs -------------------------------------------------------------------------------------------
     def start(self) -> None:
-        """Start it, and before it what it needs."""
+        """Start it after its dependencies."""
         if self.file.exists() and (self.pids() or self.one("Type") in ("oneshot", "forking")):
             return
         for name in [*self.words("Requires"), *self.words("Wants")]:
@@ -78,7 +78,7 @@ class Unit:
             self.run(command, runs_on=runs_on)
 
     def run(self, command: str, *, runs_on: bool) -> None:
-        """Run a line to its end, or have it run on. Exits where it fails, unless the line begins with a hyphen."""
+        """Run a line to its end, or leave it running. Exits on failure unless the line starts with a hyphen."""
         may_fail, command = command.startswith("-"), command.lstrip("-")
         with (LOG / f"{self.name}.log").open("ab") as log:
             process = subprocess.Popen(
@@ -101,7 +101,7 @@ class Unit:
         return (LOG / f"{self.name}.log").read_text()[-3_000:]
 
     def script(self) -> str:
-        """The shell's lines that give a command what the unit says, and become it."""
+        """Shell lines that set up what the unit says and exec the command."""
         user = self.one("User", "root")
         lines, writable = [], []
         for key, root in KEPT.items():
@@ -116,7 +116,7 @@ class Unit:
             lines += [f"! test -e {each} || mount --bind {each} {each}" for each in writable]
             lines.append("mount -o remount,bind,ro /")
         if limit := self.one("LimitNOFILE"):
-            lines.append(f"ulimit -n {limit} 2>/dev/null || ulimit -n $(ulimit -H -n)")  # as far as root may here
+            lines.append(f"ulimit -n {limit} 2>/dev/null || ulimit -n $(ulimit -H -n)")  # as high as root may here
         lines.append(f"cd {self.one('WorkingDirectory', '/')}")
         known = pwd.getpwnam(user)
         group = self.one("Group", str(known.pw_gid))

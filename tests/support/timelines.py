@@ -1,4 +1,4 @@
-"""Timelines with workers that the test runs by hand."""
+"""Timelines, with workers that the test runs by hand."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +42,6 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
 
 @pytest.fixture
 def say() -> Callable[..., Item]:
-    """Publish something as a user."""
 
     def say(sender: User, text: str = "words", **fields: Any) -> Item:
         return items.publish(sender=User.objects.get(pk=sender.pk), content={"text": text}, **fields)
@@ -64,7 +63,7 @@ def reader(db: None) -> User:
 
 
 def seen(**fields: Any) -> User:
-    """A user whom reading does not raise to another level."""
+    """A user whose level does not rise by reading."""
     return UserFactory(last_seen_at=timezone.now(), **fields)
 
 

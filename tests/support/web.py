@@ -1,4 +1,4 @@
-"""The web process as it runs on the site, on the test's own servers, and many clients at the same time."""
+"""The web process on the test's servers, with many simultaneous clients."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ from tests.support.api import API
 from tests.support.streams import StreamServer
 
 PATIENCE = 150
-"""Seconds that a client waits for an answer before the test fails."""
+"""A client's wait for an answer before the test fails."""
 
 
 class Answer(NamedTuple):
@@ -32,19 +32,19 @@ class Answer(NamedTuple):
 
     @property
     def ids(self) -> list[int]:
-        """The items of a page of a feed."""
+        """The item ids of a feed page."""
         return [int(item["id"]) for item in self.json()["items"]]
 
 
 class WebServer(StreamServer):
-    """granian with one process of four threads; no caller is refused for calling often."""
+    """granian with one process of four threads, without rates."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         super().__init__(folder, **{"FEEDSITE_RATE_SCALE": "100000"} | environ)
 
     def start(self) -> None:
         manifest = Path(settings.STATIC_ROOT) / "staticfiles.json"
-        if not manifest.exists():  # it is asked for data alone, and is ready without the files
+        if not manifest.exists():  # tests ask only for data, so no files are needed
             manifest.parent.mkdir(parents=True, exist_ok=True)
             manifest.write_text(json.dumps({"paths": {"a.css": "a.css"}, "version": "1.1", "hash": ""}))
         super().start()
@@ -55,7 +55,7 @@ class WebServer(StreamServer):
         return [*command, "--workers-kill-timeout", "1", "feedsite.wsgi:application"]
 
     def ask(self, path: str, token: str = "", *, method: str = "GET", body: Any = None, cookie: str = "") -> Answer:
-        """One request on a connection of its own."""
+        """One request on a new connection."""
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         headers = {"Authorization": f"Token {token}"} if token else {}
         if cookie:
@@ -73,7 +73,7 @@ class WebServer(StreamServer):
         return self.ask(f"{API}/items", token, method="POST", body={"content": {"text": text}})
 
     def homes(self, tokens: Iterable[str], *, at_once: int) -> list[Answer]:
-        """The first page of each, asked for by so many clients at the same time."""
+        """Each reader's first page, with this many clients at the same time."""
         with ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(lambda token: self.ask(f"{API}/timeline/home", token), tokens))
 
@@ -96,7 +96,6 @@ class Queueing(WebServer):
 
 
 def tokens_of(users: Sequence[User]) -> list[str]:
-    """A token for each, in their order."""
     tokens = [f"{user.pk:064x}" for user in users]
     app, ends = ClientApp.objects.own(), timezone.now() + timedelta(days=1)
     rows = [AccessToken(user=user, application=app, expires=ends) for user in users]

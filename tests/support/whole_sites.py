@@ -1,4 +1,4 @@
-"""A whole site, started by `up` as people start it."""
+"""A whole site, started by `up`."""
 
 import os
 import re
@@ -19,11 +19,11 @@ from runtime.management.commands.check_all import clean_environ
 from runtime.supervisor import tagged
 
 PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker")
-"""Words of their command lines."""
+"""In their command lines."""
 
 
 class Running:
-    """A command that runs on, and what it prints."""
+    """A running command and its output."""
 
     def __init__(self, command: Sequence[str], folder: Path, environ: Mapping[str, str]) -> None:
         self.output: list[str] = []
@@ -34,7 +34,7 @@ class Running:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            preexec_fn=die_with_parent(signal.SIGTERM),  # no site outlives tests that are killed
+            preexec_fn=die_with_parent(signal.SIGTERM),  # no site outlives killed tests
         )
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
@@ -48,11 +48,11 @@ class Running:
         return "".join(self.output)
 
     def says(self, words: str, seconds: float) -> bool:
-        """Whether it has said so in time, or has ended."""
+        """Whether it prints this, or ends, in time."""
         return wait_for(lambda: words in self.printed or self.process.poll() is not None, seconds)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Have it end, where it has not ended; its exit code."""
+        """End it if it still runs. Returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(150)
@@ -63,8 +63,6 @@ class Running:
 
 
 class Site(Running):
-    """An `up` process."""
-
     def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None, *arguments: str) -> None:
         self.folder = folder
         self.port = port
@@ -94,7 +92,7 @@ class Site(Running):
         return self.get("/readyz")[0] == 200
 
     def becomes_ready(self, seconds: float = 60) -> bool:
-        """Whether it is ready in time. It is asked five times a second, for each question costs it work."""
+        """Whether it is ready in time. Asks five times a second: each query is work for the site."""
         until = time.monotonic() + seconds
         while not self.is_ready():
             if time.monotonic() > until:
@@ -103,26 +101,26 @@ class Site(Running):
         return True
 
     def children(self) -> dict[str, int]:
-        """Name → process of what the supervisor started."""
+        """The supervisor's children: name → process."""
         found = {}
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             try:
                 command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-            except OSError:  # the supervisor has just buried it
+            except OSError:  # the supervisor has just reaped it
                 continue
             words = re.split("[ .:]", " ".join(command))
             found[next(word for word in (*PROGRAMS, "?") if word in [*words, "?"])] = int(pid)
         return {name: pid for name, pid in found.items() if name != "?"}
 
     def beat(self) -> int:
-        """The worker's child that is beat; 0 while there is none."""
+        """The worker's beat process, or 0."""
         worker = self.children()["worker"]
         children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
         beats = (pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "beat\n")
         return int(next(beats, 0))
 
     def leftovers(self) -> list[str]:
-        """The processes of the site that still run: programs by their tag, servers by their folder."""
+        """The site's processes that still run: programs by tag, servers by folder."""
         found = [f"tagged {pid}" for pid in tagged(str(self.folder))]
         for command in Path("/proc").glob("[0-9]*/cmdline"):
             try:

@@ -1,4 +1,4 @@
-"""The epochs of windows, so that tests can build some by hand."""
+"""Epochs of windows, for windows that tests build by hand."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Celery workers that a test runs by hand, for any room's tasks, and the queue of real ones."""
+"""Celery workers for any task, run by hand, and the real workers' queue."""
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
@@ -12,8 +12,8 @@ from tests.support.rabbits import Rabbit
 
 
 def prompt_tasks(send: Callable[[str, tuple[Any, ...]], object]) -> Callable[..., None]:
-    """In the place of the Celery application's `send_task`: passes on what is to run at once, and drops what is to run
-    later, which tells open pages of what they can do without.
+    """Replaces the Celery application's `send_task`: passes on immediate tasks. Drops delayed ones, which only inform
+    open pages.
     """
 
     def send_task(name: str, args: Iterable[Any], countdown: float | None = None, **options: Any) -> None:
@@ -24,9 +24,9 @@ def prompt_tasks(send: Callable[[str, tuple[Any, ...]], object]) -> Callable[...
 
 
 class Workers:
-    """The messages that would be on their way to the workers.
+    """The messages on their way to workers.
 
-    `tasks` maps names to what they run. A message of another name fails the test, or is dropped if `drops_others`.
+    `tasks` maps names to functions. Other messages fail the test, or are dropped with `drops_others`.
     """
 
     def __init__(self, tasks: Mapping[str, Callable[..., Any]], *, drops_others: bool = False) -> None:
@@ -35,11 +35,11 @@ class Workers:
         self.queue: list[tuple[str, tuple[Any, ...]]] = []
 
     def send_task(self, name: str, args: Iterable[Any], **options: Any) -> None:
-        """In the place of the Celery application's."""
+        """Replaces the Celery application's."""
         prompt_tasks(lambda *task: self.queue.append(task))(name, args, **options)
 
     def work(self) -> None:
-        """Run everything that is enqueued, and what that enqueues."""
+        """Run what is queued, and what that queues."""
         for _ in range(1_000):
             if not self.queue:
                 return
@@ -50,7 +50,7 @@ class Workers:
 
 
 def empty_queue() -> None:
-    """Drop the tasks that wait in the broker."""
+    """Drop the broker's waiting tasks."""
     broker = servers.servers.broker
     if isinstance(broker, Rabbit):
         broker.empty()
@@ -60,5 +60,5 @@ def empty_queue() -> None:
 
 @functools.cache
 def queue_server() -> redis.Redis:
-    """The broker's database in which tasks wait, where it is a Valkey."""
+    """The broker's database with the queue, if it is a Valkey."""
     return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT_SECONDS)

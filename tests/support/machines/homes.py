@@ -712,9 +712,7 @@ class Home(RuleBasedStateMachine):
             assert item.reposted == reposts.filter(sender=reader).exists()
 
     def _shows_inside(self, reader: User, quote: Item) -> bool:
-        """What the reader may see, without quotes taken off and without people they mute or the quoting sender's
-        blocks.
-        """
+        """Visible to the reader, not taken off, not muted, and no block of the quoting sender."""
         quoted = Item.objects.get(pk=quote.quote_of_id)
         return (
             not quote.is_quote_revoked
