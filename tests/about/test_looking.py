@@ -1,5 +1,3 @@
-"""A site for members: what strangers may see."""
-
 from typing import Any
 
 import pytest

@@ -101,7 +101,7 @@ OF_APPS = ("timelines/home", "notifications", "statuses/{item}/context", "marker
 
 
 def test_reading_leaves_no_notes(client: Client, ann: User) -> None:
-    """PostgreSQL refuses notes. A refused note would fail everything after it in the test."""
+    """A refused note would fail everything after it in the test."""
     item = publish(sender=UserFactory(), content={"text": "words"})
     follow(follower=ann, followee=item.sender)
     follow(follower=item.sender, followee=ann)
@@ -136,7 +136,7 @@ def test_reading_leaves_no_notes(client: Client, ann: User) -> None:
         transaction.set_rollback(True)
     assert not any(notes())
     readonly("off")
-    cache.clear()  # forget the copied session, which says that the place is not due
+    cache.clear()  # forget the cached session
     read_all()
     assert all(notes()), "there is something that they might have noted"
 
