@@ -1,7 +1,4 @@
-"""The access matrix of every route that shows items: one table of relations, one of routes.
-
-A route missing here fails the first test.
-"""
+"""The access matrix: one table of relations, one of routes. A route missing here fails."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,7 +30,7 @@ SEEN = {
     "anonymous": {Visibility.PUBLIC},
     "stranger": {Visibility.PUBLIC},
     "followed": {Visibility.PUBLIC},  # the sender does not follow back
-    "asking": {Visibility.PUBLIC},  # asks to follow the sender, whose account is locked and who follows the reader
+    "asking": {Visibility.PUBLIC},  # and follows the reader, with a locked account
     "follower": {Visibility.PUBLIC, Visibility.FOLLOWERS},
     "mutual": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "muting": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
@@ -46,25 +43,23 @@ SEEN = {
 in an exclusive list (listing) are also mutuals. test_private.py covers private mentions.
 """
 NEAR_AND_FAR = ("anonymous", "mutual", "blocked", "sender")
-"""The readers of every run, except for items for followers. `--all` asks every reader."""
+"""Asked in every run. `--all` asks every reader."""
 FOLLOWS = {"follower", "mutual", "muting", "listing", "blocked", "blocking"}
 
 KINDS = ("post", "reply", "repost", "answered", "shared", "quoted")
-"""Items with the words: the sender's post. Their reply in a public thread. Another user's repost of a second post of
-theirs. Another user's public reply to their post, and a repost of it. Another user's quote of a third post.
+"""Items with the words: the sender's post. Their reply in a public thread. Another user's repost of a second post.
+Another user's public reply to their post, and a repost of it. Another user's quote of a third post.
 """
 
 
 @dataclass
 class World:
-    """The sender's item, everything that depends on it, and a reader for every relation."""
-
     sender: User
     author: User
-    """Every reader follows them. They block and mute nobody."""
+    """Followed by every reader. Blocks and mutes nobody."""
     readers: dict[str, User] = field(default_factory=dict)
     lists: dict[str, int] = field(default_factory=dict)
-    """By relation, the id of the reader's list of everyone they follow: `{list}` in a path."""
+    """By relation, the reader's list of all followees: `{list}` in a path."""
     thread: Item = None  # type: ignore[assignment]
     post: Item = None  # type: ignore[assignment]
     reply: Item = None  # type: ignore[assignment]
@@ -112,7 +107,7 @@ def listed(owner: User, *members: User, is_exclusive: bool = False) -> int:
 
 
 def fill(world: World, visibility: Visibility, status: Status = Status.PUBLISHED) -> None:
-    """Publish items that mention every reader and carry a hashtag."""
+    """Mention every reader and use a hashtag."""
     names = " ".join(f"@{relation}" for relation in SEEN)
     world.thread = items.publish(sender=world.author, content={"text": "a thread"})
     world.post = items.publish(sender=world.sender, content={"text": f"zebra #ztag {names}"}, visibility=visibility)
@@ -140,7 +135,7 @@ Path = Callable[[World], str]
 
 @dataclass
 class Shows:
-    """A route: the kinds it may show, how to request it, and which readers see less than the table says."""
+    """A route, its kinds, and which readers see less than the table says."""
 
     path: Path
     kinds: tuple[str, ...]
@@ -154,7 +149,7 @@ class Shows:
     shows_held: bool = False
     """The sender also sees their items in review."""
     before: Callable[[World], None] = lambda world: None
-    """Runs before all requests, so that there is something to show."""
+    """Makes something to show."""
     public_only: bool = False
     body: dict[str, Any] | None = None
 
@@ -165,7 +160,7 @@ def add_pictures(world: World) -> None:
 
 
 def follows(relation: str, kind: str) -> bool:
-    """Home shows followees, except muted ones and members of an exclusive list. A reply counts as its own sender's."""
+    """Followees, except muted ones and members of an exclusive list."""
     if kind == "shared":
         return relation != "anonymous"
     if kind == "quoted":
@@ -176,14 +171,14 @@ def follows(relation: str, kind: str) -> bool:
 
 
 def follows_hashtag(relation: str, kind: str) -> bool:
-    """Home shows a followed hashtag's post from everyone but muted users and members of an exclusive list."""
+    """Everyone with the hashtag, except muted users and members of an exclusive list."""
     if kind == "post":
         return relation not in {"anonymous", "muting", "listing"}
     return follows(relation, kind)
 
 
 def is_shown_inside(relation: str, kind: str) -> bool:
-    """A quote shows nothing from users whom the reader mutes."""
+    """Not from muted users."""
     return relation != "muting"
 
 
@@ -193,14 +188,14 @@ def is_front(relation: str, kind: str) -> bool:
 
 
 def lists_them(relation: str, kind: str) -> bool:
-    """A list of all followees is home without own items. Exclusive lists do not matter."""
+    """Home without own items. Exclusive lists do not matter."""
     if kind == "post" and relation in {"listing", "sender"}:
         return relation == "listing"
     return follows(relation, kind)
 
 
 def is_recommended(relation: str, kind: str) -> bool:
-    """Discover shows others' items, except from muted users."""
+    """Others' items, except from muted users."""
     return relation not in {"anonymous", "muting", "sender"}
 
 
@@ -209,17 +204,16 @@ def is_sender(relation: str, kind: str) -> bool:
 
 
 def is_told(relation: str, kind: str) -> bool:
-    """The post notifies the users it mentions, unless they mute the sender. The answer notifies the sender."""
+    """Users mentioned in the post, unless they mute the sender. The answer notifies the sender."""
     return relation == "sender" if kind == "answered" else relation not in {"anonymous", "muting", "sender"}
 
 
 def is_quoted(relation: str, kind: str) -> bool:
-    """The sender sees the answered post too."""
     return relation == "sender" or is_told(relation, kind)
 
 
 def open_post(world: World) -> None:
-    """As if they had opened it before it was hidden."""
+    """Opened before it was hidden."""
     for reader in world.readers.values():
         recent.record(reader.pk, items=[world.post.pk], now=timezone.now())
 
@@ -230,7 +224,7 @@ def dismiss_post(world: World) -> None:
 
 
 def pin_post(world: World) -> None:
-    """As if it was pinned while public and published."""
+    """Pinned while public and published."""
     Pin.objects.get_or_create(item=world.post, sender=world.sender)
 
 
@@ -242,7 +236,7 @@ KEPT = ("post", "reply", "answered")
 
 
 def keep_all(world: World, model: Any = Bookmark) -> None:
-    """As if every reader had kept everything before it was hidden."""
+    """Kept before they were hidden."""
     kept = (world.post, world.reply, world.answered)
     rows = [model(user=reader, item=item) for reader in world.readers.values() for item in kept]
     model.objects.bulk_create(rows, ignore_conflicts=True)
@@ -258,7 +252,7 @@ def follow_hashtag(world: World) -> None:
 
 
 API_ROUTES: dict[str, list[Shows]] = {
-    # Before the readers repost it below, which notifies its sender and ends its recommendation.
+    # Before the readers repost it below: that notifies its sender and ends its recommendation.
     "discover/feed": [
         Shows(
             lambda world: "/discover/feed",
@@ -412,7 +406,6 @@ API_WITHOUT = {
 }
 """API routes that show none, and why."""
 PAGES: dict[str, list[Shows]] = {
-    # Strangers see new posts. A repost's original shows as itself.
     "home": [Shows(lambda world: "/", ("post", "repost", "shared"), is_front, published_only=True, shows_held=True)],
     # A repost's original shows as itself.
     "discover": [
@@ -658,9 +651,8 @@ def clients(world: World, side: str) -> dict[str, Any]:
 
 
 def expected(visibility: Visibility, status: Status, relation: str, kind: str) -> bool:
-    """Whether the table shows the sender's item to this reader."""
     if relation == "sender":
-        # The sender sees their own item in every status but deleted. Others' items that contain it need it published.
+        # Others' items that contain the sender's need it published.
         own = status != Status.DELETED
         return own if kind not in ("repost", "quoted") else status == Status.PUBLISHED
     return status == Status.PUBLISHED and visibility in SEEN[relation]
@@ -739,7 +731,6 @@ def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
 
 @pytest.mark.slow
 def test_a_hidden_reply_is_in_no_number(world: World) -> None:
-    """A thread has the same bytes for a stranger with and without hidden replies."""
     thread = ItemFactory(sender=world.author)
     client = api_client(world, "stranger")
     before = client.get(f"/api/v1/items/{thread.pk}").content

@@ -1,4 +1,4 @@
-"""Files, names, commands and headings that documents and sources name exist."""
+"""Files, names, commands and headings named in documents and sources exist."""
 
 import re
 import shlex
@@ -20,18 +20,17 @@ ONE_TEST = re.compile(r"\b(?P<path>[\w/]+/test_\w+\.py)::(?P<name>\w+)")
 IN_SOURCES = re.compile(r"(?<![\w/.{}*<>-])((?:[a-z]\w*/)+\w+\.(?:py|md|html|js|css)|test_\w+\.py)\b")
 """A path with a folder, or a file of tests."""
 OF_FOLDER = re.compile(r"^\|[^|\n]*`([\w/]+/)`[^|\n]*\|.*\n\|[-| ]+\|\n((?:\|.*\n?)+)", re.MULTILINE)
-"""A table with its files' folder in the first heading."""
+"""Its first heading names the files' folder."""
 CODE = re.compile(r"^ *```\w*\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:(?:python3 |\.venv/bin/python )?manage\.py|feedsite) ([a-z_]+)(.*)", re.MULTILINE)
-"""A command and its arguments. docs/install.md calls the shell `feedsite`."""
+"""docs/install.md calls the shell `feedsite`."""
 SHELL = re.compile(r" (?:&&|\||>|#) .*")
-"""The rest of a command's line, meant for the shell."""
+"""The shell's part of a command line."""
 DEFAULT = re.compile(r"`(FEEDSITE_[A-Z0-9_]+)` \(([\d.]+)\b")
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)")
 SEE = re.compile(r"See docs/decisions\.md: (.+)\.$", re.MULTILINE)
 """How a source names a record."""
 SECTION = re.compile(r"\bdocs/(?!decisions)(\w+\.md), ([A-Z][\w -]*\w)")
-"""How texts, comments and settings name a section of a page."""
 JOINT = re.compile(r"\"?\n\s*(?:#|f?\")?\s*")
 """Where a text continues in the next line."""
 ABSENT = frozenset({"utils.py", "helpers.py"})
@@ -48,7 +47,7 @@ FILES = files()
 PAGES = [name for name in FILES if name.endswith(".md") and name != "CHANGELOG.md"]
 """The changelog names what existed at the time."""
 ENDS = {"/".join(parts[at:]) for parts in (name.split("/") for name in FILES) for at in range(len(parts))}
-"""All paths and their ends: a document may name a file by the end of its path."""
+"""A document may name a file by the end of its path."""
 COMMANDS = {*get_commands(), "help", "version"}
 WITHOUT_PARSER = {"help", "test", "version"}
 
@@ -66,7 +65,6 @@ def lies(text: str) -> list[str]:
 
 
 def untested(text: str) -> list[str]:
-    """Tests that a page names and that do not exist."""
     found = []
     for match in ONE_TEST.finditer(text):
         file = ROOT / match["path"]
@@ -76,7 +74,6 @@ def untested(text: str) -> list[str]:
 
 
 def misplaced(text: str) -> list[str]:
-    """Files of a table that are not in the folder of its heading."""
     rows = [(folder, row) for folder, table in OF_FOLDER.findall(text) for row in table.splitlines()]
     named = [(folder + name) for folder, row in rows for name in re.findall(r"`([\w.-]+\.\w+)`", row.split("|")[1])]
     return [path for path in named if path not in FILES]
@@ -87,19 +84,19 @@ def is_default(variable: str, value: str) -> bool:
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """A page's commands, each with its arguments."""
+    """(command, arguments)"""
     return COMMAND.findall("\n".join(block or words for block, words in CODE.findall(text)))
 
 
 def unknown(text: str) -> list[str]:
-    """Unknown commands and settings in a page, and wrong defaults."""
+    """And wrong defaults."""
     strange = [f"manage.py {name}" for name, _ in commands(text) if name not in COMMANDS]
     defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if not is_default(name, value)]
     return strange + defaults
 
 
 def refused(text: str) -> list[str]:
-    """Commands with arguments that they do not accept."""
+    """Commands with wrong arguments."""
     found = []
     for name, rest in commands(text):
         words = shlex.split(SHELL.sub("", re.sub(r"\$\([^()]*\)", "x", rest)))
@@ -119,7 +116,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def nowhere(page: str) -> Iterator[str]:
-    """Links to missing files and headings."""
+    """Dead links."""
     for path, anchor in LINK.findall((ROOT / page).read_text()):
         target = (ROOT / page).parent / path if path else ROOT / page
         if "://" not in path and (not target.exists() or (anchor and anchor not in anchors(target))):
@@ -134,7 +131,7 @@ def test_documents_name_what_is_there(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_table_is_one(page: str) -> None:
-    """An empty line ends a table: later rows show as text."""
+    """An empty line ends a table."""
     lines = (ROOT / page).read_text().splitlines()
     for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
         if line.startswith("|") and not above.startswith("|"):
@@ -161,7 +158,6 @@ def test_sources_name_decisions_that_are_there() -> None:
 
 
 def test_sources_name_sections_that_are_there() -> None:
-    """In `doctor`'s advice, texts of commands and settings, and comments."""
     sources = [name for name in FILES if name.endswith((".py", ".yaml", ".yml", ".ini", ".conf", ".example"))]
     texts = [re.sub(" +", " ", JOINT.sub(" ", (ROOT / name).read_text())) for name in sources]
     named = {(page, title) for text in texts for page, title in SECTION.findall(text)}
@@ -171,7 +167,6 @@ def test_sources_name_sections_that_are_there() -> None:
 
 
 def test_the_readme_leads_to_the_code() -> None:
-    """README.md's table names the functions for merging home, fan-out and visibility."""
     table = (ROOT / "README.md").read_text().partition("| to find | look at |")[2].partition("\n\n")[0]
     expected = {
         "where a home page is merged": ["timeline/home.py: _from_windows"],

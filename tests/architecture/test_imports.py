@@ -12,7 +12,6 @@ SHARED = "tests.support"
 
 
 def imported(source: str, folder: Path) -> Iterator[str]:
-    """Full names of the imports in a file of this folder."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -22,7 +21,6 @@ def imported(source: str, folder: Path) -> Iterator[str]:
 
 
 def of_other_tests(source: str, folder: Path) -> list[str]:
-    """The names of tests, or of code outside tests/support."""
     return [name for name in imported(source, folder) if f"{name}.".startswith("tests.") and not is_shared(name)]
 
 

@@ -1,5 +1,3 @@
-"""Tests start from a copy of the migrated database. It is rebuilt when its sources change."""
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

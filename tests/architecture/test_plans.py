@@ -33,14 +33,12 @@ from tests.support.scenario import Scenario
 from tests.support.statements import without_file
 
 CAP = 9_500
-"""Rows that one statement may touch. A grown table has at least `MANY`. A page makes a few probes for each of 500
+"""Rows one statement may touch. A grown table has at least `MANY`. A page makes a few probes for each of 500
 followees.
 """
 
 
 class Allowed(NamedTuple):
-    """A statement that may touch more, and why that is bounded or harmless."""
-
     step: str
     """Start of the steps' names: a user of the scenario, `task` or `admin`. Empty means any."""
     text: str
@@ -53,7 +51,7 @@ class Allowed(NamedTuple):
 
 
 WHOLE = 12 * MANY
-"""More rows than any table: for statements that read a whole one."""
+"""For statements that read a whole table."""
 ALLOWED = (
     # Pages with bounds of their own.
     Allowed("", f"unnest(ARRAY{LISTED})", 35_000, "counts items.profile.COUNTED items"),
@@ -124,7 +122,7 @@ ALLOWED = (
         Allowed(step, "SELECT p.conversation_id", 350_000, "each private mention that one can read, with its people")
         for step in ("reader: GET /api/v1/users/me/export", "reader: GET /settings/export/")
     ),
-    # The stream: a row per connection that gets a post, at 400 connections and 100 posts.
+    # The stream: a row per connection and post, at 400 connections and 100 posts.
     Allowed("stream", "AS one (reader, tag, list, place)", 250_000, "who of the watchers sees each post"),
     Allowed("stream", "SELECT met.* FROM unnest(", 220_000, "what each of those who are told did with it"),
     Allowed("stream", "SELECT quote.* FROM (SELECT pair.item", 100_000, "what each of those who are told sees in it"),
@@ -163,7 +161,7 @@ ALLOWED = (
     Allowed("task discover.refresh_words", "discover_wordrarity", WHOLE, "a sample of the newest 100,000 documents"),
     Allowed("task live.measure", "FROM live_livesession GROUP BY state", WHOLE, "counts all sessions"),
     Allowed("task operation.census", "FROM accounts_user GROUP BY level", WHOLE, "counts all users"),
-    # Staff searches. Pages read no further than EstimatedPaginator counts.
+    # Staff searches. EstimatedPaginator limits their pages.
     Allowed("admin", "", WHOLE, "a list of the admin: few people, one table at a time"),
 )
 UNSPOKEN = {
@@ -199,7 +197,7 @@ UNSPOKEN = {
     "seen/access.py": "one user",
     "seen/forgetting.py": "one user",
 }
-"""Text the scenario does not execute, by file or by file and first words, and why."""
+"""Text the scenario does not execute, and why: by file, or file and first words."""
 UNRUN_COMMANDS = {
     "backup": "reads all, by pg_dump",
     "bench": "measures",
@@ -272,7 +270,7 @@ UNRUN_TASKS = {
 @pytest.mark.django_db(transaction=True)
 def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.RATE_SCALE = 1e6
-    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0  # a busy machine may make a picture wait
+    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0  # a picture may wait on a busy machine
     celery.app.loader.import_default_modules()
     with explained() as recorder:
         recorder.is_silent = True
@@ -304,7 +302,6 @@ def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def grown(recorder: Recorder) -> list[str]:
-    """Statements that touch too many rows, worst first."""
     over: dict[str, list[Explained]] = defaultdict(list)
     for one in recorder.explained:
         if one.touched > max([CAP, *(allowed.rows for allowed in ALLOWED if allowed.fits(one))]):
@@ -319,7 +316,6 @@ def grown(recorder: Recorder) -> list[str]:
 
 
 def never(recorder: Recorder) -> list[str]:
-    """Statements in the source that nothing executed."""
     executed = [bare(statement) for statement in recorder.executed]
     return [
         text.place
@@ -335,7 +331,7 @@ def commands() -> set[str]:
 
 
 def routes() -> set[str]:
-    """Every address. The admin's pages for one row are requested for each model's newest row."""
+    """The admin's pages for one row are requested for each model's newest row."""
 
     def walk(patterns: Any, prefix: str) -> Any:
         for pattern in patterns:

@@ -1,4 +1,4 @@
-"""Only the people of a private mention see it: others and staff request every address."""
+"""Others and staff request every address: only its people see a private mention."""
 
 import io
 import itertools
@@ -44,7 +44,7 @@ from tests.support.pictures import jpeg, upload
 pytestmark = pytest.mark.django_db
 
 SECRETS = ("quokka", "numbat", "bilby", "wombat")
-"""In the text, the title, the warning and picture description, and the reply."""
+"""In the text, title, warning, picture description and reply."""
 QUERIES = {
     "search": ("q=quokka", "q=from:ann", "q=%23marsupials", "q=from:ann+quokka", "q=@third"),
     "api/v1/search": ("q=quokka", "q=from:ann", "q=%23marsupials"),
@@ -58,13 +58,11 @@ QUERIES = {
 }
 """Extra queries by route."""
 STREAMED = ("stream", "streaming")
-"""Another process serves these. A test below asks its query."""
+"""A test below runs their query."""
 
 
 @dataclass
 class World:
-    """Ann and bob exchange private mentions. Everybody follows everybody."""
-
     people: dict[str, User]
     items: list[Item]
     public: Item
@@ -72,7 +70,6 @@ class World:
     file: str
 
     def fills(self, name: str) -> list[Any]:
-        """Values for the parts of an address."""
         ids = [item.pk for item in self.items]
         known: dict[str, list[Any]] = {
             "item_id": [*ids, self.public.pk],
@@ -143,7 +140,6 @@ def routes(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URLPa
 
 
 def addresses(world: World) -> Iterator[str]:
-    """Every address outside the admin, filled in, with its queries."""
     for route, pattern in routes(get_resolver()):
         if route.startswith(("admin/", "^")) or any(part in STREAMED for part in route.split("/")):
             continue
@@ -171,9 +167,7 @@ def holds_nothing(answer: Any, world: World, where: object, *, but: str = "") ->
 @pytest.mark.slow
 @pytest.mark.parametrize("who", ["third", "fourth", "boss", "stranger"])
 def test_no_address_shows_one_to_others(world: World, who: str) -> None:
-    """Third is mentioned in the reply, and their post is answered and quoted. Fourth has the same follows. Boss is
-    staff.
-    """
+    """Third is mentioned in the reply, answered and quoted. Fourth has the same follows. Boss is staff."""
     if who == "boss":
         world.people["boss"] = User.objects.create_superuser("boss", "correct horse battery staple")
     client, app = Client(), Caller(world.people.get(who))
@@ -195,7 +189,6 @@ def test_no_address_shows_one_to_others(world: World, who: str) -> None:
 @pytest.mark.parametrize("who", ["third", "stranger"])
 @pytest.mark.long
 def test_nobody_else_acts_on_one(world: World, who: str) -> None:
-    """Whatever method and address names it."""
     client, app = Client(), Caller(world.people.get(who))
     if who in world.people:
         client.force_login(world.people[who])
@@ -231,7 +224,7 @@ def test_only_its_people_are_notified(world: World) -> None:
 
 @pytest.mark.slow
 def test_its_people_meet_it_in_no_list_but_their_own(world: World) -> None:
-    """Home, lists, profiles, hashtags, search, Discover and the public timeline do not show it even to them."""
+    """Not even to them."""
     items.delete(item=Item.objects.get(quote_of=world.items[0]))  # lists show this quote to its people
     ids = [str(item.pk) for item in world.items]
     pages = ["/", "/discover", "/@ann", "/@bob", "/@ann/replies", "/@bob/replies", "/@ann/media", "/tags/marsupials"]

@@ -1,4 +1,4 @@
-"""Each rule of who sees whom is SQL in one place. No other file names its columns and tables."""
+"""Each rule of who sees whom is SQL in one place."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ ORACLE = "shares no text with what it judges: a rule that is wrong shall not agr
 
 
 class Rule(NamedTuple):
-    """The text that marks a rule's SQL, and the files and folders that may contain it, with reasons."""
+    """A rule's marker text, and where it may stand, with reasons."""
 
     text: re.Pattern[str]
     places: dict[str, str]
@@ -53,14 +53,13 @@ RULES = {
 
 @cache
 def texts() -> dict[str, str]:
-    """Each file's strings, one a line."""
     files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py") if file.parent.name != "migrations"]
     assert len(files) > 500
     return {str(file.relative_to(ROOT)): "\n".join(strings(ast.parse(file.read_text()))) for file in files}
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
-    """Strings in a source, including parts of nested f-strings."""
+    """Including parts of nested f-strings."""
     return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 

@@ -1,4 +1,4 @@
-"""Each signal names its receivers beside it. It has at least one, and all are on higher floors."""
+"""Each signal names its receivers beside it, all on higher floors."""
 
 import importlib
 import re
@@ -14,7 +14,6 @@ SIGNAL = re.compile(r"((?:^#[^\n]*\n)+)^(\w+) = Signal\(\)$", re.MULTILINE)
 
 
 def signals() -> Iterator[tuple[str, str, str]]:
-    """Each signal's module, name and comment."""
     for path in sorted(Path(settings.BASE_DIR).glob("*/signals.py")):
         text = path.read_text()
         found = SIGNAL.findall(text)

@@ -41,8 +41,6 @@ from timeline.senders import Scope
 
 
 class Site:
-    """A reader who follows a sender, and some of everything that pages show."""
-
     def __init__(self) -> None:
         self.reader = UserFactory(pk=1_000_000, username="reader")  # the id appears in the ORM's statements
         self.sender, self.other = UserFactory(username="sender"), UserFactory(username="other")
@@ -211,13 +209,12 @@ CALLS: dict[str, Call] = {
     "export": _exported,
     "poll-ended": lambda site: notices.tell_of_poll(item=site.newest, user_ids=[site.reader.pk]),
 }
-"""File name and the call that sends its statement. Several new statements of one call get numbers. A statement shared
-with an earlier call is in that call's file.
+"""File name and the call that sends its statement. Several new statements of one call get numbers. An earlier call's
+statement is in its file.
 """
 
 
 def sent(site: Site) -> dict[str, str]:
-    """The long statements of all calls, by file name."""
     found: dict[str, str] = {}
     for name, call in CALLS.items():
         with statements() as seen:
@@ -231,7 +228,7 @@ def sent(site: Site) -> dict[str, str]:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_long_statements_stand_in_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "WALK", 1)  # so that a search of three posts needs a second stretch
+    monkeypatch.setattr(search, "WALK", 1)  # a search of three posts then needs a second stretch
     found = sent(Site())
     if os.environ.get("TEST_GOLDEN") == "write":
         for path in FOLDER.glob("*.sql"):

@@ -1,4 +1,4 @@
-"""Callers set only fields that are theirs: every write route gets every field of every model."""
+"""Every write route gets every field of every model, but callers set only their own."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,6 @@ WRITES = [
 
 
 def known(path: str, method: str) -> set[str]:
-    """The body's fields in the schema."""
 
     schema = json.loads(document())
     path = path.replace("<str:", "{").replace("<int:", "{").replace(">", "}")
