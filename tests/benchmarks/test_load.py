@@ -16,7 +16,7 @@ PAUSE = 0.5
 
 
 async def served(pauses: bool, *, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok") -> list[Made]:
-    """Call a server that answers at once, or pauses for `PAUSE` after the first second."""
+    """Answers at once, or pauses for `PAUSE` after the first second."""
     begin = time.monotonic()
     open_lines: set[asyncio.StreamReader] = set()
 
@@ -50,7 +50,7 @@ async def served(pauses: bool, *, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-L
 
 
 def alone(work: Coroutine[Any, Any, list[Made]]) -> list[Made]:
-    """Run in another thread: this one may have a browser's event loop."""
+    """This thread may have a browser's event loop."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()
 

@@ -61,13 +61,13 @@ def test_costs_by_hand(settings: Any) -> None:
     graph = tiny()
     push = outcome("push", graph, push_all(graph), COSTS)
     assert (push.deliveries, push.writing, push.reading) == (17, 9 + 17 * 0.5, 42 * 2)
-    assert (push.inbox_bytes, push.outbox_bytes) == (300 * 10 + 1000 * 100, 0)  # capped, from 8 a day for a year
+    assert (push.inbox_bytes, push.outbox_bytes) == (300 * 10 + 1000 * 100, 0)  # capped
     assert (push.lag, push.p50, push.p99) == (1 + 2 * 0.5, 2, 2)
     pull = outcome("pull", graph, pull_all(graph), COSTS)
     assert (pull.writing, pull.reading) == (9, 42 * 2 + (2 * 1 + 40 * 2) * 0.25)
     assert (pull.inbox_bytes, pull.outbox_bytes) == (0, 365 * 10 + 1000 * 100)
     assert (pull.lag, pull.p50, pull.p99) == (1, 2.5, 2.5)
-    # User 3 pushes to one of two followers: the one of level 3.
+    # User 3 pushes only to the follower of level 3.
     assert hybrid(graph, 2, 3).tolist() == [False, True, True]
     assert per_pair(graph, COSTS).tolist() == [False, True, True]
     best = outcome("per pair", graph, per_pair(graph, COSTS), COSTS)
@@ -113,7 +113,7 @@ def test_a_threshold_is_recommended_for_cost_and_for_lag(graph: Graph) -> None:
     assert recommend(cheap_pulls, lag=5, push_level=3).day.total <= min(point.day.total for point in cheap_pulls) * 1.01
     cheap_pushes = curve(graph, Costs(push=1e-9))
     assert recommend(cheap_pushes, lag=5, push_level=3).threshold == NEVER
-    # Pushes are almost free, but the most followed would block a worker too long.
+    # The most followed would block a worker too long.
     slow = recommend(cheap_pushes, lag=0.0085001, push_level=3)
     assert slow.threshold < NEVER
     assert slow.day.lag <= 0.0085001
