@@ -41,9 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # gRPC's fork handlers can crash programs that tests start while a channel is open.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # slow by design otherwise
-    # Never read again, so tests do not depend on the clock.
+    # Never read again, whatever the clock says.
     site.SECONDS = math.inf
-    # Test users are new and post fast. Tests of moderation set their own rules.
+    # Test users are new and post fast.
     settings.MODERATION_LINK_AGE = settings.MODERATION_REPORTER_AGE = timedelta(0)
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
@@ -58,7 +58,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def told(render: Callable[..., str]) -> Callable[..., str]:
-    """Give Django's test client Jinja2's `response.context`."""
 
     def rendered(template: Template, context: dict[str, Any] | None = None, request: Any = None) -> str:
         shown = {} if context is None else context
@@ -77,17 +76,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    # Keep tests and modules out of later garbage collections.
     gc.collect()
     gc.freeze()
     gc.enable()
 
 
 def empty_tables(case: TransactionTestCase) -> None:
-    """Empty the database in 5 ms. Django's flush truncates every table and takes 150 ms.
-
-    Rows from migrations stay for later tests.
-    """
+    """Django's flush truncates every table in 150 ms. This takes 5 ms, and keeps rows from migrations."""
     with connection.cursor() as cursor:
         cursor.execute("""
             SELECT quote_ident(relname), pg_relation_size(oid) > 262144 FROM pg_class
@@ -106,14 +101,14 @@ def empty_tables(case: TransactionTestCase) -> None:
 
 
 def drop_database(creation: DatabaseCreation, name: str, verbosity: int) -> None:
-    """Drop it even if a thread or a dying process of a test still has a session."""
+    """Even if a thread or a dying process still has a session."""
     with creation._nodb_cursor() as cursor:
         cursor.execute(f"DROP DATABASE {creation.connection.ops.quote_name(name)} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient() -> None:
-    """Wait for PostgreSQL as commands do, whatever this process has imported."""
+    """Whatever this process has imported."""
     postgresql.bound(math.inf)
 
 
@@ -140,7 +135,6 @@ def plays_server() -> servers.Valkey:
 
 @pytest.fixture
 def push_level(db: None) -> Iterator[Callable[[int], None]]:
-    """Set the level from which followers get a big-V's items pushed."""
 
     def change(level: int) -> None:
         assert policy.change(push_level=level), "it is another than before"
@@ -152,7 +146,6 @@ def push_level(db: None) -> Iterator[Callable[[int], None]]:
 
 @pytest.fixture
 def inbox_from(db: None) -> Iterator[Callable[[int], None]]:
-    """Set from how many followees readers have an inbox."""
 
     def change(followees: int) -> None:
         assert policy.change(inbox_from=followees), "it is another than before"
@@ -164,10 +157,7 @@ def inbox_from(db: None) -> Iterator[Callable[[int], None]]:
 
 @pytest.fixture(autouse=True)
 def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> None:
-    """Give rows ids in order, for tests of up to 2,000 rows.
-
-    The sequence within a millisecond restarts after 4,095. Keep that out of the test.
-    """
+    """Restart the sequence, which wraps after 4,095 ids a millisecond. For tests of up to 2,000 rows."""
     if request.node.get_closest_marker("django_db") or {"db", "transactional_db"}.intersection(request.fixturenames):
         request.getfixturevalue("django_db_setup")
         with django_db_blocker.unblock(), connection.cursor() as cursor:
@@ -178,7 +168,6 @@ def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> Non
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind() -> Iterator[None]:
-    """Clean up after each test: feeds, cache, queue, breakers and the expected policy."""
     yield
     events.gaps.forget()
     connections.feeds_breaker.reset()
@@ -196,7 +185,6 @@ def _nothing_left_behind() -> Iterator[None]:
 
 @pytest.fixture
 def media_folder(tmp_path: Path, settings: Any) -> Path:
-    """A media folder for this test. Decoders may take long."""
     settings.MEDIA_DIR = tmp_path / "media"
     settings.MEDIA_INCOMING = settings.MEDIA_DIR / "incoming"
     settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
@@ -205,7 +193,7 @@ def media_folder(tmp_path: Path, settings: Any) -> Path:
 
 @pytest.fixture(scope="session")
 def valkey_cluster() -> Iterator[ValkeyCluster]:
-    """Three primaries with a replica each. tests.support.scheduling runs its tests in one process."""
+    """tests.support.scheduling runs its tests in one process."""
     cluster = ValkeyCluster(3, 1)
     yield cluster
     cluster.stop()
@@ -213,7 +201,7 @@ def valkey_cluster() -> Iterator[ValkeyCluster]:
 
 @pytest.fixture
 def cluster(valkey_cluster: ValkeyCluster) -> Iterator[ValkeyCluster]:
-    """The cluster, whole and empty, as this process's feeds server."""
+    """Whole and empty, as this process's feeds server."""
     valkey_cluster.mend()
     with feeds_on(valkey_cluster):
         connections.feeds_for_tasks().flushall()
