@@ -145,7 +145,6 @@ def test_a_site_without_plays_asks_once_a_minute_and_makes_no_file(
 
 
 def last_asked(moment: float) -> None:
-    """The process's last answer has expired."""
     usage._until = moment
 
 

@@ -36,7 +36,7 @@ def client(kind: str) -> redis.Redis:
 
 @pytest.fixture
 def trips(client: redis.Redis) -> Iterator[list[None]]:
-    """Packets sent to the feeds server. Connections and scripts exist already."""
+    """Packets to the feeds server. Connections and scripts exist already."""
     record([Impression(999, TODAY, [1])])
     shown(999, [1], today=TODAY)
     sent: list[None] = []
@@ -157,7 +157,7 @@ def test_recording_again_changes_nothing(client: redis.Redis) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_recorders_at_once_lose_nothing(kind: str) -> None:
-    """They write for the same users into keys that do not exist yet."""
+    """For the same users, into new keys."""
     barrier = Barrier(100)
 
     def recorder(number: int) -> None:
@@ -208,7 +208,7 @@ def test_a_server_that_is_down_when_it_is_first_needed(kind: str, server: Valkey
 @pytest.mark.slow
 @pytest.mark.parametrize("is_new", [False, True])
 def test_a_frozen_server_costs_a_page_one_short_wait(kind: str, server: Valkey, *, is_new: bool) -> None:
-    """Also in a process that does not know the server's kind yet."""
+    """Also before it knows the server's kind."""
     record([Impression(1, TODAY, [1])])
     impressions._chosen._found = None if is_new else kind
     with servers.frozen(server), waits_once_a_second():
@@ -274,7 +274,7 @@ def test_a_server_that_lost_the_module(
 def test_a_server_that_gained_the_module(
     module_server: Valkey, feeds_server: Valkey, use: Use, chosen: None, ask: Callable[[], object]
 ) -> None:
-    """Another process, started later, already uses the module."""
+    """Another process already uses the module."""
     use(feeds_server)
     record([Impression(1, TODAY, [5])])
     stale = impressions._chosen
@@ -393,7 +393,7 @@ def test_the_check_is_scheduled() -> None:
 
 
 def test_the_clients_are_those_of_pages_and_of_workers(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page waits briefly. A worker's batch may take longer."""
+    """A worker's batch may take longer than a page."""
     used: list[redis.Redis] = []
     tried = impressions.BitmapFilter.known.__globals__["tried"]
     for module in ("seen.bloom", "seen.bitmap_bloom", "seen.module_bloom"):

@@ -220,7 +220,7 @@ def test_an_item_that_it_refuses_holds_up_nothing(opensearch: OpenSearch, caplog
 
 
 def test_a_late_request_does_no_harm(opensearch: OpenSearch) -> None:
-    """The client gave up on a request that arrives after a newer one."""
+    """Given up by the client, and later than a newer one."""
     work()
     item = actions.publish(sender=UserFactory.create(), content={"text": "before"})
     gone = actions.publish(sender=UserFactory.create(), content={"text": "gone"})
@@ -248,7 +248,6 @@ def test_versions_grow_though_the_clock_goes_back(opensearch: OpenSearch) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
-    """Whatever the actions and failures, the index ends with what is public."""
     chance = random.Random(seed)  # noqa: S311 (a test)
     senders = UserFactory.create_batch(3)
     items: list[Item] = []

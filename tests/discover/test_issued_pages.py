@@ -1,5 +1,3 @@
-"""The cost does not grow with the number of pages."""
-
 from datetime import timedelta
 
 import pytest

@@ -1,4 +1,4 @@
-"""Recall from a stand-in for OpenSearch. tests.support.opensearch checks each request against the published formats."""
+"""tests.support.opensearch checks each request against the published formats."""
 
 import logging
 import math
@@ -47,7 +47,7 @@ def reasons(reader: User, **options: Any) -> dict[int, str]:
 
 
 def source(reader: User) -> str:
-    """Which recaller answers. There must be something to find."""
+    """There must be something to find."""
     counts = {name: metrics.discover_recalled.labels(name)._value for name in ("opensearch", "postgres")}
     before = {name: count.get() for name, count in counts.items()}
     recall(reader, count=10, now=NOW)
@@ -103,7 +103,7 @@ def test_own_and_later_items_are_not_found(reader: User) -> None:
 
 
 def test_the_published_decay(opensearch: OpenSearch, reader: User, settings: Any) -> None:
-    """The stand-in computes the published formula. Our score is its logarithm."""
+    """Our score is the logarithm of the published formula."""
     settings.DISCOVER_OFFSET_DAYS, settings.DISCOVER_SCALE_DAYS, settings.DISCOVER_DECAY = 2, 10, 0.25
     now = NOW + timedelta(milliseconds=1)
     ages = [0, 1, 2, 7, 12, 22, 42]
@@ -319,7 +319,7 @@ def test_postgresql_recalls_when_it_fails(
 def test_one_search_at_a_time_finds_out_however_long_it_waits(
     opensearch: OpenSearch, reader: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The search takes longer than the breaker stays open."""
+    """It takes longer than the breaker stays open."""
     work()
     post()
     settings.OPENSEARCH_TIMEOUT_SECONDS = 100
@@ -331,7 +331,6 @@ def test_one_search_at_a_time_finds_out_however_long_it_waits(
     is_asked, may_end = Event(), Event()
 
     def hangs(handler: Handler) -> bool:
-        """Hang until released, then drop the connection."""
         is_asked.set()
         may_end.wait(60)
         handler.close_connection = True

@@ -163,8 +163,6 @@ def test_items_that_are_never_recalled(reader: User) -> None:
 
 
 class World:
-    """A reader known to every source, and people whose next act adds more."""
-
     def __init__(self) -> None:
         self.reader, self.friend, self.other = UserFactory.create_batch(3)
         self.alike, self.stranger, self.twin, self.newcomer = UserFactory.create_batch(4)
@@ -206,7 +204,7 @@ def test_what_will_be_is_not_known(act: Any) -> None:
     world = World()
 
     def found() -> list[Candidate]:
-        """Scores are rounded: plans add them up in different orders."""
+        """Plans add scores up in different orders."""
         refresh_words(now=NOW)
         refresh_popular(now=NOW)
         return [replace(one, score=round(one.score, 9)) for one in recall(world.reader)]

@@ -30,7 +30,7 @@ def reader(client: Client) -> Any:
 
 @pytest.fixture
 def posts(db: None) -> list[Item]:
-    """By different people, so that no page reaches the cap per sender."""
+    """By different people: no page reaches the cap per sender."""
     return [say(UserFactory.create(), f"number {number}.") for number in range(45)]
 
 
@@ -39,7 +39,6 @@ def shown(response: Any) -> list[str]:
 
 
 def hidden(response: Any, form: str) -> dict[str, str]:
-    """The hidden fields of a form or of the element with this id."""
     inside = re.search(rf'id="{form}".*?</div>', response.content.decode(), re.DOTALL)
     assert inside
     fields = dict(re.findall(r'name="(\w+)" value="([^"]+)"', inside[0]))
@@ -334,7 +333,7 @@ def test_it_works_with_redis_dead(client: Client, reader: Any, posts: list[Item]
 
 
 def test_cards_offer_to_follow_whom_the_reader_does_not_follow(client: Client, reader: User) -> None:
-    """A locked account gets a request. The button says so, and does not ask twice."""
+    """A locked account gets a request, once."""
     known, new, locked, asked = (UserFactory.create(username=name) for name in ("known", "new", "locked", "asked"))
     for one in (locked, asked):
         edit_profile(user=one, is_locked=True)
