@@ -1,4 +1,4 @@
-"""Servers are killed, frozen and flushed under connected apps. Revoked apps are always cut off."""
+"""Servers fail under connected apps. Revoked apps are always cut off."""
 
 import json
 import os
@@ -43,13 +43,13 @@ from tests.support.streams import Client, StreamServer, database_url
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(180)]
 
 UNBOUND = 100.0
-"""How long the stream process waits for PostgreSQL. What ends sooner was ended by a limit of the hub."""
+"""The process's wait for PostgreSQL. What ends sooner was ended by the hub."""
 SOON = 15.0
 """Far less than `UNBOUND`, but enough for a busy machine."""
 
 
 class App:
-    """A socket on its user's home, read by a thread."""
+    """Read by a thread."""
 
     def __init__(self, port: int, token: str, *options: tuple[int, int, int]) -> None:
         self.socket = websocket.WebSocket(sockopt=list(options))
@@ -89,7 +89,7 @@ class App:
             self.told.append((message["event"], json.loads(message["payload"])["id"]))
 
     def edits(self) -> int:
-        """An earlier post may be reported too, if it reached the process late."""
+        """An earlier post may also arrive late."""
         return sum(event == "status.update" for event, _ in self.told)
 
     @property
@@ -106,7 +106,7 @@ class App:
 
 
 class Apps:
-    """A socket and a stream of one user's app, each with its own token."""
+    """Each with its own token."""
 
     def __init__(self, streams: StreamServer, user: User) -> None:
         tokens = [token_of(user, "read") for _ in range(2)]
@@ -157,7 +157,7 @@ def fan(author: User) -> User:
 
 @pytest.fixture
 def patient(tmp_path: Path) -> Iterator[StreamServer]:
-    """A stream process that waits long for PostgreSQL and rechecks connections only at revocations."""
+    """It waits long for PostgreSQL and rechecks only at revocations."""
     seldom = changed(STREAM_RECHECK_SECONDS=3600)
     server = StreamServer(tmp_path, FEEDSITE_DATABASE_TIMEOUT_SECONDS=str(UNBOUND), **seldom)
     server.start()
@@ -171,7 +171,6 @@ def publish(author: User, text: str = "words") -> Item:
 
 @contextmanager
 def locked(table: str) -> Iterator[None]:
-    """Every query of the table waits."""
     with psycopg.connect(database_url()) as session:
         session.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         yield
@@ -179,7 +178,7 @@ def locked(table: str) -> Iterator[None]:
 
 @contextmanager
 def frozen_sessions() -> Iterator[None]:
-    """PostgreSQL answers only this process's sessions with the test's database."""
+    """All but this process's, on the test's database."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -206,7 +205,7 @@ def is_waiting_for_a_lock() -> bool:
 # --- Servers that go, and come back --------------------------------------------------------------------
 @pytest.mark.long
 def test_the_stream_process_killed(streams: StreamServer, author: User, fan: User) -> None:
-    """Apps reconnect and get each status once, from the stream or from home."""
+    """Apps get each status once, from the stream or from home."""
     apps = Apps(streams, fan)
     first = publish(author)
     apps.wait_for(("update", first))
@@ -225,7 +224,7 @@ def test_the_stream_process_killed(streams: StreamServer, author: User, fan: Use
 
 @pytest.mark.long
 def test_the_feeds_server_frozen(streams: StreamServer, author: User, fan: User, feeds_server: Valkey) -> None:
-    """Events may be lost, so connections close with the code for "reconnect"."""
+    """Events may be lost, so connections close with "reconnect"."""
     apps = Apps(streams, fan)
     first = publish(author)
     apps.wait_for(("update", first))
@@ -261,7 +260,7 @@ def test_the_feeds_server_killed(streams: StreamServer, author: User, fan: User,
 
 @pytest.mark.long
 def test_the_feeds_server_flushed(streams: StreamServer, author: User, fan: User, feeds: redis.Redis) -> None:
-    """The event stream restarts at a later place. Connections stay open and get new events."""
+    """Connections stay open and get new events."""
     apps = Apps(streams, fan)
     first = publish(author)
     apps.wait_for(("update", first))
@@ -317,7 +316,7 @@ def test_a_socket_that_cannot_be_opened_now_is_told_so(streams: StreamServer, fa
 
 @pytest.mark.long
 def test_apps_that_come_while_the_process_ends_are_told_to_come_back(streams: StreamServer, fan: User) -> None:
-    """Apps that a thread already serves hear nothing. Others get 503, nobody 500."""
+    """Apps already served hear nothing. Others get 503, nobody 500."""
     path = f"/api/v1/streaming/user?access_token={token_of(fan, 'read')}"
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"
     apps = [socket.create_connection(("127.0.0.1", streams.port), 30) for _ in range(4 * settings.STREAM_THREADS)]
@@ -343,7 +342,7 @@ def test_a_revoked_connection_has_a_second() -> None:
 
 @pytest.mark.long
 def test_a_revocation_that_waits_ends_the_connections(patient: StreamServer, author: User, fan: User) -> None:
-    """PostgreSQL is slow to say which are valid. Other users' connections are not affected."""
+    """PostgreSQL is slow to say which are valid."""
     apps, others = Apps(patient, fan), Apps(patient, author)
     with locked("oauth2_provider_accesstoken"):
         events.announce(events.Revoked(fan.pk))
@@ -359,7 +358,6 @@ def test_a_revocation_that_waits_ends_the_connections(patient: StreamServer, aut
 
 @pytest.mark.long
 def test_a_revocation_is_met_while_a_batch_waits(patient: StreamServer, author: User, fan: User) -> None:
-    """PostgreSQL is slow to name the readers of an earlier event."""
     first = publish(author)
     apps, others = Apps(patient, fan), Apps(patient, author)
     with locked("relations_follow"):
@@ -396,7 +394,7 @@ def test_a_revocation_ends_connections_while_postgresql_is_frozen(
 
 @pytest.mark.long
 def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamServer, author: User, fan: User) -> None:
-    """Its token was checked earlier. It is refused now, not at the next recheck."""
+    """Refused now, not at the next recheck."""
     made, others = lists.create(owner=fan, title="a list"), Apps(patient, author)
     bearer = f"Bearer {token_of(fan, 'read')}"
     with ThreadPoolExecutor(1) as pool:
@@ -414,20 +412,19 @@ def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamSer
 
 # --- Clients that do not read --------------------------------------------------------------------------
 def worker_memory(streams: StreamServer) -> int:
-    """Resident memory of the process with the connections, in KB."""
+    """In KB."""
     assert streams.process is not None
     lines = Path(f"/proc/{streams.process.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
 
 def connections_of(streams: StreamServer) -> int:
-    """The process's established connections to its port."""
+    """On the process's side."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return sum(int(row[1].rpartition(":")[2], 16) == streams.port and row[3] == "01" for row in rows)
 
 
 def deaf_stream(port: int, token: str) -> socket.socket:
-    """A stream that reads only its head, with a small buffer."""
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     one.connect(("127.0.0.1", port))
@@ -450,7 +447,7 @@ def deaf_socket(port: int, token: str) -> socket.socket:
 def test_a_client_that_does_not_read_is_dropped(
     streams: StreamServer, author: User, fan: User, deaf: Callable[[int, str], socket.socket]
 ) -> None:
-    """Its messages use no more memory than the backlog allows. Other clients hear everything."""
+    """Its memory stays within the backlog. Other clients hear everything."""
     article = items.publish(sender=author, type=ItemType.ARTICLE, title="long", content={"text": "many words " * 1_800})
     sound = App(streams.port, token_of(author, "read")).start()
     slow = deaf(streams.port, token_of(fan, "read"))

@@ -1,4 +1,4 @@
-"""A worker's clock is an hour fast or slow. Beat, database and users have the right time."""
+"""Beat, database and users have the right time."""
 
 import os
 import subprocess
@@ -52,7 +52,6 @@ class ShiftedWorker(Worker):
 
 @pytest.fixture
 def beat(tmp_path: Path, transactional_db: None) -> Iterator[None]:
-    """Beat alone, with the right time."""
     command = [sys.executable, "-m", "celery", "-A", "feedsite", "beat", "--pidfile=", "-s", str(tmp_path / "beat")]
     with (tmp_path / "beat.log").open("w") as log:
         process = subprocess.Popen(
@@ -71,7 +70,7 @@ def beat(tmp_path: Path, transactional_db: None) -> Iterator[None]:
 @pytest.mark.long
 @pytest.mark.parametrize("hours", some(1, [-1, 1]))
 def test_fault_7_a_worker_whose_clock_is_an_hour_wrong(hours: int, tmp_path: Path, beat: None) -> None:
-    """The sweeper finds lost deliveries, and none is given up. Sessions start on time. No user goes dormant early."""
+    """Lost deliveries arrive, sessions start on time, nobody goes dormant early."""
     now = timezone.now()
     sender, fan = UserFactory(last_seen_at=now), UserFactory(last_seen_at=now)
     almost_a_day = User.objects.create(username="drowsy", level=3, last_seen_at=now - timedelta(hours=23.5))

@@ -1,5 +1,3 @@
-"""Servers are flushed and killed, and recorders die. No reader gets an item twice."""
-
 import random
 import threading
 import time
@@ -38,14 +36,13 @@ def readers() -> list[User]:
 
 
 def issued(reader: User) -> list[int]:
-    """Every item on the reader's pages, including repeated pages."""
+    """Including repeated pages."""
     pages = IssuedPage.objects.filter(user=reader).values_list("item_ids", flat=True)
     return [item_id for page in pages for item_id in page]
 
 
 @pytest.mark.long
 def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feeds_server: Valkey) -> None:
-    """Several devices a reader. Redis is flushed all the time and killed now and then."""
     got: dict[int, Counter[str]] = {reader.pk: Counter() for reader in readers}
     named: dict[str, list[str]] = {}
     lock = threading.Lock()
@@ -67,7 +64,7 @@ def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feed
     chance = random.Random(99)  # noqa: S311 (chance)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(crowd.run, SECONDS, lambda: crowd.done > 50)
-        while not running.done():  # here, because the server ends with the thread that started it
+        while not running.done():  # the server ends with the thread that started it
             time.sleep(chance.uniform(0.2, 0.6))  # random pauses, like a crowd's
             if chance.random() < 0.2:
                 restart(feeds_server)

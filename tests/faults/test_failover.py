@@ -1,4 +1,4 @@
-"""PostgreSQL fails over to a standby without the newest transactions. Redis knows their effects."""
+"""The standby lacks the newest transactions, but Redis knows their effects."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -101,7 +101,7 @@ def test_a_standby_that_lacks_the_newest_transactions(
     standby.catch_up()
     standby.cut_off()
 
-    # The lost entries, except those that reads have removed from Redis.
+    # Lost entries, except those that reads removed.
     for item in said[2:8]:
         items.delete(item=Item.objects.get(pk=item.pk))
     relations.block(blocker=weekly, blocked=friend)

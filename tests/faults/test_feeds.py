@@ -1,5 +1,3 @@
-"""The feeds server of a busy site is emptied, full, or queried by everybody at once."""
-
 import random
 import threading
 import time
@@ -35,7 +33,7 @@ WRITES = 5
 
 
 def community(readers: int) -> tuple[list[User], list[list[int]]]:
-    """Readers with filled inboxes and their homes. Readers of one circle have the same followees and home."""
+    """Readers with filled inboxes, and their homes: the same within a circle."""
     chance = random.Random(2)  # noqa: S311 (the same in every run)
     now = timezone.now()
     said_by = User.objects.bulk_create(User(username=f"sender{number}") for number in range(40))
@@ -73,7 +71,7 @@ def homes(reading: list[User]) -> list[list[int]]:
 
 @pytest.mark.long
 def test_fault_2_flushall_with_many_readers(web: WebServer, worker: Worker) -> None:
-    """After FLUSHALL all readers ask at once. Every first page is right, and reading restores inboxes."""
+    """Every first page is right, and reading restores inboxes."""
     readers, expected = community(READERS)
     tokens = tokens_of(readers)
     before = web.homes(tokens[:20], at_once=4)
@@ -88,7 +86,7 @@ def test_fault_2_flushall_with_many_readers(web: WebServer, worker: Worker) -> N
     worker.start()
 
     def are_back() -> bool:
-        again = web.homes(tokens[:20], at_once=4)  # the first readers, who need not wait for all others
+        again = web.homes(tokens[:20], at_once=4)  # the first need not wait for all others
         assert [page.ids for page in again] == expected[:20]
         return {page.headers["X-Feed-Source"] for page in again} == {"inbox"}
 
@@ -99,7 +97,7 @@ def test_fault_2_flushall_with_many_readers(web: WebServer, worker: Worker) -> N
 
 @pytest.mark.long
 def test_fault_5_redis_at_maxmemory(web: WebServer, worker: Worker) -> None:
-    """A full Redis without eviction: reads and publishing work, and deliveries wait for room."""
+    """Reads and publishing work. Deliveries wait for room."""
     readers, _ = community(8)
     sender = Follow.objects.filter(follower=readers[0])[0].followee
     tokens, (own,) = tokens_of(readers), tokens_of([sender])
@@ -129,7 +127,7 @@ def test_fault_5_redis_at_maxmemory(web: WebServer, worker: Worker) -> None:
 
 @contextmanager
 def watched(key: str) -> Iterator[Counter[str]]:
-    """Count scripts on a window, by digest, and the tasks that check whether to build it."""
+    """Scripts run on a window, by digest, and tasks that check whether to build it."""
     counts: Counter[str] = Counter()
     client = redis.Redis(connection_pool=feeds_for_tasks().connection_pool)
     last = f"the end of {key}"
@@ -158,7 +156,6 @@ def watched(key: str) -> Iterator[Counter[str]]:
 
 @pytest.mark.long
 def test_fault_6_500_concurrent_cold_reads_of_one_user(web: WebServer, worker: Worker) -> None:
-    """All are right, and the inbox is built once."""
     (reader,), (expected,) = community(1)
     (token,) = tokens_of([reader])
     inbox = Inbox(reader.pk)
@@ -168,7 +165,7 @@ def test_fault_6_500_concurrent_cold_reads_of_one_user(web: WebServer, worker: W
 
     worker.start()
     feeds_for_tasks().delete(inbox.key)
-    # A build may expire while it waits for a worker, and start again.
+    # A build may expire while it waits for a worker.
     until(lambda: worker.keep() and is_built(), 150)
     with watched(inbox.key) as scripts:
         feeds_for_tasks().flushall()

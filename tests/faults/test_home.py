@@ -1,5 +1,3 @@
-"""Servers and workers are killed, frozen and flushed. Nothing is missing, and nobody waits long."""
-
 import signal
 import time
 
@@ -31,7 +29,6 @@ def read(user: User) -> list[int]:
 
 
 def delivered(sender: User, item: Item) -> int:
-    """How many followers' inboxes hold the item."""
     member = f"{sender.pk}:{item.pk}"
     replies = pipelined(feeds_for_tasks(), [("ZSCORE", keys.inbox(fan.pk), member) for fan in fans()])
     return sum(reply is not None for reply in replies)
@@ -134,7 +131,7 @@ def test_feeds_that_come_back_empty(star: User, worker: Worker, feeds_server: Va
     fan = fans()[7]
     page = home_page(fan)
     assert (page.sources, [int(item.id) for item in page.items]) == (["sql"], published[:20]), "at once"
-    # A build whose builder is lost expires after a minute.
+    # A lost build expires after a minute.
     until(lambda: worker.keep() and home_page(fan).sources == ["inbox"], 90)
     assert read(fan) == published[:20]
 

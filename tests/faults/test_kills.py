@@ -1,5 +1,3 @@
-"""Processes are killed -9 anywhere. No item is missing, and nothing is left over."""
-
 import json
 import os
 import random
@@ -50,7 +48,7 @@ KILLS = tries(40, 200)
 READERS = 150
 SOON = 60
 OPTIONS = changed(FAN_OUT_RETRY_AFTER=0.5, FAN_OUT_RANGE=50)
-"""Deliveries are split into ranges. Failed ones are retried soon."""
+"""Deliveries split into ranges and retry soon."""
 SESSIONS = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
 """
@@ -58,7 +56,6 @@ SESSIONS = """
 
 @pytest.fixture
 def people(transactional_db: None) -> list[User]:
-    """Every user follows a star, a big-V and a friend, and has an inbox."""
     now = timezone.now()
     senders = [
         UserFactory(username="star", last_seen_at=now, follower_count=READERS),
@@ -85,9 +82,7 @@ def people(transactional_db: None) -> list[User]:
 @pytest.mark.long
 @pytest.mark.sessions
 def test_fault_1_kills_amid_publish_and_fan_out(people: list[User], tmp_path: Path) -> None:
-    """`KILLS` random kills -9 of processes that publish, deliver, change, follow and sweep. Pages always equal the
-    oracle. Within 60 s a worker has delivered everything, and every window is complete.
-    """
+    """Pages always equal the oracle. Within 60 s everything is delivered and every window complete."""
     seed = str(secrets.randbelow(10**6))
     print(f"seed {seed}")
     chance = random.Random(seed)  # noqa: S311 (chance)
@@ -145,7 +140,7 @@ def test_fault_1_kills_amid_publish_and_fan_out(people: list[User], tmp_path: Pa
 
 @pytest.fixture
 def away(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> User:
-    """Follows a big-V and a friend. The inbox gets the big-V's pushes and exceeds the cap for absent readers."""
+    """Follows a big-V and a friend. The inbox exceeds the cap for absent readers."""
     monkeypatch.setattr(settings, "LEVEL_CAPS", CAPS)
     now = timezone.now()
     big, friend = (UserFactory(username=name, last_seen_at=now) for name in ("big", "friend"))
@@ -163,7 +158,7 @@ def away(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> User:
 
 @pytest.fixture
 def returning() -> Iterator[Callable[[int], str]]:
-    """Run a returning process that kills itself at a place. Returns its report once its sessions are gone."""
+    """A process that kills itself at a place. Returns its report once its sessions are gone."""
     own = set(fetch(SESSIONS))
     caps = {f"FEEDSITE_LEVEL_{level}_CAP": str(cap) for level, cap in CAPS.items()}
     with subprocess.Popen(
@@ -192,9 +187,7 @@ def returning() -> Iterator[Callable[[int], str]]:
 
 @pytest.mark.long
 def test_a_return_is_killed_between_any_two_steps(away: User, returning: Callable[[int], str]) -> None:
-    """Wherever it dies, pages stay exact: at once, and after more posts, restores and deliveries. The next return
-    deepens the inbox.
-    """
+    """Pages stay exact, also after more posts, restores and deliveries. The next return deepens the inbox."""
     senders = [User.objects.get(username=name) for name in ("big", "friend")]
     come_back_after_days(away, senders)
     places = int(returning(0))
@@ -223,7 +216,7 @@ def test_a_return_is_killed_between_any_two_steps(away: User, returning: Callabl
 
 
 def come_back_after_days(away: User, senders: list[User]) -> Item:
-    """Make the reader absent while more is posted than they keep. Returns an older deleted item, below the floor."""
+    """More is posted than an absent reader keeps. Returns an older deleted item, below the floor."""
     deleted = items.publish(sender=senders[0], content={"text": "before"})
     User.objects.filter(pk=away.pk).update(last_seen_at=timezone.now() - timedelta(days=3))
     levels.lower_levels()
@@ -255,7 +248,7 @@ def is_deep(reader: User) -> bool:
 
 
 def are_in_use(people: list[User]) -> bool:
-    """Most must read from windows, or the test proves nothing."""
+    """Otherwise the test proves nothing."""
     return sum("inbox" in home_page(person).sources for person in people) > len(people) // 2
 
 

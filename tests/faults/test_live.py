@@ -1,6 +1,4 @@
-"""Servers are killed and emptied during walks through the live feed. Each walk shows every session once, in the frozen
-order, or says that it is over.
-"""
+"""Each walk shows every session once, in the frozen order, or says that it is over."""
 
 import random
 import threading
@@ -51,9 +49,7 @@ def readers(transactional_db: None) -> list[User]:
 def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
     readers: list[User], feeds_server: Valkey, worker: Worker
 ) -> None:
-    """Devices walk, hosts start and end, workers work. Redis is emptied and sometimes killed, but only after a whole
-    walk, or a slow machine would never finish one.
-    """
+    """Redis fails only after a whole walk, or a slow machine would never finish one."""
     worker.start()
     walks: Counter[str] = Counter()
     lock = threading.Lock()
@@ -115,8 +111,8 @@ def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
         nonlocal whole_by_then
         if walks["whole"] > whole_by_then:
             whole_by_then = walks["whole"]
-            restart(feeds_server)  # in this thread: a server dies with the thread that starts it
-            time.sleep(0.5)  # walks continue for a while between restarts
+            restart(feeds_server)  # a server dies with the thread that starts it
+            time.sleep(0.5)  # walks continue between restarts
         return walks["whole"] > 10 and walks["over"] > 0
 
     for seed, act in enumerate((walk, walk, host, empty_redis)):

@@ -1,4 +1,4 @@
-"""With too many requests the rest is refused at once. No write is lost, and no refused write happens."""
+"""Refused at once, no write is lost, and no refused write happens."""
 
 import threading
 import time
@@ -98,7 +98,6 @@ def test_those_who_wait_behind_frozen_threads_are_refused(web: Queueing, members
     assert web.publish(tokens[0], "before").status == 201
 
     def insist(token: str, text: str) -> Answer:
-        """A starting thread may be too late on a busy machine."""
         while is_refused(answer := web.publish(token, text)):
             pass
         return answer
@@ -118,7 +117,6 @@ def test_those_who_wait_behind_frozen_threads_are_refused(web: Queueing, members
 
 
 def waiting_for_locks() -> int:
-    """Sessions that wait for a table lock."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation' AND {HERE}")  # noqa: S608
         (count,) = cursor.fetchone() or (0,)

@@ -1,5 +1,3 @@
-"""Mergers and the plays server are killed again and again. No acknowledged play is lost."""
-
 import random
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The plays server is frozen while one account floods its calls. Nobody else waits for it."""
-
 import re
 import statistics
 import threading
@@ -22,7 +20,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.
 
 CLIENTS, THREADS, ROUNDS = 16, 4, 10
 PATIENCE = 3.0
-"""The web process's wait. Without a breaker it would hold all `THREADS` threads."""
+"""Without a breaker this would hold all `THREADS` threads."""
 OTHERS = ("/healthz", f"{API}/search?q=words", f"{API}/timeline/home")
 
 
@@ -65,7 +63,7 @@ def test_a_flood_of_calls_to_frozen_plays_holds_no_page(tmp_path: Path, plays_se
         with frozen(plays_server):
             for thread in floods:
                 thread.start()
-            answered.wait(60)  # all threads may have waited before the first of them failed
+            answered.wait(60)  # all may have waited before the first failed
             before, began, took = trips(web), time.monotonic(), []
             for _ in range(ROUNDS):
                 for path in OTHERS:

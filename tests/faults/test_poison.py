@@ -1,5 +1,3 @@
-"""An item breaks its deliveries among others that do not."""
-
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -36,9 +34,8 @@ MEASUREMENTS = 5
 
 @pytest.mark.long
 def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Client) -> None:
-    """It is parked after five attempts, but shown, counted, listed in the admin and delivered once mended. Others' lag,
-    each right after an attempt at poison, stays under twice the normal (95th percentiles by turns, best of five
-    measurements on a busy machine).
+    """Parked after five attempts, but shown, and delivered once mended. Others' lag, right after an attempt at poison,
+    stays under twice the normal (95th percentiles, best of five).
     """
     settings.FAN_OUT_RETRY_AFTER = timedelta(milliseconds=1)
     now = timezone.now()
@@ -52,7 +49,6 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
     waiting = Delivery.objects.filter(parked_at=None)
 
     def poison() -> None:
-        """Enqueue an attempt at one of the poisoner's items."""
         if not waiting.filter(sender=poisoner).exists():
             items.publish(sender=poisoner, content={"text": "poison"})
         waiting.filter(sender=poisoner).update(sweep_at=timezone.now())
@@ -67,7 +63,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         return time.perf_counter() - begin
 
     def slowed() -> float:
-        """The ratio of the others' lag with poison to the lag without."""
+        """The others' lag with poison, divided by the lag without."""
         with_poison, without = [], []
         for _ in range(SAMPLES):
             without.append(lag())
@@ -86,7 +82,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         parked = list(Delivery.objects.all())
         assert len(parked) >= SAMPLES // settings.FAN_OUT_ATTEMPTS
         assert {row.sender_id for row in parked} == {poisoner.pk}
-        # An attempt that started before the fifth parked the row also counts.
+        # One that started before the fifth parked the row also counts.
         assert all(0 <= row.attempts - settings.FAN_OUT_ATTEMPTS <= 1 for row in parked)
         assert all("WRONGTYPE" in row.last_error for row in parked)
         reader = User.objects.get(pk=fan.pk)

@@ -1,4 +1,4 @@
-"""The site behind PgBouncer, which lends sessions per transaction (FEEDSITE_PREPARE=0)."""
+"""PgBouncer lends sessions per transaction (FEEDSITE_PREPARE=0)."""
 
 import math
 import time
@@ -49,7 +49,6 @@ def pooler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pooler]:
 
 @pytest.fixture
 def pooled(pooler: Pooler, settings: Any) -> Iterator[Pooler]:
-    """This process uses it, and leaves nothing in the database's sessions."""
     places = connection.settings_dict
     before = dict(places)
     connection.close()
@@ -75,7 +74,6 @@ def in_threads(*asked: Any) -> list[Any]:
 
 
 def backends() -> list[tuple[Any, ...]]:
-    """The pooler's sessions with this database, and what each does."""
     with direct() as session:
         return session.execute(
             "SELECT pid, state, query FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
@@ -146,7 +144,7 @@ def test_a_long_statement_leaves_its_bound_to_no_one(pooled: Pooler) -> None:
 
 
 def test_rows_are_read_bit_by_bit(pooled: Pooler) -> None:
-    """Through a cursor in a transaction. Outside, the cursor would be in another session."""
+    """Outside a transaction the cursor would be in another session."""
     people = {seen().pk for _ in range(300)}
     with transaction.atomic():
         assert {pk for (pk,) in stream("SELECT id FROM accounts_user", size=50)} >= people

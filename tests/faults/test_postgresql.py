@@ -1,5 +1,3 @@
-"""A site's own PostgreSQL is stopped, killed and migrated."""
-
 import json
 import os
 import signal
@@ -69,11 +67,11 @@ MIGRATIONS = {
         ],
     ),
 }
-"""Like ours: columns empty or with a constant, tables with foreign keys, concurrent indexes."""
+"""Like ours: columns empty or constant, foreign keys, concurrent indexes."""
 
 
 class Site:
-    """Web and worker with their own PostgreSQL. Feeds and broker are the tests'."""
+    """Feeds and broker are the tests'."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -85,7 +83,6 @@ class Site:
         self.worker = Worker(folder, FEEDSITE_DATABASE_URL=self.url)
 
     def start(self) -> None:
-        """Start with the tests' empty tables."""
         self.start_postgres()
         there = urlsplit(database_url())
         socket = parse_qs(there.query)["host"][0]
@@ -133,7 +130,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 class Load:
-    """Requests at a fixed rate, whether or not earlier ones were answered. One in ten publishes."""
+    """At a fixed rate, without waiting for answers. One in ten publishes."""
 
     def __init__(self, web: WebServer, tokens: tuple[str, str], rate: float) -> None:
         self.web = web
@@ -186,7 +183,7 @@ def has_ended(session: "psycopg.Connection[tuple[int, ...]]") -> bool:
 
 @pytest.mark.long
 def test_an_outage_is_told_once_at_its_start_and_once_at_its_end(site: Site) -> None:
-    """Once per web and worker process, whatever else fails meanwhile."""
+    """Per process, whatever else fails meanwhile."""
     ann = site.sign_up("ann")
     site.worker.start()
     assert site.web.publish(ann).status == 201
@@ -215,7 +212,7 @@ def test_an_outage_is_told_once_at_its_start_and_once_at_its_end(site: Site) -> 
 
 @pytest.mark.long
 def test_fault_4_postgresql_restarted(site: Site) -> None:
-    """503 with Retry-After while it is down or recovers, normal from 5 s after. Neither web nor worker restarts."""
+    """503 with Retry-After, and normal 5 s after. Neither web nor worker restarts."""
     ann, bob = site.sign_up("ann"), site.sign_up("bob")
     assert site.web.ask(f"{API}/users/ann/follow", bob, method="PUT").status in (200, 201, 204)
     site.worker.start()
@@ -247,7 +244,7 @@ def test_fault_4_postgresql_restarted(site: Site) -> None:
         until(lambda: site.web.ask(f"{API}/timeline/home", bob).status == 200, 60)
         print(f"served again {time.monotonic() - up:.2f} s after PostgreSQL answers")
         until(lambda: any(asked > up + BACK for asked, *_ in load.answers), 60)
-        # Killing one session ends all others. PostgreSQL recovers and tells each client so.
+        # Killing one session ends all others.
         with site.session() as session, site.session() as witness:
             killed = session.info.backend_pid
             assert "postgres" in Path(f"/proc/{killed}/cmdline").read_text()
@@ -302,9 +299,7 @@ def test_the_doctor_tells_of_a_frozen_postgresql(site: Site, tmp_path: Path) -> 
 
 
 def test_postgresql_frozen(site: Site, tmp_path: Path) -> None:
-    """Neither sessions nor new connections get an answer. Each path gives 503 with Retry-After within `GIVEN_UP`
-    seconds, at once when known.
-    """
+    """Each path gives 503 with Retry-After within `GIVEN_UP` seconds, at once when known."""
     token = site.sign_up("ann")
     (tmp_path / "streams").mkdir()
     streams = StreamServer(tmp_path / "streams", FEEDSITE_DATABASE_URL=site.url)
@@ -384,12 +379,11 @@ def test_postgresql_that_takes_no_writes(site: Site) -> None:
 
 @pytest.mark.long
 def test_a_page_may_not_take_long_and_an_export_may(site: Site) -> None:
-    """A statement waits for a lock. Pages give up in time, exports wait."""
     token = site.sign_up("ann")
     with site.session() as session, ThreadPoolExecutor(2) as pool:
         session.execute("BEGIN; LOCK TABLE items_item IN ACCESS EXCLUSIVE MODE")
         export = pool.submit(site.web.ask, f"{API}/users/me/export", token)
-        # It has a thread by then. granian may queue simultaneous requests behind it.
+        # granian may queue simultaneous requests behind it.
         until(lambda: session.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() == (1,), 30)
         took, page = timed(lambda: site.web.ask(f"{API}/timeline/home", token))
         assert page.status == 503
@@ -404,9 +398,7 @@ def test_a_page_may_not_take_long_and_an_export_may(site: Site) -> None:
 
 @pytest.mark.long
 def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
-    """Columns, tables and indexes are added to busy tables while a backup's long transaction blocks. Every request is
-    served and waits little longer than the migration's lock timeout.
-    """
+    """While a backup's long transaction blocks. Every request waits little longer than the migration's lock timeout."""
     package = site.folder / "coming"
     (package / "migrations").mkdir(parents=True)
     (package / "migrations" / "__init__.py").touch()
@@ -429,7 +421,7 @@ def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
     longest = 0.0
 
     def waited() -> float:
-        """The longest lock wait seen. Request times depend on the machine."""
+        """Request times depend on the machine."""
         nonlocal longest
         with site.session() as session:
             longest = max(longest, (session.execute(WAITING).fetchone() or (0,))[0])

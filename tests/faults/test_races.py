@@ -1,5 +1,3 @@
-"""People, workers and losses at the same time. A published item is in every home at once and stays."""
-
 import random
 import time
 from collections import Counter, deque
@@ -26,10 +24,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
 SECONDS = tries(6, 15)
 BACKLOG = 40
-"""Publishers wait when this many deliveries are pending, so the worker finds time to build windows."""
+"""Publishers wait, so the worker finds time to build windows."""
 PEOPLE = 12
 MEND_SECONDS = 3
-"""Between two losses a window is read again, or this time passes: a slow machine may never read one."""
+"""Until a window is read again, or for this long on a slow machine."""
 
 
 @pytest.mark.long
@@ -37,8 +35,8 @@ MEND_SECONDS = 3
 def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> None:  # noqa: C901 (one crowd)
     people = [UserFactory(last_seen_at=timezone.now()) for _ in range(PEOPLE)]
     stars, readers = people[:3], people[3:]
-    fickle = readers[4:]  # the others keep their relations, and so their inboxes
-    # Always followed, so their items must be in every reader's home.
+    fickle = readers[4:]  # the others keep their relations and inboxes
+    # Always followed: must be in every home.
     for reader in readers:
         for star in stars:
             relations.follow(follower=reader, followee=star)
@@ -72,7 +70,7 @@ def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> No
         items.publish(sender=User.objects.get(pk=one.pk), content={"text": "words"})
 
     def read(chance: random.Random) -> None:
-        """The newest hundred contain everything published before the read began, unless newer items push it out."""
+        """Everything published before the read is there, unless newer items push it out."""
         before = list(said)
         page = home_page(User.objects.get(pk=chance.choice(readers).pk), limit=100)
         kinds["+".join(page.sources)] += 1
@@ -105,7 +103,7 @@ def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> No
     until(lambda: not Delivery.objects.exists(), 150)
     until(lambda: not Backfill.objects.filter(finished_at=None, cancelled_at=None).exists(), 150)
     for person in people:
-        # A build whose builder is lost expires after a minute.
+        # A lost build expires after a minute.
         until(lambda person=person: home_page(User.objects.get(pk=person.pk)).sources != ["sql"], 90)  # type: ignore[misc]
     assert list(differences([person.pk for person in people])) == []
     for person in people:

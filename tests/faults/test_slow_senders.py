@@ -1,5 +1,3 @@
-"""Slow senders are cut off. Others do not wait for them."""
-
 import socket
 import sys
 import time
@@ -23,7 +21,7 @@ pytestmark = [
 SENDERS = 20
 HEAD = b"POST /api/v1/items HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{"
 WITHIN = 15.0
-"""A sender is cut off by then. This server's deadline is four seconds."""
+"""This server's deadline is four seconds."""
 
 
 class Impatient(Queueing):
@@ -41,7 +39,7 @@ def web(tmp_path: Path, transactional_db: None) -> Iterator[Impatient]:
 
 
 def send_slowly(port: int, drips: bool) -> tuple[bytes, float]:
-    """Send part of a body, then nothing or single bytes. Returns the answer and when the connection ended."""
+    """Part of a body, then nothing or single bytes. Returns the answer and its time."""
     began = time.monotonic()
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(HEAD)
@@ -84,7 +82,6 @@ def test_slow_senders_are_cut_off_and_others_do_not_wait(web: Impatient, drips: 
 
 @pytest.mark.long
 def test_a_body_that_comes_steadily_is_read_however_long_it_takes(web: Impatient) -> None:
-    """A member with a slow line, beside senders who are cut off."""
     (token,) = tokens_of([UserFactory.create()])
     assert web.publish(token, "before").status == 201
     head = (

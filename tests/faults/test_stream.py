@@ -1,4 +1,4 @@
-"""Servers are killed and frozen. Open streams stay open, lose nothing silently, and slow nobody else."""
+"""Streams stay open, lose nothing silently, and slow nobody else."""
 
 import http.client
 import time
@@ -48,13 +48,11 @@ def publish(author: User) -> Item:
 
 
 def app_of(streams: StreamServer, user: User) -> Client:
-    """The user's app, connected to home."""
     return Client(streams.port, "", {"Authorization": f"Bearer {token_of(user, 'read')}"}, "/api/v1/streaming/user")
 
 
 @contextmanager
 def no_database() -> Iterator[None]:
-    """The test's database refuses connections and has closed all."""
     name = connection.settings_dict["NAME"]
     url = database_url().replace(f"/{name}?", "/postgres?")
     connection.close()
@@ -126,7 +124,7 @@ def test_postgresql_gone(streams: StreamServer, author: User, fan: User) -> None
         events.announce(events.Edited(item.pk, "public"), events.Notified(fan.pk, {"unread": 1}))
         response = streams.get(PATH, Authorization=f"Token {token}")
         assert (response.status, response.headers["Retry-After"]) == (503, "2")
-        time.sleep(2)  # failed attempts must not close the connection or be logged again
+        time.sleep(2)  # must not close the connection or be logged again
         assert not client.has_ended
         assert len(client.news) == 1
     client.waits_for(lambda one: len(one.news) == 3)
@@ -146,7 +144,7 @@ def test_a_client_that_does_not_read_is_dropped(streams: StreamServer, author: U
     for batch in range(40):
         for _ in range(25):
             events.announce(events.Notified(fan.pk, payload))
-        # At the process's own speed: it answers a missed event with `reset`.
+        # At its own speed: it answers a missed event with `reset`.
         events.announce(events.Notified(author.pk, {"batch": batch}))
         sound.waits_for(lambda one, batch=batch: one.news[-1:] == [("notification", {"batch": batch})])  # type: ignore[misc]
     assert "reset" not in {each.name for each in sound.heard[1:]}
@@ -167,7 +165,7 @@ def test_a_client_that_does_not_read_is_dropped(streams: StreamServer, author: U
 
 @pytest.mark.long
 def test_an_error_that_is_no_outage(streams: StreamServer, author: User, fan: User) -> None:
-    """A column that is briefly missing costs open streams only a `reset`. A probe sees it."""
+    """Open streams only get a `reset`. A probe sees it."""
     client = streams.listen(fan)
     first = publish(author)
     client.waits_for(lambda one: one.news == [("item", first.pk)])
@@ -195,7 +193,7 @@ def test_an_error_that_is_no_outage(streams: StreamServer, author: User, fan: Us
 
 @pytest.mark.long
 def test_an_error_of_one_dialect_is_its_own(streams: StreamServer, author: User, fan: User) -> None:
-    """Only the apps' statement fails. Pages still hear of the item, and of no loss."""
+    """Only the apps' statement fails. Pages notice nothing."""
     page, app = streams.listen(fan), app_of(streams, fan)
     first = publish(author)
     page.waits_for(lambda one: one.news == [("item", first.pk)])
@@ -227,7 +225,7 @@ def test_an_error_of_one_dialect_is_its_own(streams: StreamServer, author: User,
 def test_a_revocation_that_cannot_be_checked_ends_the_connections(
     streams: StreamServer, author: User, fan: User
 ) -> None:
-    """The stream reports it once, so an unchecked connection counts as revoked."""
+    """The stream reports it once: unchecked counts as revoked."""
     client = streams.listen(fan)
     client.waits_for(lambda one: one.resets == 1)
     with connection.cursor() as cursor:
