@@ -1,4 +1,4 @@
-"""API calls without a session pass fewer middlewares and get the same answers."""
+"""API calls without a session pass fewer middlewares, with the same answers."""
 
 from typing import Any
 
@@ -42,7 +42,6 @@ def credential(kind: str, user: User) -> str:
 
 @pytest.fixture
 def passed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The middlewares that requests pass from now on, in order."""
     names: list[str] = []
 
     def noting(name: str) -> Any:
@@ -133,7 +132,7 @@ def test_the_answer_is_that_of_the_whole_way(
             settings.MIDDLEWARE = way
             response = Client().generic(method, address, b"{}", "application/json", headers=headers)
             body, said = whole(response)
-            # Answers of the API are not cached, so `Vary: Cookie` does not matter.
+            # API answers are not cached, so `Vary: Cookie` does not matter.
             assert ("Cache-Control", "no-store") in said or response.status_code == 400
             told = {(name, value.removeprefix("Cookie, ")) for name, value in said if "RateLimit" not in name}
             found.append((response.status_code, body, told))

@@ -1,5 +1,3 @@
-"""Each test runs the settings file with its own environment."""
-
 import os
 import runpy
 import ssl
@@ -27,7 +25,6 @@ def settings_of(folder: Path, environ: dict[str, str]) -> dict[str, Any]:
 
 
 def refusal(folder: Path, environ: dict[str, str]) -> str:
-    """The error message, or empty if the settings are valid."""
     try:
         settings_of(folder, environ)
     except OptionsError as error:
@@ -48,7 +45,7 @@ def refusal(folder: Path, environ: dict[str, str]) -> str:
     ],
 )
 def test_plays_are_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, str], expected: str) -> None:
-    """The feeds server may evict. Plays use it only if there is no other Redis."""
+    """The feeds server may evict."""
     assert settings_of(tmp_path, environ)["PLAYED_URL"].endswith(expected)
 
 
@@ -57,7 +54,7 @@ def test_plays_are_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, s
     [(BROKER, False), ("rediss://broker/1", True), ("rediss://broker/1?ssl_cert_reqs=CERT_NONE", False)],
 )
 def test_the_certificate_of_the_broker_is_verified(tmp_path: Path, url: str, verifies: bool) -> None:
-    """kombu does not verify by default. redis-py does."""
+    """kombu does not by default."""
     found = settings_of(tmp_path, {"FEEDSITE_BROKER_URL": url})
     asked = Connection(found["CELERY_BROKER_URL"], ssl=found["CELERY_BROKER_USE_SSL"]).ssl
     assert (bool(asked) and asked["ssl_cert_reqs"] == ssl.CERT_REQUIRED) == verifies
