@@ -211,7 +211,7 @@ def test_two_workers_send_a_letter_once(post: MailServer) -> None:
     for number in range(20):
         write(f"reader{number}@example.org")
 
-    at_once(*[sending._send_all] * 4)  # as if the cache server, which holds the lock, were down
+    at_once(*[sending._send_all] * 4)  # as without the cache server, which holds the lock
 
     while Letter.objects.filter(state=State.WAITING).exists():
         again()
