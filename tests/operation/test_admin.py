@@ -12,7 +12,6 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.slow
 def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> None:
-    """Why an item is hidden, what would serve the next page, and every window."""
     reader, friend = UserFactory.create(username="reader"), UserFactory.create(username="friend")
     relations.follow(follower=reader, followee=friend)
     item = items.publish(sender=friend, content={"text": "a word"})

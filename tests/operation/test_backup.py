@@ -1,4 +1,4 @@
-"""A backup of the tests' site, restored into its own folder with its own servers."""
+"""Restored into its own folder with its own servers."""
 
 import io
 import json
@@ -155,7 +155,7 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", RESTORE, str(whole), str(torn), str(gone.pk)],
         cwd=settings.BASE_DIR,
-        # A slow answer must not count as a dead server: pages would then come from PostgreSQL.
+        # A slow answer must not count as a dead server.
         env=clean_environ(folder)
         | {"DJANGO_SETTINGS_MODULE": "feedsite.settings", "FEEDSITE_REDIS_TIMEOUT_SECONDS": "60"},
         capture_output=True,
@@ -188,7 +188,7 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
 def test_a_site_on_the_oldest_postgresql_is_backed_up_and_restored(tmp_path: Path) -> None:
     data, sockets = tmp_path / "postgres", tmp_path / "sockets"
     sockets.mkdir()
-    # As in runtime/embedded.py: PostgreSQL does not run as root.
+    # PostgreSQL does not run as root.
     user = NAMESPACE if os.geteuid() == 0 else ()
     initdb = [*user, str(OLDER / "initdb"), "-D", str(data), "--username=feedsite", "--encoding=UTF8", "--no-locale"]
     subprocess.run([*initdb, "--no-sync", "--auth=trust"], check=True, stdout=subprocess.DEVNULL)
@@ -255,7 +255,7 @@ def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypa
 
 @pytest.mark.slow
 def test_a_backup_is_its_owners_whatever_others_put_beside_it(tmp_path: Path) -> None:
-    """In a folder such as /tmp others may create the temporary file, or a link, first."""
+    """In /tmp others may create the temporary file, or a link, first."""
     theirs, path = tmp_path / "theirs", tmp_path / "site.backup"
     theirs.write_text("nothing")
     theirs.chmod(0o666)

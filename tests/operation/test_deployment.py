@@ -1,5 +1,3 @@
-"""compose.yaml, the Dockerfile and the units name things that exist. The tests run no containers."""
-
 import json
 import re
 import shlex
@@ -36,7 +34,7 @@ CELERY = celery.bin.celery.celery
 
 
 def interpolated(text: str) -> str:
-    """The text as compose fills it in with no variables set. A required one becomes `x`."""
+    """As compose does without variables. A required one becomes `x`."""
     while found := re.search(r"\$\{\w+:([-?])([^${}]*)\}", text):
         text = text[: found.start()] + (found[2] if found[1] == "-" else "x") + text[found.end() :]
     return text
@@ -52,7 +50,7 @@ def options_of(command: click.Command) -> dict[str, click.Option]:
 
 
 def check_click(words: list[str], command: click.Command) -> list[str]:
-    """Check that the command has every option. Returns the other words."""
+    """Returns the words that are not options."""
     options, rest = options_of(command), []
     words = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
     while words:
@@ -227,7 +225,6 @@ def test_units_start_what_there_is(unit: Path) -> None:
 
 
 def test_every_program_is_started_the_same_way_everywhere() -> None:
-    """One place has the command line of each."""
     units = {words[3] for unit in UNITS for words in commands_of(unit) if words[2] == "program"}
     commands = [each.get("command", []) for each in SERVICES.values()]
     services = {words[3] for words in commands if words[1:3] == ["manage.py", "program"]}
@@ -311,7 +308,7 @@ print(json.dumps(told | {"wrong": wrong, "ended": ended, "codes": codes}))
 
 @pytest.mark.long
 def test_the_commands_of_the_units_make_a_site_in_a_fresh_folder(tmp_path: Path) -> None:
-    """In order, given only the folder. One web process takes over from another without refused requests."""
+    """Given only the folder. One web process takes over from another."""
 
     def words(unit: Path) -> list[list[str]]:
         return [[sys.executable, *command[1:]] for command in commands_of(unit)]
@@ -345,7 +342,6 @@ def test_the_commands_of_the_units_make_a_site_in_a_fresh_folder(tmp_path: Path)
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
 def test_units_are_sound_for_systemd(tmp_path: Path) -> None:
-    """systemd checks that the programs exist, so they do."""
     for unit in (*UNITS, UNITS[0].parent / "feedsite.target"):
         text = unit.read_text().replace("/srv/feedsite/.venv/bin", str(SCRIPTS)).replace("/srv/feedsite", str(ROOT))
         (tmp_path / instance_of(unit)).write_text(text.replace("User=feedsite", "User=root"))

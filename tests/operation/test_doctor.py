@@ -1,5 +1,3 @@
-"""Every finding, with real servers where possible."""
-
 import io
 import json
 import math
@@ -57,13 +55,11 @@ def found(findings: Any) -> dict[str, Finding]:
 
 
 def states(findings: Any) -> dict[str, str]:
-    """Without latencies: the machine may be busy."""
     return {finding.name: finding.state for finding in findings if "latency" not in finding.name}
 
 
 @contextmanager
 def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
-    """A server's findings with these settings."""
     url = redis_servers.redis_roles()[role]
     with redis.Redis.from_url(url, decode_responses=True) as client:
         names = {name.replace("_", "-"): value for name, value in values.items()}
@@ -81,7 +77,7 @@ def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(autouse=True)
 def synced() -> Iterator[None]:
-    """Plays and queue servers that sync to disk as on a site. Other tests skip this to save time."""
+    """As on a site. Other tests skip this to save time."""
     roles = redis_servers.redis_roles()
     with redis.Redis.from_url(roles["plays"]) as plays, redis.Redis.from_url(roles["broker"]) as broker:
         plays.config_set("appendfsync", "always")
@@ -302,7 +298,6 @@ def test_deliveries_and_a_beat_that_are_late() -> None:
 
 
 def test_a_site_that_has_just_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`ages` asks real workers. Here their ages are given."""
     now = timezone.now()
     for age, state in ((20.0, WARNING), (170.0, WARNING), (200.0, ERROR)):
         monkeypatch.setattr(work, "ages", lambda age=age: {"celery@here": age})
@@ -327,7 +322,7 @@ def test_a_database_that_is_not_migrated() -> None:
 
 
 def test_the_store_of_the_filters(settings: Any) -> None:
-    """A server other than Kvrocks must never evict or lose data."""
+    """Servers other than Kvrocks must never evict or lose data."""
     settings.PLAYED_STORE_URL = settings.PLAYED_URL
     assert set(states(redis_servers.play_store()).values()) == {OK}
     settings.PLAYED_STORE_URL = settings.REDIS_URL
@@ -338,7 +333,7 @@ def test_the_store_of_the_filters(settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_outage_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first check that meets it names the checks that could not run."""
+    """By the first check, which names those that could not run."""
 
     def away(*args: Any, **kwargs: Any) -> Any:
         raise OperationalError("the server does not answer\nin time")
@@ -396,7 +391,6 @@ def test_pages_that_fail(live_server: Any, monkeypatch: pytest.MonkeyPatch, tmp_
 
 @pytest.mark.slow
 def test_the_command_tells_people_and_programs() -> None:
-    """Only the site's servers run here, none of its programs."""
     told, written = io.StringIO(), io.StringIO()
     with pytest.raises(SystemExit) as exit_of_people:
         call_command("doctor", stdout=told, no_color=True)
@@ -432,7 +426,7 @@ def test_a_cluster(cluster: ValkeyCluster) -> None:
     assert result["feeds slots"].text == "16384 of 16384 are served"
     assert result["feeds replicas"].text == "3 primaries, 3 replicas"
     assert sum(name.startswith("feeds version of 127.0.0.1:") for name in result) == 3
-    # The others still believe that it has the slot, whichever of them `doctor` asks first.
+    # The others still believe that it has the slot.
     for first, _, (_, port, *_), *_ in cluster.slots():
         node = next(node for node in cluster.nodes if cluster.places[node] == port)
         cluster.ask(node, "CLUSTER", "DELSLOTS", first)

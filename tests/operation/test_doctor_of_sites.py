@@ -1,7 +1,4 @@
-"""`doctor` on ten sites: three healthy, seven with one fault each.
-
-They share the servers and programs of one site, which `up` runs.
-"""
+"""Three healthy sites, seven with one fault each. They share the servers and programs of one running site."""
 
 import contextlib
 import os
@@ -47,7 +44,7 @@ DELIVERY = """
 
 
 class Told(NamedTuple):
-    """How `doctor` ended, and its findings: name → state and text."""
+    """Exit code, and findings: name → state and text."""
 
     code: int
     wrong: dict[str, str]
@@ -59,8 +56,6 @@ class Told(NamedTuple):
 
 
 class Place:
-    """The running site and `doctor`'s environments."""
-
     def __init__(self, site: Site, folder: Path, ports: dict[str, str]) -> None:
         self.site, self.folder = site, folder
         self.servers = Servers(site.folder, {})
@@ -92,7 +87,7 @@ class Place:
 
     @contextmanager
     def web(self, environ: dict[str, str]) -> Iterator[str]:
-        """Start another web process. Returns its address."""
+        """Returns its address."""
         port = free_ports()[0]
         more = {"PORT": str(port), "FEEDSITE_WEB_PROCESSES": "1"}
         web = Running([*MANAGE, "program", "web"], ROOT, environ | more)
@@ -163,7 +158,6 @@ def evicting(place: Place) -> Iterator[None]:
 
 @contextmanager
 def no_workers(place: Place) -> Iterator[None]:
-    """The workers are stopped while a delivery waits."""
     worker = place.site.children()["worker"]
     children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
     processes = [worker, *map(int, children)]
@@ -202,7 +196,7 @@ FAULTS: dict[str, tuple[Callable[[Place], AbstractContextManager[None]], dict[st
         "backups: the newest is 120 hours old",
     ),
 }
-"""What is done, variables, the exit code, the errors, and the line that reports the fault."""
+"""What is done, variables, exit code, errors, and the line that reports the fault."""
 
 
 @pytest.mark.parametrize("name", FAULTS)

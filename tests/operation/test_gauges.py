@@ -1,5 +1,3 @@
-"""Gauges that a task sets, from real deliveries and a real queue."""
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -43,7 +41,6 @@ def value(name: str, **labels: str) -> float:
 
 
 def from_sql() -> float:
-    """How many home pages used the database."""
     return sum(
         pages
         for name, labels, pages in metrics.samples()
@@ -95,7 +92,7 @@ def test_what_waits_is_seen(queue: Any) -> None:
 
 @pytest.mark.slow
 def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """A window lost an entry. Only a comparison with PostgreSQL finds it."""
+    """Only a comparison with PostgreSQL finds a lost entry."""
     sender, follower = UserFactory(), UserFactory(last_seen_at=timezone.now())
     relations.follow(follower=follower, followee=sender)
     follower.refresh_from_db()
@@ -116,7 +113,6 @@ def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest
 
 
 def window_of(reader: User) -> None:
-    """Build the reader's inbox as a worker does."""
     reader.refresh_from_db()
     assert pipelined(feeds_for_tasks(), [Inbox(reader.pk).begin("token", epoch_of(reader.pk))]) == [1]
     inbox.materialise(reader.pk, "token")
@@ -139,7 +135,7 @@ def test_why_a_page_did_not_come_from_windows(
         return {reason: new - old for reason, new, old in zip(reasons, misses(), before, strict=True) if new != old}
 
     assert grown(lambda: home_page(reader)) == {"missing": 1}
-    feeds.flushall()  # the page has begun the window that a worker would build
+    feeds.flushall()  # the page has begun the window
     window_of(reader)
     served = value("feedsite_home_pages_total", sources="inbox")
     assert grown(lambda: home_page(reader)) == {}

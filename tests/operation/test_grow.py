@@ -1,4 +1,4 @@
-"""docs/grow.md's lines are valid shell, and its nginx works before three machines."""
+"""docs/grow.md: shell lines and nginx."""
 
 import contextlib
 import http.client
@@ -35,7 +35,7 @@ def test_the_steps_are_in_order() -> None:
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
-    """A machine of the old version, without the new file."""
+    """The old version, without the new file."""
 
     has_new = False
 
@@ -78,7 +78,7 @@ def asked(port: int, path: str) -> int:
 
 @pytest.mark.skipif(shutil.which("nginx", path="/usr/sbin:/usr/bin") is None, reason="nginx is not installed")
 def test_a_page_of_the_new_version_has_its_files_while_machines_are_upgraded(tmp_path: Path) -> None:
-    """One machine is upgraded, one is not, and one does not answer."""
+    """One is upgraded, one is not, one does not answer."""
     (lines,) = [block for block in BLOCKS if "upstream feedsite_web" in block]
     port, dead = free_ports()[:2]
     shipped = (ROOT / "deploy" / "nginx.conf").read_text()

@@ -1,5 +1,3 @@
-"""`doctor` reports unexpected growth, from real rows and files."""
-
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -43,7 +41,7 @@ def test_rows_beyond_their_time_are_told_until_their_sweep_runs() -> None:
 
 
 def test_tables_are_judged_by_their_own_time(settings: Any) -> None:
-    """By the time in an id, by a state, and by a date of "never"."""
+    """By the time in an id, by a state, by a date of "never"."""
     now = timezone.now()
     ann = UserFactory()
     age = settings.NOTIFICATION_LIFE + timedelta(days=3)
@@ -76,7 +74,6 @@ def test_every_kept_row_has_a_periodic_task() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_tables_that_autovacuum_leaves_behind(request: pytest.FixtureRequest) -> None:
-    """The test's own table is the largest. Its rows die with autovacuum off."""
 
     def look(name: str, **thresholds: int) -> Finding:
         cursor.execute("SELECT pg_stat_force_next_flush()")

@@ -1,4 +1,4 @@
-"""The lines of docs/install.md make a site, except for systemd and Debian's packages."""
+"""docs/install.md makes a site, without systemd and Debian's packages."""
 
 import json
 import os
@@ -28,7 +28,7 @@ ROOT = Path(settings.BASE_DIR)
 DOMAIN = "feeds.example.net"
 NAME = "feedsite_of_setup"
 MANAGE = [sys.executable, "-c", "import sys, manage; manage.run_command(['manage.py', *sys.argv[1:]])"]
-"""Without its installation, which would change the tests' environment."""
+"""It would change the tests' environment."""
 
 
 # --- The page ----------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_a_site_comes_of_the_steps(tmp_path: Path) -> None:
             assert "is good" in manage("restore", "--check", kept.name)
             found = json.loads(manage("doctor", "--json", code=1))["findings"]
             wrong = {each["name"] for each in found if each["state"] == "error"}
-            # The tests' servers may evict, and no worker or beat runs here.
+            # The tests' servers may evict. No worker or beat runs.
             servers_of_tests = {name for name in wrong if name.startswith(("postgresql ", "plays ", "broker "))}
             assert wrong - servers_of_tests == {"workers", "beat"}, found
         finally:

@@ -1,4 +1,4 @@
-"""Every line of docs/install.md on a real Debian with its own servers, up to a site behind TLS."""
+"""docs/install.md on a real Debian, up to a site behind TLS."""
 
 import json
 import re
@@ -43,7 +43,7 @@ STAND_INS = {
     "systemctl": (SUPPORT / "systemctl.py").read_text(),  # starts what units say
     "certbot": CERTBOT,  # checks port 80 as the authority does, and signs by itself
 }
-"""Stand-ins for programs the test cannot use. All others are Debian's own."""
+"""All others are Debian's own."""
 ASKED = """
 import json, sys, time, urllib.error, urllib.request, ssl
 context = ssl.create_default_context(cafile="/etc/letsencrypt/live/{domain}/fullchain.pem")
@@ -72,8 +72,6 @@ KEPT = re.compile(r"^(cd \S+|[A-Z]+=\S+)$", re.MULTILINE)
 
 
 class Install:
-    """Runs the page's blocks in order."""
-
     def __init__(self, machine: Debian) -> None:
         self.machine = machine
         self.kept: list[str] = []
@@ -90,7 +88,7 @@ class Install:
         return done.stdout
 
     def ask(self, *paths: str, seconds: float = 0) -> list[tuple[int, str, str]]:
-        """Status, last address and text of pages. Each may take this long to answer 200."""
+        """Status, last address and text. Each may take `seconds` to answer 200."""
         self.machine.put("/root/ask.py", ASKED.replace("{domain}", DOMAIN))
         done = self.machine.run(f"python3 /root/ask.py {seconds} {' '.join(paths)}")
         assert done.returncode == 0, done.stdout
@@ -98,7 +96,7 @@ class Install:
 
 
 def prepare(machine: Debian) -> None:
-    """Set up what a hosted machine already has: its name, and services that start when installed."""
+    """What a hosted machine has: a name, and services that start when installed."""
     hosts = (machine.root / "etc/hosts").read_text()
     machine.put("/etc/hosts", f"{hosts}127.0.0.1 {DOMAIN}\n", 0o644)
     machine.put("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 101\n")  # else apt starts them: see STARTED
@@ -120,7 +118,7 @@ STARTED = f"{CLUSTERS}\nsystemctl start nginx redis-server"
 
 
 def lines_for(lines: str, *, has_three: bool) -> str:
-    """A block for this test: the code's location and the number of Redis instances."""
+    """The code's location and the number of Redis instances."""
     lines = lines.replace("ADDRESS", SOURCE)
     if not has_three:
         (broker,) = re.findall(r"`(--broker [^`]+)`", PAGE.replace("\n", " "))
@@ -130,7 +128,7 @@ def lines_for(lines: str, *, has_three: bool) -> str:
 
 @pytest.mark.parametrize(("suite", "has_three"), [("bookworm", True), ("trixie", False)])
 def test_every_line_of_the_page(suite: str, has_three: bool) -> None:
-    """With three instances of Redis, and with two, enough for a small site."""
+    """With three instances of Redis, and with two."""
     with debian(suite) as machine:
         install = Install(machine)
         prepare(machine)

@@ -1,5 +1,3 @@
-"""The files for Grafana and Prometheus use metrics that exist."""
-
 import json
 import re
 import shutil
@@ -86,7 +84,7 @@ def test_the_page_names_every_metric() -> None:
 
 # --- The alerts, run by Prometheus -----------------------------------------------------------------------
 SAMPLED = {'feedsite_sampled_seconds{instance="a"}': "0+60x300", 'feedsite_sampled_seconds{instance="b"}': "0x300"}
-"""Machine a's workers keep sampling. Those of b did so once, long ago."""
+"""Those of machine b sampled once, long ago."""
 FAULTS: dict[str, dict[str, str]] = {
     "FeedsiteDown": {'up{job="feedsite",instance="a"}': "1 1 0x300"},
     "FeedsiteWorkersSilent": {'feedsite_sampled_seconds{instance="a"}': "0 60 120 120x300"},
@@ -107,7 +105,7 @@ FAULTS: dict[str, dict[str, str]] = {
     "FeedsiteUnreachable": {'probe_success{job="feedsite-https",instance="https://example.org/healthz"}': "1 1 0x300"},
     "FeedsiteCertificateEnds": {'probe_ssl_earliest_cert_expiry{job="feedsite-https"}': f"{13 * 86400}x300"},
     "FeedsiteSlow": {
-        # Only the pages are slow. The API is quick.
+        # The API is quick.
         'feedsite_http_seconds_bucket{route="/",le="0.5"}': "0+60x300",
         'feedsite_http_seconds_bucket{route="/",le="1.0"}': "0+90x300",
         'feedsite_http_seconds_bucket{route="/",le="+Inf"}': "0+90x300",
@@ -135,7 +133,7 @@ FAULTS: dict[str, dict[str, str]] = {
     "FeedsitePlayedRefused": {"feedsite_played_refused_total": "0+1x300"},
     "FeedsiteDiskFull": {'feedsite_disk_free_ratio{instance="b"}': "0.05x300"},
 }
-"""Each alert's fault as series, one value a minute. The alert fires at minute 180."""
+"""One value a minute. The alert fires at minute 180."""
 SOUND = {
     'up{job="feedsite",instance="a"}': "1x300",
     # b sampled last during the fault. a has sampled since.
@@ -176,7 +174,7 @@ def alerts() -> list[dict[str, Any]]:
 
 
 def judged(name: str, series: dict[str, str], *, fires: bool) -> dict[str, Any]:
-    """A promtool test: whether the alert (or any) fires at minute 180."""
+    """Whether the alert (or any) fires at minute 180."""
     chosen = f'alertname="{name}",' if name else ""
     expected = [{"labels": "{}", "value": 1}] if fires else []
     return {
@@ -234,7 +232,7 @@ def test_every_alert_fires_at_its_fault_and_at_nothing_else(tmp_path: Path) -> N
 
 @pytest.mark.long
 def test_what_alerts_count_is_there_from_the_start() -> None:
-    """A series that starts at 20 has an `increase` of 0, so a new process shows its counters."""
+    """A series that starts at 20 has an `increase` of 0."""
     code = "import django; django.setup(); from runtime import metrics; print(metrics.exposition().decode())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True

@@ -1,7 +1,6 @@
-"""The shipped Caddy and nginx configurations before real web and stream processes. No client chooses the address that
-the rates count, however it spells its headers.
+"""The shipped Caddy and nginx configurations. No client chooses the address that the rates count.
 
-Only ports, folders and certificates differ from the shipped ones.
+Only ports, folders and certificates differ.
 """
 
 import contextlib
@@ -37,13 +36,13 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 DEPLOY = Path(settings.BASE_DIR) / "deploy"
 CLIENT = "127.0.0.2"
-"""The address of the tests' client. The proxy has 127.0.0.1."""
+"""The proxy has 127.0.0.1."""
 FORGED = "198.51.100.{}"
 PATH, STREAM, SOCKET = "/api/v1/users/absent", "/api/v1/stream", "/api/v1/streaming"
 
 
 def spellings(name: str) -> list[str]:
-    """Every spelling of the name with hyphens or underscores."""
+    """With hyphens or underscores."""
     words = name.split("-")
     joints = itertools.product("-_", repeat=len(words) - 1)
     return ["".join(itertools.chain(*zip(words, [*joint, ""], strict=True))) for joint in joints]
@@ -96,7 +95,7 @@ PROGRAMS: dict[str, Callable[[Path, int, int, int], list[str]]] = {"caddy": cadd
 
 @contextlib.contextmanager
 def proxy(name: str, folder: Path, *, scheme: str = "http", **environ: str) -> Iterator[Proxy]:
-    """The proxy with its web and stream processes, which end with the block. Caddy knows `https` too."""
+    """With its web and stream processes. Caddy knows `https` too."""
     if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None:
         pytest.skip(f"{name} is not installed")
     asked = {"FEEDSITE_RATE_SCALE": "1", "FEEDSITE_PROXY": "1"} | environ
@@ -180,7 +179,7 @@ def test_the_peer_of_the_proxy_is_counted_whatever_it_says(name: str, tmp_path: 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_client_says_that_it_came_over_tls(name: str, tmp_path: Path) -> None:
-    """Web and stream redirect a request without TLS to https."""
+    """Web and stream redirect to https."""
     with proxy(name, tmp_path, FEEDSITE_HTTPS="1") as front:
         for path in (PATH, STREAM):
             assert ask(front.port, path).status == 301
@@ -195,7 +194,7 @@ def test_no_client_says_that_it_came_over_tls(name: str, tmp_path: Path) -> None
 
 @pytest.mark.long
 def test_what_came_over_tls_is_known_to_have(tmp_path: Path) -> None:
-    """Whatever the client claims. Otherwise it would be redirected in a loop."""
+    """Otherwise it would be redirected in a loop."""
     with proxy("caddy", tmp_path, scheme="https", FEEDSITE_HTTPS="1") as front:
         headers = [f"{name}: http" for name in spellings("X-Forwarded-Proto")]
         assert wait_for(lambda: has_certificate(front.port), 60)

@@ -1,5 +1,3 @@
-"""An hour of use adds what users wrote and nothing else."""
-
 import json
 import os
 import subprocess

@@ -1,7 +1,4 @@
-"""One site on two machines behind nginx.
-
-They share PostgreSQL, Redis and the media folder. The second has its own host name. Both are at 127.0.0.1.
-"""
+"""They share PostgreSQL, Redis and media behind one nginx, all at 127.0.0.1. The second has its own host name."""
 
 import http.client
 import json
@@ -98,7 +95,7 @@ class Machine:
 def ask(
     port: int, path: str, token: str = "", body: Any = None, headers: Any = None, method: str = ""
 ) -> tuple[int, bytes]:
-    """Status and body, or 0 without an answer. A body makes it a POST by default."""
+    """0 without an answer. A body makes it a POST by default."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     sent = {"Authorization": f"Token {token}"} if token else {}
     if body is not None and not isinstance(body, bytes):
@@ -181,7 +178,7 @@ def balancer(machines: list[Machine], tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def tokens(machines: list[Machine]) -> list[str]:
-    """Ann's and bob's, who follows her. Both joined and logged in at the first machine."""
+    """Ann's and bob's, who follows her."""
     port = machines[0].port
     people = [{"username": name, "password": PASSWORD} for name in ("ann", "bob")]
     for person in people:
@@ -207,7 +204,7 @@ def test_who_logs_in_at_one_is_logged_in_at_the_other(machines: list[Machine], t
 
 
 def test_what_is_published_at_one_is_read_at_the_other(machines: list[Machine], tokens: list[str]) -> None:
-    """The picture too. The second machine's open stream hears of it."""
+    """Also its picture and stream event."""
     one, two, _ = machines
     ann, bob = tokens
     stream = http.client.HTTPConnection("127.0.0.1", two.stream, timeout=60)
@@ -253,7 +250,7 @@ def test_both_work_and_one_beat_does(machines: list[Machine], tokens: list[str])
 
 
 def test_a_machine_with_another_key_is_refused(machines: list[Machine]) -> None:
-    """Its programs do not start, and the doctor names it."""
+    """The doctor names it."""
     third = machines[2]
     for name in ("web", "worker"):
         assert "Copy FEEDSITE_SECRET_KEY from another machine" in third.manage("program", name, code=2)
@@ -262,7 +259,7 @@ def test_a_machine_with_another_key_is_refused(machines: list[Machine]) -> None:
 
 
 def test_an_upgrade_refuses_nobody(machines: list[Machine], tokens: list[str], balancer: int) -> None:
-    """First database and static files, then worker, beat, web and stream, machine by machine."""
+    """Database and static files first, then worker, beat, web and stream, machine by machine."""
     answers, is_over = Counter[int](), threading.Event()
     published: list[str] = []
 

@@ -41,8 +41,6 @@ COMMIT;
 
 
 class Sized(Sizes):
-    """Tables with a million rows each."""
-
     def __missing__(self, table: str) -> tuple[int, int] | None:
         return None if table == "items_new" else (1_000_000, 500 * 2**20)
 
@@ -68,7 +66,7 @@ def test_what_a_migration_does_to_tables_in_use_is_told() -> None:
 @pytest.mark.sessions  # migrations go past a pooler
 @pytest.mark.django_db(transaction=True)
 def test_missing_migrations_are_listed_and_applied(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Browser tests leave an event loop in this thread and a variable that a check refuses.
+    # Browser tests leave an event loop and a variable that a check refuses.
     monkeypatch.delenv("DJANGO_ALLOW_ASYNC_UNSAFE", raising=False)
     with ThreadPoolExecutor(1) as apart:
         apart.submit(migrate_away_and_back).result()
@@ -153,7 +151,7 @@ def test_times_that_cannot_be_are_refused_before_anything_is_done(command: str, 
 
 @pytest.mark.django_db
 def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The data disk has room for indexes but not for a backup. Another disk is full or not."""
+    """The data disk has room only for indexes."""
     other = tmp_path / "other"
     other.mkdir()
     free = {settings.DATA_DIR: ROOM_BYTES + 1, other: most_bytes()}

@@ -26,13 +26,11 @@ RETRY_SECONDS = 30
 
 
 class Traffic:
-    """Members who read and write until stopped, with each answer counted."""
-
     def __init__(self, port: int, tokens: list[str]) -> None:
         self.port = port
         self.answers = Counter[str]()
         self.wrong: list[str] = []
-        """Requests with no answer, or with one that is not 200, 201 or 503 with Retry-After."""
+        """Neither 200, 201, nor 503 with Retry-After."""
         self.acknowledged: list[int] = []
         self.slowest = 0.0
         self.is_over = threading.Event()
@@ -105,7 +103,7 @@ def upgrade(site: Site, *arguments: str) -> Running:
 
 
 def test_a_site_is_upgraded_while_it_is_in_use(site: Site) -> None:
-    """A killed upgrade is started again. No request or acknowledged post is lost."""
+    """A killed upgrade starts again. No request or acknowledged post is lost."""
     site.wait_until_up()
     port = site.port
     logins = re.findall(r"demo login: (\S+)  password: (\S+)  \(reader", site.printed)[:3]

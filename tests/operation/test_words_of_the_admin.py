@@ -1,4 +1,4 @@
-"""The admin in Chinese: only names and users' texts stay English."""
+"""Only names and users' texts stay English."""
 
 import json
 import re
@@ -46,7 +46,7 @@ NAMES = {
 
 
 def words(page: str) -> set[str]:
-    """The Latin words on a page, with tool tips and buttons."""
+    """With tool tips and buttons."""
     shown = HIDDEN.sub(" ", page)
     told = re.findall(r'(?:placeholder|title|aria-label|alt|value)="([^"]*[^\W\d_\x00-\x7f][^"]*)"', shown)
     text = unescape(re.sub(r"<[^>]+>", " ", shown) + " ".join(told))
@@ -62,7 +62,6 @@ def desk(client: Client) -> Client:
 
 @pytest.fixture
 def rows(desk: Client, media_folder: Path) -> None:
-    """A row for every model in the admin, with Chinese texts."""
     root = User.objects.get(username="admin")
     wu, li = UserFactory(username="wu", is_big_v=True, email=""), UserFactory(username="li", email="")
     now = timezone.now()
@@ -117,7 +116,7 @@ def test_no_english_is_left_in_the_lists_and_pages(desk: Client, rows: None) -> 
 
 
 def test_the_scripts_of_the_admin_speak_chinese(desk: Client) -> None:
-    """Scripts make the boxes for choosing groups and permissions."""
+    """They make the boxes for groups and permissions."""
     texts = polib.pofile(str(Path(admin.__file__).parent / "locale/en/LC_MESSAGES/djangojs.po"))
     told = desk.get("/admin/jsi18n/").content.decode()
     catalogue: dict[str, Any] = json.loads(told.split("const newcatalog = ")[1].split(";\n")[0])
@@ -143,7 +142,7 @@ def test_the_search_has_a_name_and_tells_no_estimate(desk: Client, rows: None) -
 
 @pytest.mark.slow
 def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows: None) -> None:
-    """The site's history lists opened items. The admin's lists changes."""
+    """The site's history lists opened items, the admin's changes."""
     li = User.objects.get(username="li")
     assert ">历史<" in desk.get(f"/admin/accounts/user/{li.pk}/change/").content.decode()
     assert "浏览记录" in desk.get("/history").content.decode()
