@@ -1,6 +1,4 @@
-"""Home, live and Discover with feeds on a cluster: nodes freeze, replicas without acknowledged writes take over, slots
-move.
-"""
+"""Nodes freeze, replicas without acknowledged writes take over, slots move."""
 
 import itertools
 from typing import Any, ClassVar
@@ -27,7 +25,7 @@ EXAMPLES = tries(3, 8)
 
 
 class OneByOne:
-    """Stands in for the feeds server in tests that freeze it: the next primary each time."""
+    """The next primary for each test that freezes the feeds server."""
 
     def __init__(self, cluster: ValkeyCluster) -> None:
         self.nodes = itertools.cycle([node for node in cluster.nodes if cluster.is_primary(node)])
@@ -44,22 +42,20 @@ def _feeds_server(cluster: ValkeyCluster, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class HomeOnCluster(Home):
-    """Besides all else, nodes lose acknowledged writes and windows move."""
-
     cluster: ClassVar[ValkeyCluster]
     cut: Valkey | None = None
 
     @precondition(lambda self: self.cut is None)
     @rule(person=people, kind=st.sampled_from([keys.inbox, keys.outbox]))
     def cut_off(self, person: int, kind: type[str]) -> None:
-        """From now on somebody's primary acknowledges writes that its replica does not get."""
+        """Somebody's primary acknowledges writes without its replica."""
         self.cut = self.cluster.replica_of(self.cluster.primary_of(kind(self.users[person].pk)))
         self.cluster.cut_off(self.cut)
 
     @precondition(lambda self: self.cut is not None)
     @rule(again=st.booleans())
     def take_over(self, again: bool) -> None:
-        """That replica takes over. `again` makes the old primary take over right after."""
+        """`again` makes the old primary take over right after."""
         assert self.cut is not None
         self.cluster.take_over(self.cut)
         if again:
@@ -76,7 +72,7 @@ class HomeOnCluster(Home):
         self.cluster.move(key_slot(key.encode()), source, others[to])
 
     def teardown(self) -> None:
-        """A cut-off replica would keep the next example's cluster from settling."""
+        """A cut-off replica would keep the next cluster from settling."""
         try:
             super().teardown()
         finally:

@@ -1,5 +1,3 @@
-"""Whatever happens between two pulls, no reader gets an item twice."""
-
 import pytest
 
 from tests.support.effort import tries

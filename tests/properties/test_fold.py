@@ -1,5 +1,3 @@
-"""Folding alone: pages, cursors and counts over random posts and reposts, some hidden."""
-
 import hypothesis.strategies as st
 import pytest
 from django.db import transaction
@@ -50,7 +48,7 @@ def test_every_page_folds_as_the_oracle_says(
 
 
 def tell(events: list[tuple[int, int | None, bool]], hidden: set[int]) -> User:
-    """Publish the events. Returns a reader who follows everybody."""
+    """Returns a reader who follows everybody."""
     reader, author = seen(), seen()
     friends = [seen() for _ in range(FRIENDS)]
     for friend in friends:

@@ -1,4 +1,4 @@
-"""The most important test: whatever happens, every page of every home equals the SQL oracle."""
+"""The most important test: every page of every home always equals the SQL oracle."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_every_page_is_what_the_oracle_says() -> None:
 
 
 class ShortPages(Home):
-    """Pages look through so few entries that hidden and folded reposts end them."""
+    """Hidden and folded reposts end the pages."""
 
     may_be_short = True
 

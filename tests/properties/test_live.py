@@ -1,4 +1,4 @@
-"""Whatever happens, every page of every walk through the live feed equals the SQL oracle."""
+"""Every page of every walk always equals the SQL oracle."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever happens, every walk and unread count equals a plain oracle that checks each act by itself."""
+"""Every walk and unread count equals a plain oracle that checks each act by itself."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -97,7 +97,7 @@ def oracle(reader: User) -> list[tuple[int, Line]]:
 
 
 def told_acts(reader: User) -> list[ToldAct]:
-    """The acts shown to the reader, newest first, each checked by itself."""
+    """Newest first, each checked by itself."""
     mark = ReadMark.objects.filter(user=reader).first()
     choice = Silenced.objects.filter(user=reader).first()
     return [
@@ -129,7 +129,7 @@ def walked(reader: User, kinds: Collection[str], limit: int, *, upward: bool) ->
 
 
 def places(lines: list[tuple[int, Line]]) -> set[tuple[Key, int]]:
-    """Entries with their positions, without followers: a day may have two of those around midnight."""
+    """Without followers: a day may have two entries of those around midnight."""
     return {((kind, item), position) for position, (kind, item, *_) in lines if item}
 
 
@@ -145,8 +145,6 @@ def agrees(entry: Entry, line: Line) -> bool:
 
 # --- The machine -----------------------------------------------------------------------------------------
 class Notifications(RuleBasedStateMachine):
-    """Four people who act on each other and read small pages meanwhile."""
-
     @initialize(follows=st.sets(pairs, max_size=6), still=st.sampled_from([0, BRIEF, 2**50]))
     def found(self, follows: set[tuple[int, int]], still: int) -> None:
         """`still`: entries move at once, after a while, or never."""
