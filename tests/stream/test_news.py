@@ -1,4 +1,4 @@
-"""The query for all readers, compared with the oracle and the rule for single items."""
+"""Compared with the oracle and the rule for single items."""
 
 import json
 import random
@@ -31,7 +31,7 @@ def entries(*events: Event | None) -> list[Entry]:
 
 
 def heard(listeners: list[Listener], *events: Event) -> dict[Listener, list[tuple[str, str]]]:
-    """The messages for each listener: (name, data), in order."""
+    """(name, data), in order."""
     told: dict[Listener, list[tuple[str, str]]] = {listener: [] for listener in listeners}
     for listener, _, data in news_for(listeners, entries(*events)):
         name, _, payload = data.decode().removeprefix("event: ").partition("\nid: ")
@@ -85,7 +85,6 @@ def test_an_event_is_spelled_as_browsers_read_it() -> None:
 
 @pytest.mark.slow
 def test_news_reach_whose_home_shows_it_and_nobody_else() -> None:
-    """The oracle decides for every relation, visibility and status."""
     sender, inactive = UserFactory(), UserFactory()
     readers = [sender, *UserFactory.create_batch(24)]
     chance = random.Random(7)  # noqa: S311 (a mix, not a secret)
@@ -189,7 +188,7 @@ def test_an_open_page_of_an_item_hears_of_it_and_of_its_replies() -> None:
 
 
 def test_a_held_item_stays_on_its_senders_page() -> None:
-    """It leaves the home timeline. Its own page shows the status."""
+    """Its own page shows the status."""
     sender = UserFactory()
     item = ItemFactory(sender=sender, status=Status.IN_REVIEW)
     told = heard([Listener(sender.pk, 0), Listener(sender.pk, item.pk)], Withdrawn(item.pk, "public"))
