@@ -1,4 +1,4 @@
-"""A page's and a count's work is bounded, however many hidden items others publish."""
+"""Work is bounded, however many hidden items others publish."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def publish_many(sender: User, *, visibility: str = "public", reposts: bool = False, count: int = MANY) -> None:
-    """Insert undelivered items of one sender. With `reposts`, their originals are deleted."""
+    """Undelivered. With `reposts`, the originals are deleted."""
     with connection.cursor() as cursor:
         if reposts:
             author = seen()
@@ -70,7 +70,7 @@ def publish_many(sender: User, *, visibility: str = "public", reposts: bool = Fa
 
 
 def follow_two(reader: User) -> tuple[User, User]:
-    """One followee with 30 posts, and one without."""
+    """The first has 30 posts."""
     plain, other = seen(), seen()
     for followee in (plain, other):
         relations.follow(follower=reader, followee=followee)
@@ -144,7 +144,7 @@ def test_a_count_over_hidden_reposts_is_bounded(reader: User, queries: list[str]
 
 @pytest.mark.slow
 def test_a_large_page_goes_on_behind_hidden_reposts(reader: User) -> None:
-    """Only the page with the last item is the last, even if a full page of rows was examined."""
+    """Even if a full page of rows was examined."""
     plain, other = follow_two(reader)
     publish_many(other, reposts=True, count=5)
     for _ in range(98):

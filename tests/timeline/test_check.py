@@ -1,5 +1,3 @@
-"""The check and the commands find a window's errors and nothing else."""
-
 import io
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +21,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def community(reader: User, follow: Any, say: Callable[..., Item], workers: Workers) -> list[Item]:
-    """Five items in the inbox of `reader`."""
     sender = seen()
     follow(reader, sender)
     read(reader)

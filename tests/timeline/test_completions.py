@@ -1,5 +1,3 @@
-"""Deliveries complete while a page reads: after its windows, before PostgreSQL."""
-
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +32,7 @@ Say = Callable[..., Item]
 
 
 class Steps:
-    """Runs a call in another thread, step by step. It stops before and after each function that `stops` wraps."""
+    """Runs a call in another thread. It stops before and after each function that `stops` wraps."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.at: str | None = "begin"
@@ -61,7 +59,6 @@ class Steps:
             self._goes.acquire()
 
     def step(self) -> None:
-        """Go to the next stop, or to the end."""
         assert self.at is not None
         self._goes.release()
         assert self._stopped.acquire(timeout=30), f"stuck after {self.at}"
@@ -69,7 +66,7 @@ class Steps:
             raise self.error
 
     def finish(self) -> int:
-        """Go to the end. Returns the number of steps."""
+        """Returns the number of steps."""
         count = 0
         while self.at is not None:
             self.step()
@@ -79,7 +76,7 @@ class Steps:
 
 @pytest.fixture
 def stops(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
-    """Steps stop at each query that fan-out and backfill send to PostgreSQL and Redis."""
+    """At each query of fan-out and backfill."""
     running: list[Steps] = []
 
     def stopping(module: Any, name: str) -> None:
@@ -104,7 +101,7 @@ def stops(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
 
 @contextmanager
 def between(act: Callable[[], object]) -> Iterator[None]:
-    """Run `act` once, after the next page reads its windows and before it asks PostgreSQL."""
+    """Run `act` once, after a page's windows and before PostgreSQL."""
     acts = [act]
 
     def late(*args: Any, **kwargs: Any) -> Any:
@@ -120,8 +117,8 @@ def between(act: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def read_again_after(act: Callable[[], object], complete: Callable[[], object]) -> Iterator[None]:
-    """Once: `complete` runs after the next page's windows, so they are read again. `act` runs before that, after
-    PostgreSQL's answer.
+    """`complete` runs after the page's windows, so they are read again. `act` runs before that, after PostgreSQL's
+    answer.
     """
     acts = [act]
 
@@ -140,7 +137,7 @@ def read_again_after(act: Callable[[], object], complete: Callable[[], object]) 
 
 
 def exact_at_every_pair_of_steps(begin: Callable[[], Steps], *readers: User) -> None:
-    """For all pairs: windows are read at one step, PostgreSQL is asked at a later one."""
+    """Windows are read at one step, PostgreSQL is asked at a later one."""
     count, first = 1, 0
     while first <= count:
         second = first
@@ -298,7 +295,7 @@ def test_a_page_during_which_something_changes(
 def test_a_connection_that_ends_takes_what_it_remembers_with_it(
     reader: User, follow: Any, say: Say, workers: Workers
 ) -> None:
-    """A crash or a failover may reset the sequence. The same number then stands for another delivery."""
+    """After a crash or failover the same number may stand for another delivery."""
     sender = seen()
     follow(reader, sender)
     say(sender)
@@ -343,7 +340,7 @@ def test_a_page_whose_session_is_ended_shows_an_error_and_the_next_is_whole(
 
 
 def test_behind_a_pooler_nothing_is_remembered(db: None) -> None:
-    """Another server process may answer than the one that the connection started with."""
+    """Another server process may answer."""
     connection.ensure_connection()
     process = connection.connection.info.backend_pid
     assert [completions.have_moved(5, process + 1) for _ in range(3)] == [True, True, True]
@@ -367,7 +364,7 @@ def test_every_completion_draws(reader: User, follow: Any, say: Say, workers: Wo
 def test_windows_read_again_show_nothing_that_postgresql_did_not_know_yet(
     follow: Any, say: Say, workers: Workers
 ) -> None:
-    """Two items are published after PostgreSQL's answer. Only the second is delivered."""
+    """Only the second of two new items is delivered."""
     reader, friend, other = seen(), seen(), seen()
     for sender in (friend, other):
         follow(reader, sender)

@@ -1,5 +1,3 @@
-"""An explanation agrees with the oracle, names every reason and changes nothing."""
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -49,7 +47,7 @@ def explained(reader: User, item: Item | int | None = None) -> dict[str, Part]:
 
 
 def verdict(reader: User, item: Item | int) -> list[str]:
-    """Why the reader does not see an item, checked against the oracle."""
+    """Checked against the oracle."""
     found = explained(reader, item)["item"]
     item_id = item.pk if isinstance(item, Item) else item
     shown, *why = found.words
@@ -247,7 +245,7 @@ def test_it_says_what_serves_the_next_page(reader: User, friend: User, say: Say,
 # --- It changes nothing ----------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_explaining_changes_nothing(reader: User, friend: User, say: Say, workers: Workers) -> None:
-    """Not PostgreSQL, Redis with its keys' lives, or the queue. A page would forget and build here."""
+    """Where a page would forget and build."""
     star = seen()
     relations.follow(follower=reader, followee=star)
     big_v.make_big_v(user=star)

@@ -151,7 +151,7 @@ def test_what_was_published_again_is_not_completed_by_the_work_for_the_first_tim
 
 
 def test_items_visible_again_are_delivered_as_soon_as_they_may_be(say: Say, reader: User, workers: Workers) -> None:
-    """No worker gets a message, so the sweeper tries first. The lag counts from then."""
+    """No worker gets a message. The lag counts from then."""
     item = say(reader)
     workers.work()
     items.delete(item=item)
@@ -165,7 +165,7 @@ def test_items_visible_again_are_delivered_as_soon_as_they_may_be(say: Say, read
 def test_a_claim_that_waits_for_who_publishes_again_takes_nothing(
     say: Say, reader: User, follow: Any, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It read the item and followers before the row it would take."""
+    """It read the item and followers too early."""
     monkeypatch.setattr(fanout, "AGAIN_AFTER", timedelta(0))
     sender = seen()
     item = say(sender)
@@ -193,7 +193,7 @@ def test_a_claim_that_waits_for_who_publishes_again_takes_nothing(
 def test_a_small_fan_out_is_two_statements(
     say: Say, reader: User, follow: Any, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The claim includes the sender and the first followers. More followers take one more read."""
+    """More followers take one more read."""
     sender, *others = (seen() for _ in range(3))
     for one in (reader, *others):
         follow(one, sender)
@@ -212,7 +212,7 @@ def test_a_small_fan_out_is_two_statements(
 def test_an_attempt_that_stalled_completes_no_later_delivery(
     reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
-    """The first publication's row is gone before the second."""
+    """The first publication's row is gone."""
     sender = seen()
     follow(reader, sender)
     materialise(workers, reader)
@@ -324,7 +324,7 @@ def test_sweeping_backs_off(reader: User, say: Say, workers: Workers) -> None:
 # --- Big-V -----------------------------------------------------------------------------------------------
 @pytest.fixture
 def star(follow: Any, workers: Workers) -> User:
-    """A big-V with three followers of level 3, two of level 2 and one dormant."""
+    """Three followers of level 3, two of level 2, one dormant."""
     star = seen()
     big_v.make_big_v(user=star)
     for level in (3, 3, 3, 2, 2, 0):
@@ -479,7 +479,6 @@ def test_making_big_v_again_cancels_the_demotion(star: User, workers: Workers) -
 
 @pytest.mark.slow
 def test_one_worker_runs_a_backfill(star: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often the broker repeats its message."""
     monkeypatch.setattr(backfill, "PART", 2)
     materialise(workers, *followers(star, 2))
     big_v.demote(user=star)

@@ -1,4 +1,4 @@
-"""Where home is read from, what it costs, and why stale or hostile data in Redis cannot change it."""
+"""Stale or hostile data in Redis cannot change home."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -80,7 +80,7 @@ def test_a_page_costs_one_statement_and_one_round_trip(
     read(reader)
     workers.work()
     reader = User.objects.get(pk=reader.pk)
-    for trips in (2, 1):  # with and without completed deliveries since this connection's last query
+    for trips in (2, 1):  # deliveries completed since the last query, or not
         with count_asked() as asked:
             page = home_page(reader)
         assert (page.sources, len(page.items), page.has_more) == (["inbox"], 20, True)
@@ -101,7 +101,7 @@ def test_pages_below_the_floor_cost_a_statement_more(
     read(reader)
     last_id = published[9]
     found = []
-    for statements in (2, 1, 1):  # the first page's pulled rows are the tail of the others
+    for statements in (2, 1, 1):  # the first page's rows are the others' tail
         with count_asked() as asked:
             page = home_page(reader, last_id=last_id)
         found += [int(item.id) for item in page.items]
@@ -512,7 +512,7 @@ def test_a_tail_lacks_nothing_that_was_delivered_since(
 def test_a_tail_lacks_nothing_that_was_delivered_above_the_inboxs_floor_since(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis
 ) -> None:
-    """Pulled while an item was deleted. The inbox takes it back, and later its floor rises above it."""
+    """The inbox takes the restored item. Later its floor rises above it."""
     settings.LEVEL_CAPS, settings.WINDOW_SLACK = {3: 5}, 0
     sender = seen()
     follow(reader, sender)
@@ -699,7 +699,7 @@ def test_reposts_close_by_are_folded_into_the_newest(reader: User, follow: Any, 
         assert home_page(reader, last_id=near[-1].pk, limit=40).items[-1].repost_of is None
         workers.work()
     items.delete(item=Item.objects.get(pk=home_page(reader, limit=5).items[3].id))
-    # Now 39 entries lie between it and the nearest, so the far one is folded on any page.
+    # 39 entries now lie between it and the nearest.
     assert home_page(reader, limit=1).items[0].reason == "Friend 3 and 2 others reposted"
     assert home_page(reader, last_id=far.pk + 1).items == []
     assert far.pk not in read(reader, limit=100)

@@ -1,5 +1,3 @@
-"""Items that arrive below the top of an open page count as new."""
-
 import re
 from typing import Any
 

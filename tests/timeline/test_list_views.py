@@ -58,7 +58,7 @@ def test_the_page_and_what_came_since(client: Client, friend: User, there: int) 
 def test_posts_that_arrive_late_count_as_new_and_are_marked(
     client: Client, reader: User, friend: User, there: int
 ) -> None:
-    """A post shown to more people keeps its id's place, below the top of the open page."""
+    """It keeps its id's place, below the top of the open page."""
     narrow = items.publish(sender=friend, content={"text": "okapi"}, visibility=Visibility.SELF)
     say(friend, "zebra")
     page = client.get(f"/lists/{there}").content.decode()

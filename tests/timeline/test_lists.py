@@ -1,4 +1,4 @@
-"""List timelines use home's statements with their members. Exclusive lists take members out of home."""
+"""Exclusive lists take members out of home."""
 
 from collections.abc import Callable
 

@@ -1,5 +1,3 @@
-"""A policy change loses no item, whatever windows and fan sets the old one built."""
-
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +34,6 @@ def _workers(workers: Workers) -> Workers:
 
 @pytest.fixture
 def weekly(follow: Any, workers: Workers) -> User:
-    """A level-2 reader who follows a big-V and has read home."""
     reader = seen(level=2)
     follow(reader, seen(username="star", is_big_v=True))
     read(reader)
@@ -78,7 +75,7 @@ def test_a_change_of_the_push_level_loses_nothing(
 def test_a_window_is_not_rebuilt_by_a_page_that_began_under_the_old_policy(
     weekly: User, say: Say, workers: Workers, push_level: Level
 ) -> None:
-    """From level 3 to 2 and back to 3. The first inbox lacks what was pulled in between."""
+    """The first inbox lacks what was pulled in between."""
     push_level(2)
     read(weekly)
     workers.work()
@@ -110,7 +107,7 @@ def test_readers_with_few_followees_are_served_by_one_pull(
     relations.unfollow(follower=weekly, followee=User.objects.get(username="second"))
     assert sources(weekly) == ["sql"]
     inbox_from(0)
-    for _ in range(2):  # the first page finds the policy changed, the second misses the inbox
+    for _ in range(2):  # the policy changed, then the inbox is missing
         read(weekly)
         workers.work()
     assert sources(weekly) == ["inbox", "outbox"]
@@ -169,7 +166,7 @@ def test_a_fan_out_that_was_split_under_another_policy(
 def test_without_a_generation_pages_come_from_postgresql(
     weekly: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
-    """After a standby's promotion, until a worker notices."""
+    """After a promotion, until a worker notices."""
     Policy.objects.update(drawn_on=77)
     assert policy.current().generation is None
     item = say(star())
@@ -188,7 +185,7 @@ def test_without_a_generation_pages_come_from_postgresql(
 # --- Readers with few followees --------------------------------------------------------------------------
 @pytest.fixture
 def pair(follow: Any, workers: Workers) -> tuple[User, User]:
-    """A reader of two and a reader of one. Both have read home."""
+    """With two followees and with one."""
     many, few, second = seen(level=3), seen(level=3), seen(username="second")
     follow(many, second)
     for reader in (many, few):
@@ -266,7 +263,6 @@ def test_remains_of_an_inbox_are_no_difference_and_not_kept_alive(
 def test_followees_come_and_go_amid_a_walk(
     pair: tuple[User, User], say: Say, workers: Workers, inbox_from: InboxFrom
 ) -> None:
-    """Each page matches PostgreSQL, whether inbox or pull served it and the one before."""
     few, second = pair[1], User.objects.get(username="second")
     inbox_from(2)
     said = [say(sender).pk for _ in range(12) for sender in (star(), second)]
@@ -329,7 +325,7 @@ def test_a_fan_out_claimed_before_a_change_and_served_after_it(
 def test_a_follow_between_claim_and_service(
     pair: tuple[User, User], say: Say, workers: Workers, inbox_from: InboxFrom
 ) -> None:
-    """The inbox starts after the fan-out passed the reader and completes before it ends."""
+    """The inbox starts after the fan-out passed the reader."""
     few, second = pair[1], User.objects.get(username="second")
     inbox_from(2)
     item = say(second)
@@ -389,7 +385,6 @@ def test_a_command_of_the_version_before_is_refused_while_readers_are_passed(inb
 
 @pytest.mark.parametrize("value", [0, 2])
 def test_the_version_before_notices_a_failover(value: int) -> None:
-    """Whichever version notices, this one draws its own generation."""
     policy.change(inbox_from=value)
     Policy.objects.update(drawn_on=77)
     Policy.objects.filter(inbox_from=0).update(timeline=77)

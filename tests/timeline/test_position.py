@@ -29,7 +29,6 @@ def reader(author: User, client: Client) -> User:
 
 
 def pass_time(**duration: float) -> None:
-    """As if this time had passed since the last write."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE timeline_readingposition SET updated_at = updated_at - %s", [timedelta(**duration)])
 

@@ -1,5 +1,3 @@
-"""A followee's reposts that a reader leaves out are in no feed, and return complete."""
-
 from collections.abc import Callable
 
 import pytest
@@ -103,7 +101,7 @@ def test_the_stream_tells_nothing_of_them(reader: User, say: Say) -> None:
 def test_a_window_with_them_is_not_used_once_they_are_shown_again(
     reader: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
-    """The change itself advances the epoch, so the window that forgot them is invalid."""
+    """The change itself advances the epoch."""
     friend = seen()
     relations.follow(follower=reader, followee=friend)
     shared = repost(friend, say(seen()))
@@ -143,7 +141,6 @@ def test_however_much_is_left_out_a_page_passes_none_of_it(reader: User, say: Sa
 
 
 def _passed(node: dict[str, object]) -> list[int]:
-    """Rows of items that each plan node read and dropped."""
     here = node.get("Rows Removed by Filter", 0) if node.get("Relation Name") == "items_item" else 0
     plans = node.get("Plans", [])
     assert isinstance(here, int | float)

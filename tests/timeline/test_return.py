@@ -1,5 +1,3 @@
-"""A returning reader reads what was kept. A worker then deepens the inbox."""
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -50,7 +48,7 @@ def friend() -> User:
 
 @pytest.fixture
 def reader(star: User, friend: User, follow: Any, workers: Workers, settings: Any) -> User:
-    """Seen within a day, with an inbox that takes the star's pushes."""
+    """Seen within a day, and takes the star's pushes."""
     settings.LEVEL_CAPS = {1: 3, 2: 5, 3: 50}
     user = seen()
     follow(user, star)
@@ -61,7 +59,6 @@ def reader(star: User, friend: User, follow: Any, workers: Workers, settings: An
 
 
 def leave(user: User, level: int) -> None:
-    """Stay away until the level has fallen to this."""
     User.objects.filter(pk=user.pk).update(last_seen_at=timezone.now() - timedelta(days=DAYS[level]))
     levels.lower_levels()
     assert User.objects.get(pk=user.pk).level == level
@@ -73,7 +70,6 @@ def window(client: redis.Redis, user: User) -> Any:
 
 
 def exact(user: User) -> None:
-    """Home equals the oracle, page by page, and the windows are complete."""
     walked: list[int] = []
     while True:
         page = read(user, last_id=walked[-1] if walked else None, limit=4)
@@ -130,7 +126,7 @@ def test_the_first_page_of_a_dormant_reader_is_one_pull(
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], *, before: bool = False) -> None:
-    """Do something once, right after or before the next deepening's snapshot."""
+    """Once, right after or before the next deepening's snapshot."""
     acts = [act]
 
     def pulled(reader_id: int, count: int) -> Any:
@@ -352,7 +348,7 @@ def test_however_many_pages_miss_the_deepening_one_task_does_it(
 def test_a_tail_of_before_the_rise_is_not_used_after_it(
     reader: User, star: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:
-    """At a low level no tail hears of a big-V's republished item."""
+    """At a low level no tail hears of the item."""
     settings.LEVEL_CAPS = {1: 3, 2: 5, 3: 5}
     hidden = say(star)
     for _ in range(12):
@@ -383,7 +379,7 @@ def test_a_tail_that_is_written_amid_a_deepening_is_not_used_above_the_new_floor
     feeds: redis.Redis,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Deliveries into the inbox drop no tail, and this tail starts at the old floor."""
+    """The tail starts at the old floor."""
     relations.unfollow(follower=reader, followee=star)  # with merged outboxes no tail is read
     said = [say(friend) for _ in range(12)]
     hidden = said[6]

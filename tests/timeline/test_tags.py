@@ -1,5 +1,3 @@
-"""Public posts with followed hashtags are in home once, from the hashtags' outboxes."""
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -44,7 +42,6 @@ def _workers(workers: Workers) -> Workers:
 
 @pytest.fixture
 def tagger(reader: User) -> User:
-    """A reader who follows only #tea."""
     follow_tag(user=reader, tag="tea")
     return User.objects.get(pk=reader.pk)
 
@@ -54,7 +51,6 @@ def key(tag: str = "tea") -> str:
 
 
 def settle(reader: User, workers: Workers) -> None:
-    """Read and work until the windows of a reader are in use."""
     for _ in range(2):
         read(reader)
         workers.work()
@@ -189,7 +185,6 @@ def test_hidden_posts_are_passed_in_bounded_work(tagger: User, say: Say, workers
 def test_an_edit_that_adds_a_hashtag_brings_an_old_post(
     cap: int, tagger: User, follow: Any, say: Say, workers: Workers, settings: Any
 ) -> None:
-    """Into the outbox, or below its floor."""
     settings.OUTBOX_CAP, settings.LEVEL_CAPS = cap, {3: cap}
     stranger = seen()
     old = say(stranger, "words")
@@ -233,7 +228,7 @@ def test_a_hashtag_that_an_edit_removes_is_forgotten_by_its_outbox_alone(
 def test_who_follows_another_hashtag_forgets_nothing(
     tagger: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
-    """The hint in Redis may name hashtags no longer followed."""
+    """The hint in Redis may name the old ones."""
     stranger = seen()
     item = say(stranger, "#tea")
     follow_tag(user=tagger, tag="milk")
@@ -246,7 +241,7 @@ def test_who_follows_another_hashtag_forgets_nothing(
 
 @pytest.mark.parametrize("at", ["_deliver_to_tags", "_finish"])
 def test_a_first_follow_during_a_delivery_misses_nothing(at: str, reader: User, say: Say, workers: Workers) -> None:
-    """The claim ran before the follow, so this outbox did not get the item."""
+    """The claim ran before the follow."""
     item = say(seen(), "#tea")
     then = getattr(fanout, at)
 

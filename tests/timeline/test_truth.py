@@ -1,4 +1,4 @@
-"""A page's first visibility check agrees with the conditions asked row by row."""
+"""A page's first check agrees with the conditions asked row by row."""
 
 import pytest
 
@@ -23,7 +23,6 @@ def asked(reader: User, found: list[Item], *, senders: list[int] | None = None) 
 
 
 def everyone(reader: User) -> dict[str, User]:
-    """A sender for each relation to a reader."""
     names = ("stranger", "followed", "mutual", "blocked", "blocker", "muted", "suspended", "listed", "unreposted")
     senders = {name: UserFactory(is_active=name != "suspended") for name in names}
     for name, sender in senders.items():
