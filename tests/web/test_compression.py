@@ -1,5 +1,3 @@
-"""Answers are compressed on request, but never those with a secret."""
-
 import gzip
 from typing import Any
 

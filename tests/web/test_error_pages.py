@@ -1,5 +1,3 @@
-"""Error pages have the site's navigation, the reader's theme and their language."""
-
 from collections.abc import Callable
 from typing import Any
 

@@ -84,7 +84,6 @@ def test_probes_are_counted_by_their_names(client: Client) -> None:
 # --- How often the servers are asked ---------------------------------------------------------------------
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """An entry for each check of the servers."""
     found: list[int] = []
     real = health.server_states
 

@@ -1,4 +1,4 @@
-"""Every text of a community is a payload. Pages show it as text to everybody, in both languages."""
+"""Every text is a payload, which pages show as text."""
 
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -44,7 +44,6 @@ class Page(HTMLParser):
 
 
 def is_harmless(html: str) -> None:
-    """Fail if a text became markup."""
     page = Page(html)
     assert page.open == []
     assert "rendered" not in html
@@ -57,7 +56,6 @@ def is_harmless(html: str) -> None:
 
 
 def community(payload: str) -> dict[str, Any]:
-    """Two members who follow each other, and everything that they can write."""
     one = UserFactory.create(username="one", display_name=payload[:50], bio=f"{payload} @two #tea")
     two = UserFactory.create(username="two", display_name=payload[:50])
     relations.follow(follower=one, followee=two)

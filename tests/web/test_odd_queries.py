@@ -1,5 +1,3 @@
-"""Odd query parameters on every page get an answer or a refusal, never a server error."""
-
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -49,7 +47,6 @@ VERBS = {
 
 @pytest.fixture
 def addresses(reader: Any) -> list[str]:
-    """Every page's address with its path filled in."""
     item = publish(sender=reader, content={"text": "words #tag"})
     now = timezone.now()
     session = live.create(host=reader, title="Bread", starts_at=now + timedelta(hours=1), now=now)
@@ -71,14 +68,14 @@ def addresses(reader: Any) -> list[str]:
 
 
 def put_away(answer: Any) -> None:
-    """Close only the file: a whole `close` would end the test's connection."""
+    """A whole `close` would end the test's connection."""
     if answer.streaming:
         for close in answer._resource_closers:
             close()
 
 
 SAMPLE = "q=words&since=1&since_id=1&at=1"
-"""With this query every page also reads its other parameters."""
+"""Pages then also read other parameters."""
 
 
 @pytest.fixture
@@ -100,7 +97,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 def test_odd_queries_are_no_failure(
     client: Client, reader: Any, addresses: list[str], read: set[str], settings: Any, is_signed_in: bool
 ) -> None:
-    """Each parameter gets each odd value, and repeats. Every run tries a sixteenth."""
+    """Every run tries a sixteenth."""
     settings.RATES = dict.fromkeys(settings.RATES, "1000000/hour")
     client.raise_request_exception = False
     if is_signed_in:

@@ -1,4 +1,4 @@
-"""Requests to servers that members choose reach nothing internal, and none holds up the site."""
+"""Nothing internal is reached, and no server holds up the site."""
 
 import gzip
 import ssl
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A request's limit is one second."""
     monkeypatch.setattr(outbound, "SECONDS", 1.0)
     began = time.monotonic()
     yield
@@ -200,7 +199,7 @@ def test_a_redirect_to_loopback_is_refused(
     names: dict[str, list[list[str]]],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first server counts as public. The second is ::1."""
+    """The first counts as public. The second is ::1."""
     monkeypatch.setattr(outbound, "is_public", lambda address: str(address) == "127.0.0.1")
     monkeypatch.setattr(outbound.settings, "OUTBOUND_TO_LOOPBACK", False)
     monkeypatch.setitem(outbound.PORTS, "http", far.port)
@@ -216,7 +215,7 @@ def test_a_name_that_changes_between_check_and_use(
     far: FarServer,  # noqa: F811
     names: dict[str, list[list[str]]],  # noqa: F811
 ) -> None:
-    """One lookup, and the connection uses the address that was checked."""
+    """The connection uses the checked address."""
     names["changing.example"] = [["127.0.0.1"], ["127.0.0.2"]]
     far.rules["/"] = answer(b"checked")
     with running("127.0.0.2", far.port) as inside:
@@ -369,7 +368,7 @@ def test_certificates(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """The certificate and its choice depend on the name, not the pinned address."""
+    """They depend on the name, not the pinned address."""
     context, trusting = certificate("right.example", tmp_path)
     asked: list[str | None] = []
     context.sni_callback = lambda _socket, name, _context: asked.append(name)

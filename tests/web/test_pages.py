@@ -218,7 +218,7 @@ def test_a_page_does_not_lead_to_itself(client: Client, reader: Any, page: str) 
 
 
 def test_one_function_follows_next() -> None:
-    """Django's `redirect` may take a `next` for a view's name, and fail after the act."""
+    """Django's `redirect` may take a `next` for a view's name."""
     for source in Path(settings.BASE_DIR).glob("*/*.py"):
         assert not re.search(r"redirect\((next_page|target)", source.read_text()), source
 
@@ -235,7 +235,6 @@ def test_a_part_is_not_kept_as_the_page(client: Client, reader: Any) -> None:
 
 
 def test_pages_hold_no_inline_scripts_or_styles() -> None:
-    """The Content-Security-Policy allows only scripts with its nonce."""
     templates = Path(settings.BASE_DIR) / "templates"
     for template in templates.rglob("*.html"):
         text = template.read_text()

@@ -51,7 +51,7 @@ def test_the_header_is_believed_where_a_proxy_sets_it(rf: RequestFactory, settin
 
 @pytest.mark.slow
 def test_a_request_past_the_proxy_is_of_its_own_peer(rf: RequestFactory, settings: LazySettings) -> None:
-    """A client can spell hyphenated names otherwise, so they prove nothing."""
+    """A client can spell hyphenated names otherwise."""
     settings.PROXY = True
     settings.SECURE_PROXY_SSL_HEADER = (SCHEME, "https")
     names = ("HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_X_FORWARDED_PROTO", "HTTP_FEEDSITE.SCHEME")

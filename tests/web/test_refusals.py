@@ -1,4 +1,4 @@
-"""Refused requests count. Over the rate they cost no query. Others at the same address go on."""
+"""Over the rate they cost no query. Others at the address go on."""
 
 import os
 import subprocess
@@ -56,7 +56,6 @@ def cookie(value: str) -> Client:
 
 @contextmanager
 def round_trips(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """The rates' commands, each a round trip."""
     sent: list[Any] = []
     pipelined = rates.pipelined
     with monkeypatch.context() as patch:
@@ -117,7 +116,6 @@ def test_refused_calls_are_counted_and_then_cost_no_query(ann: User, name: str) 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_known_users_go_on_beside_a_stranger_who_guesses(ann: User) -> None:
-    """Old and new tokens and sessions work from the same address."""
     token, browser = bearer(actions.issue_token(user=ann)), Client()
     browser.force_login(ann)
     assert token.get(f"{API}/users/me").status_code == 200
@@ -152,7 +150,7 @@ def test_a_session_that_ended_does_not_keep_its_user_out_beside_a_stranger_who_g
 @pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_attempts_that_prove_good_are_taken_back(ann: User) -> None:
-    """Many users may arrive from one address for the first time."""
+    """Many may arrive from one address."""
     users = UserFactory.create_batch(5)
     for user in users:
         assert bearer(actions.issue_token(user=user)).get(f"{API}/users/me").status_code == 200
@@ -206,7 +204,7 @@ def test_forbidden_acts_are_the_users(ann: User, settings: LazySettings) -> None
 
 @pytest.mark.slow
 def test_an_ordinary_request_takes_one_round_trip(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first also marks the credential. A bad one takes one and its query."""
+    """The first also marks the credential. A bad one costs a query too."""
     token, browser = bearer(actions.issue_token(user=ann)), Client()
     browser.force_login(ann)
     for get in (lambda: token.get(f"{API}/users/me"), lambda: browser.get("/settings")):
@@ -304,7 +302,6 @@ def test_concurrent_attempts_of_two_processes_do_not_slip_past(feeds: redis.Redi
 def test_filling_the_feeds_server_makes_no_counter_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: LazySettings, make: Any, is_forgotten: bool
 ) -> None:
-    """On the feeds server the counter would be evicted."""
     monkeypatch.setenv("FEEDSITE_FEEDS_MEMORY", "8mb")
     settings.RATES = {"once": "1/hour"}
     home = Home(tmp_path)
@@ -318,7 +315,7 @@ def test_filling_the_feeds_server_makes_no_counter_forgotten(
         assert rates.hit("once", "ann") is None
         assert rates.hit("once", "ann")
         counter = keys.rate("once", "ann")
-        for number in range(80_000):  # eviction samples a few keys and drops the worst of them
+        for number in range(80_000):  # eviction samples a few keys
             client.set(keys.inbox(number), "x" * 5000, ex=1800)
             if number % 4000 == 3999 and (not is_forgotten or not client.exists(counter)):
                 break
@@ -330,7 +327,7 @@ def test_filling_the_feeds_server_makes_no_counter_forgotten(
 # --- One rate for all ways to ask for a thing ------------------------------------------------------------
 @pytest.mark.slow
 def test_head_and_get_are_one_rate(ann: User, settings: LazySettings) -> None:
-    """Of API views that count GET separately, and of pages. Another method does not bypass it."""
+    """Another method does not bypass it."""
     settings.RATES = settings.RATES | {"export": "5/hour", "search": "5/hour"}
     client = bearer(actions.issue_token(user=ann))
     for path in ("/users/me/export", "/search?q=a"):

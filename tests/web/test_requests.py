@@ -1,5 +1,3 @@
-"""Requests count by route, never by address."""
-
 import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families

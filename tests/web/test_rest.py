@@ -1,5 +1,3 @@
-"""Bad input from the HTTP contract's table, one test a row, and the rates."""
-
 import json
 import os
 import subprocess
@@ -40,7 +38,6 @@ def item(ann: User) -> Item:
 
 
 def is_problem(response: Any, status: int) -> dict[str, Any]:
-    """An error with this status and a reason, as JSON."""
     assert response.status_code == status, response.content
     assert response["Content-Type"] == "application/json"
     problem: dict[str, Any] = json.loads(response.content)
@@ -216,7 +213,7 @@ def test_not_json(api: APIClient, method: str, path: str, kind: str) -> None:
 
 
 def test_not_json_from_a_session(ann: User) -> None:
-    """Django reads forms for CSRF tokens. A form must not bypass the answer."""
+    """Django reads forms for CSRF tokens."""
     client = Client(enforce_csrf_checks=True)
     client.force_login(ann)
     for kind in ["multipart/form-data; boundary=x", "multipart/form-data", "application/x-www-form-urlencoded"]:
@@ -624,7 +621,7 @@ def test_one_customer_of_ipv6_is_one_caller(rf: RequestFactory, seen: str, count
 
 @pytest.mark.slow
 def test_pages_are_read_at_a_rate(ann: User, settings: LazySettings) -> None:
-    """Strangers count by address. Readers share their API rate. Probes do not count."""
+    """Readers share their API rate. Probes do not count."""
     settings.RATES = settings.RATES | {"read": "2/hour"}
     stranger, reader = Client(), Client()
     reader.force_login(ann)

@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_file_that_came_after_the_start_is_served(folder: Path) -> None:
-    """Two versions share a port in an upgrade, so each gets requests for the other's files."""
+    """Two versions share a port in an upgrade."""
     with override_settings(STATIC_ROOT=folder):
         served = StaticFiles(nothing)
     assert answered(served, "/static/feedsite/site.1.css") == (200, b"a {}")
