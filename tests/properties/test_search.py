@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - a Chinese comma is meant
-"""Search against a plain oracle that compares words, scripts and phrases letter by letter."""
+"""A plain oracle compares words, scripts and phrases letter by letter."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from tests.support.factories import ItemFactory, UserFactory
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
 
 Unit = tuple[str, bool]
-"""A word or a Chinese character, and whether it touches the Chinese character before it."""
+"""A word or a Chinese character, and whether it touches the Chinese one before it."""
 
 PIECES = ["fix", "Fix", "fixed", "bug", "b", "7", "小", "红", "书", "小红书", "小红", "红书", "#小书", "#fix"]
 texts = st.lists(st.sampled_from(PIECES), min_size=1, max_size=7).flatmap(
@@ -61,7 +61,7 @@ def units(text: str) -> list[Unit]:
 
 
 def holds(text: list[Unit], wanted: list[Unit], *, is_open: bool) -> bool:
-    """Whether the words are consecutive, and touch where the wanted ones do."""
+    """In a row, and touching where the wanted ones do."""
     last = wanted[-1][0]
     may_go_on = is_open and last.isascii() and len(last) > 1 and not last.isdigit()
     for at in range(len(text) - len(wanted) + 1):
