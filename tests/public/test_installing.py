@@ -1,5 +1,3 @@
-"""What browsers need to install the site."""
-
 import io
 import json
 import re
