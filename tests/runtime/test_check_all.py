@@ -1,5 +1,3 @@
-"""Checks run in parallel, each to its end, and report together."""
-
 import os
 import sys
 from pathlib import Path

@@ -1,5 +1,3 @@
-"""Variables are checked by name before anything starts. The documents match the code."""
-
 import os
 import re
 import subprocess
@@ -172,7 +170,6 @@ def test_what_may_hold_a_secret_is_not_in_the_settings_as_text() -> None:
 
 # --- The file --------------------------------------------------------------------------------------------
 def read_with(environ: dict[str, str], folder: Path) -> tuple[Options, dict[str, str]]:
-    """The settings a process reads, and its environment afterwards."""
     with patch.dict(os.environ, environ, clear=True):
         return read(folder), dict(os.environ)
 
@@ -191,7 +188,7 @@ def test_a_file_adds_what_is_not_set(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    """Without its database address the site would start with an empty database."""
+    """The site would start with an empty database."""
     with pytest.raises(OptionsError, match="cannot be read: No such file"):
         read_with({"FEEDSITE_ENV_FILE": str(tmp_path / "missing")}, tmp_path)
     (tmp_path / ".env").mkdir()
@@ -219,7 +216,7 @@ def test_a_name_that_nothing_reads_is_told_with_the_nearest() -> None:
 
 
 def test_every_name_in_the_project_is_a_setting() -> None:
-    """In code, tests, documents and deployment files. CHANGELOG.md may name old ones."""
+    """CHANGELOG.md may name old ones."""
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
     ours = {"tests/runtime/test_environment.py", "CHANGELOG.md", ""}
     strange = set()
@@ -318,7 +315,7 @@ def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path, command: li
 
 @pytest.mark.long
 def test_migrate_waits_for_a_database_that_starts_later(tmp_path: Path) -> None:
-    """As after a boot. Here it never starts, so the wait ends."""
+    """As after a boot."""
     run = subprocess.run(
         [sys.executable, "manage.py", "migrate", "--wait", "1"],
         cwd=ROOT,

@@ -1,5 +1,3 @@
-"""Log lines name their request and are one JSON object each."""
-
 import io
 import json
 import logging
@@ -74,7 +72,7 @@ def test_a_sane_id_is_taken_and_another_made(client: Client, given: str, taken: 
 
 
 def test_what_fails_names_its_request(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    """Django logs it after the middleware has returned."""
+    """Django logs it after the middleware returned."""
     client.get("/nowhere", HTTP_X_REQUEST_ID="r404")
     (record,) = (record for record in caplog.records if record.name == "django.request")
     assert vars(record)["about"] == " [r404]"
@@ -147,7 +145,6 @@ def test_a_traceback_is_one_field_and_what_is_no_word_is_left_out() -> None:
 
 @pytest.mark.slow
 def test_json_is_what_the_environment_says() -> None:
-    """In its own program, as Django sets up logging."""
     code = (
         "import logging.config; from django.conf import settings; logging.config.dictConfig(settings.LOGGING); "
         "logging.getLogger('x').warning('grüße %s', 1)"
@@ -198,7 +195,6 @@ def test_enqueueing_carries_the_id_through_a_real_broker() -> None:
 # --- An outage of PostgreSQL -------------------------------------------------------------------------------
 @pytest.fixture
 def console(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """What the site's handler writes, from all loggers."""
     monkeypatch.setattr(logs, "outage", logs.Outage())
     monkeypatch.setattr(base, "outage", logs.outage)
     stream, handler = io.StringIO(), logging.StreamHandler()

@@ -1,4 +1,4 @@
-"""manage.py before its environment exists. pip has no index here, so nothing is downloaded."""
+"""manage.py without its environment. pip has no index here and downloads nothing."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ BASE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """manage.py and empty locks, which pip installs at once."""
+    """pip installs empty locks at once."""
     tree = tmp_path / "tree"
     (tree / "requirements").mkdir(parents=True)
     shutil.copy(settings.BASE_DIR / "manage.py", tree)
@@ -45,7 +45,7 @@ def manage(tree: Path, *arguments: str, prefix: Sequence[str] = (), **more: str)
 
 
 def ran_inside(result: subprocess.CompletedProcess[str]) -> bool:
-    """The tree has no Django. The error shows that its environment ran."""
+    """The error shows that the environment ran, without Django."""
     return "No module named 'django'" in result.stderr
 
 
@@ -76,7 +76,7 @@ def test_environment_is_made_once_and_follows_its_locks(tree: Path) -> None:
     assert installations(first) == 1
     assert installations(manage(tree)) == 0
 
-    # A development environment also serves runtime, but not the reverse.
+    # Development also serves runtime, but not the reverse.
     assert installations(manage(tree, "check_all")) == 1
     assert installations(manage(tree)) == 0
 
@@ -161,7 +161,7 @@ def test_an_unsupported_machine_ends_with_2(tree: Path) -> None:
 
 @pytest.mark.long
 def test_an_environment_is_made_from_a_folder_of_wheels_alone(tree: Path, tmp_path: Path) -> None:
-    """As on a machine without internet: the index refuses connections."""
+    """The index refuses connections."""
     for name in LOCKS:
         shutil.copy(settings.BASE_DIR / name, tree / name)
     wheels = tmp_path / "wheels"
@@ -182,7 +182,7 @@ def test_an_environment_is_made_from_a_folder_of_wheels_alone(tree: Path, tmp_pa
 
 @pytest.mark.long
 def test_an_image_has_no_embedded_servers(tree: Path) -> None:
-    """The environment of its lock serves every command but checks."""
+    """The environment serves every command but checks."""
     (tree / "requirements/server.lock").write_text("# nothing\n")
     code = "import manage; manage.install(manage.SERVER_LOCK)"
     environ = os.environ | {"FEEDSITE_VENV": str(tree / ".venv"), "PIP_CONFIG_FILE": os.devnull}
@@ -192,7 +192,7 @@ def test_an_image_has_no_embedded_servers(tree: Path) -> None:
 
 
 def made_of(tree: Path, lock: str) -> None:
-    """An environment whose stamp names the lock. Nothing is installed, and nothing can run in it."""
+    """The stamp names the lock. Nothing is installed or can run in it."""
     venv = tree / ".venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").symlink_to(BASE_PYTHON)
@@ -289,7 +289,7 @@ def test_another_environment_is_left_alone(tree: Path, tmp_path: Path) -> None:
 
 
 def test_missing_venv_module_is_one_line(tree: Path, tmp_path: Path) -> None:
-    """As on Debian without python3-venv: `ensurepip` is missing."""
+    """As on Debian: `ensurepip` is missing."""
     blocker = tmp_path / "blocker"
     blocker.mkdir()
     (blocker / "sitecustomize.py").write_text(

@@ -1,5 +1,3 @@
-"""The catalogues are complete, valid and compiled."""
-
 import re
 import shutil
 import subprocess
@@ -65,7 +63,7 @@ def test_placeholders_and_markup_are_kept(path: Path) -> None:
 
 
 def texts_of_pages() -> Iterator[tuple[str, Entry, list[str]]]:
-    """A page's texts with context and value names. No text may be a variable."""
+    """With context and value names. No text may be a variable."""
     pages = engines["jinja2"].env
     for path in sorted(path for path in PAGES.rglob("*.*") if PAGES / "django" not in path.parents):
         for call in pages.parse(path.read_text()).find_all(nodes.Call):
@@ -88,7 +86,7 @@ def test_each_text_of_a_page_is_known_and_gets_its_values(path: Path) -> None:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of the site for commands to write into."""
+    """For commands to write into."""
     if not shutil.which("xgettext"):
         pytest.skip("needs GNU gettext (Debian's package gettext)")
     site = tmp_path / "site"
@@ -126,7 +124,7 @@ def test_an_unknown_language_is_refused(copy: Path) -> None:
 @pytest.mark.slow
 def test_nothing_in_the_code_is_missing(copy: Path) -> None:
     run(copy, "messages")
-    for path in LOCALE.glob("*/LC_MESSAGES/django.po"):  # djangojs.po has the texts of Django's own scripts
+    for path in LOCALE.glob("*/LC_MESSAGES/django.po"):  # djangojs.po has the texts of Django's scripts
         extracted = entries(copy / path.relative_to(settings.BASE_DIR))
         assert set(extracted) == set(entries(path)), "run `python3 manage.py messages`, and translate what is new"
         plural = {key: entry.msgid_plural for key, entry in extracted.items()}

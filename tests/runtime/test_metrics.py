@@ -1,5 +1,3 @@
-"""Several processes count, `/metrics` adds up."""
-
 import os
 import signal
 import subprocess
@@ -34,7 +32,6 @@ def environ(folder: Path) -> dict[str, str]:
 
 @contextmanager
 def process(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has run the code and waits to be ended."""
     command = [sys.executable, "-c", f"{PREPARE}{code}tell()\n"]
     with subprocess.Popen(
         command, cwd=settings.BASE_DIR, env=environ(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -47,7 +44,7 @@ def process(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def counted(folder: Path) -> dict[str, float]:
-    """Samples by name and labels, from a process without counts of its own."""
+    """From a process without counts of its own."""
     command = [sys.executable, "-c", f"{PREPARE}sys.stdout.buffer.write(metrics.exposition())"]
     shown = subprocess.run(
         command, cwd=settings.BASE_DIR, env=environ(folder), check=True, capture_output=True, text=True
@@ -76,7 +73,7 @@ def test_processes_are_added_up(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_children_count_for_themselves(tmp_path: Path) -> None:
-    """Celery forks its workers from a process that has counted."""
+    """Celery forks its workers from such a process."""
     fork = f"import os\nif not os.fork():\n    {COUNT}    os._exit(0)\nos.wait()\n"
     with process(tmp_path, COUNT + fork + COUNT):
         assert counted(tmp_path)["feedsite_discover_excluded_total seen"] == 3
@@ -84,7 +81,7 @@ def test_children_count_for_themselves(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_child_whose_files_were_closed_closes_no_other(tmp_path: Path) -> None:
-    """Celery closes beat's files. Connections soon reuse their numbers."""
+    """Celery closes beat's files. Connections reuse their numbers."""
     fork = """
 import os
 if not os.fork():
@@ -248,7 +245,7 @@ def test_this_machine_reads_them_by_its_address(client: Client, settings, host: 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.0.2.1"])
 def test_another_host_is_refused(client: Client, settings, host: str) -> None:
-    """A malicious page in a local browser may point its host name at this machine."""
+    """A malicious page may point its host name at this machine."""
     settings.ALLOWED_HOSTS, settings.METRICS_TOKEN = ["feeds.example.org"], "secret"
     assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST=host).status_code == 400
     told = {"HTTP_AUTHORIZATION": "Bearer secret"}

@@ -1,5 +1,3 @@
-"""Which steps a start may skip."""
-
 import io
 from pathlib import Path
 

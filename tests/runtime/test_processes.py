@@ -1,5 +1,3 @@
-"""The modules each process loads, and its memory and CPU time while idle."""
-
 import json
 import logging
 import os
@@ -25,11 +23,10 @@ from tests.support.whole_sites import Site
 MODULES = "import sys; sys.argv = ['manage.py', 'up']; {}; print(*sys.modules)"
 WORKER = "import os; os.environ['CELERY_SKIP_CHECKS'] = '1'; from feedsite.celery import app"
 UNUSED = ("grpc", "boto3", "botocore", "PIL", "fido2", "confusable_homoglyphs", "opensearchpy", "tqdm.contrib", "moto")
-"""Modules needed only now and then, so no program loads them at start."""
+"""Modules needed only now and then."""
 
 
 def loaded(statement: str, folder: Path) -> set[str]:
-    """The modules loaded after the statement."""
     environ = clean_environ(folder) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings"}
     command = [sys.executable, "-c", MODULES.format(statement)]
     done = subprocess.run(command, cwd=settings.BASE_DIR, env=environ, check=True, stdout=subprocess.PIPE, text=True)
@@ -121,9 +118,7 @@ def test_usage_is_summed_by_kind() -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("more", "most_mb"), [({}, 520), ({"FEEDSITE_SMALL": "1"}, 460)])
 def test_an_idle_site_is_small_and_quiet(tmp_path: Path, more: dict[str, str], most_mb: int) -> None:
-    """With two web and two worker processes, or as on a small machine, with 5% slack. Coverage is off: it takes memory
-    and time.
-    """
+    """Two web and two worker processes, or a small machine's, with 5% slack, without coverage."""
     folder = tmp_path / "var"
     two = {"FEEDSITE_WEB_PROCESSES": "2", "FEEDSITE_WORKER_PROCESSES": "2"}
     alone = {"COVERAGE_PROCESS_START": ""}

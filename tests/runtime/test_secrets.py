@@ -1,5 +1,3 @@
-"""No log line has a secret. Only the site's user can read the secret files."""
-
 import logging
 import os
 from pathlib import Path
@@ -20,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.slow
 def test_a_whole_session_leaves_no_secret_in_the_log(caplog: pytest.LogCaptureFixture, settings: Any) -> None:
-    """Sign up, log in, change the password, with errors on the way, at every log level."""
+    """At every log level."""
     caplog.set_level(logging.DEBUG)
     settings.ACCESS_LOG, settings.STREAM_PORT = True, 8001
     client = Client(raise_request_exception=False)

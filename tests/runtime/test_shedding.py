@@ -14,7 +14,7 @@ HOME = "/"
 
 
 class Protocol:
-    """granian's protocol. The first status counts."""
+    """The first status counts."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -24,7 +24,7 @@ class Protocol:
 
 
 class Counter:
-    """A queue whose threads answer once allowed."""
+    """Its threads answer once allowed."""
 
     def __init__(self, threads: int = 1) -> None:
         self.may_go = threading.Event()
@@ -49,7 +49,7 @@ class Counter:
         return protocol
 
     def post(self) -> tuple[Protocol, threading.Thread]:
-        """A request with a body, and the thread that takes it."""
+        """And the thread that takes it."""
         protocol = Protocol()
         scope = {"PATH_INFO": HOME, "CONTENT_LENGTH": "5"}
         door = threading.Thread(target=self.queue.take, args=(protocol, scope), daemon=True)

@@ -1,5 +1,3 @@
-"""Only connections with overdue bodies are closed."""
-
 import socket
 import sys
 import time
@@ -17,7 +15,7 @@ START = 1000.0
 
 @pytest.fixture
 def pairs() -> Iterator[list[Pair]]:
-    """Three connections, each as (client's end, site's end)."""
+    """Each (client's end, site's end)."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         made: list[Pair] = []
         for _ in range(3):
@@ -91,7 +89,7 @@ def test_while_no_read_is_late_nobody_is_closed(pairs: list[Pair], watch: SlowSe
 
 
 def test_other_connections_of_the_process_are_left_alone(pairs: list[Pair], watch: SlowSenders) -> None:
-    """Connections that the process opened to its servers."""
+    """Those that the process opened to its servers."""
     with socket.create_server(("127.0.0.1", 0)) as server, watch.watched():
         own = socket.create_connection(server.getsockname())
         port = server.getsockname()[1]

@@ -1,5 +1,3 @@
-"""The stream server's limits for strangers, with an application that does nothing."""
-
 import logging
 import resource
 import signal
@@ -78,7 +76,7 @@ def is_answered(port: int) -> bool:
 
 
 def ends(one: socket.socket) -> bool:
-    """Whether the other side closes, after any data."""
+    """Whatever it sends before."""
     with suppress(ConnectionError):
         while one.recv(65_536):
             pass
@@ -86,7 +84,7 @@ def ends(one: socket.socket) -> bool:
 
 
 def test_connections_are_looked_after_by_the_kernel() -> None:
-    """A peer that vanishes is dropped after a minute, with or without writes to it."""
+    """Within a minute, with or without writes."""
     with listening("127.0.0.1", 0) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
@@ -138,7 +136,7 @@ def test_an_open_socket_is_not_given_up(monkeypatch: pytest.MonkeyPatch, port: i
 @pytest.mark.slow
 @pytest.mark.parametrize("frame", [PING, PONG, TEXT, FRAGMENT], ids=["ping", "pong", "text", "fragment"])
 def test_a_client_that_says_too_much_is_cut_off(port: int, frame: bytes) -> None:
-    """Also for control frames and fragments. Unread answers to pings pile up here."""
+    """Control frames and fragments count. Unread answers to pings pile up."""
     with opened(port) as one:
         sent, most = 0, 100 * SAID_BYTES
         with suppress(ConnectionError):
@@ -158,7 +156,7 @@ def test_a_message_has_few_parts(port: int) -> None:
 
 @pytest.mark.slow
 def test_little_is_read_of_a_client_before_others(port: int) -> None:
-    """A flood of tiny frames must not block others."""
+    """Else a flood of tiny frames blocks others."""
     taken: list[int] = []
     noted = patch.object(stream_server.Socket, "_says_too_much", lambda self, data: bool(taken.append(len(data))))
     with noted, opened(port) as one:
@@ -295,7 +293,7 @@ def test_a_socket_whose_request_cannot_be_read_is_refused(port: int, odd: bytes)
 
 @pytest.mark.slow
 def test_the_server_stops_with_a_client_that_closes_and_does_not_read(port: int) -> None:
-    """The fixture waits for its end."""
+    """The fixture waits."""
     one = socket.create_connection(("127.0.0.1", port), 10)
     with one:
         one.sendall(UPGRADE)

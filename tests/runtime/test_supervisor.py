@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module", autouse=True)
 def _environment() -> None:
-    """The first command in a fresh checkout prints that it installs."""
+    """A fresh checkout's first command prints that it installs."""
     subprocess.run([sys.executable, "manage.py", "version"], cwd=settings.BASE_DIR, check=True, capture_output=True)
 
 
@@ -63,7 +63,7 @@ subprocess.run([postgres_binaries() / "pg_restore", *server, "--exit-on-error", 
 
 @pytest.fixture
 def site(folder: Path, port: int, django_db_setup: None) -> Iterator[Site]:
-    """A running site, restored from the tests' dump: first migrations take half a minute of CPU."""
+    """From the tests' dump: first migrations take half a minute of CPU."""
     manage(folder, "shell", "-v", "0", "-c", RESTORE.format(dump=str(migrated.dump)))
     site = Site(folder, port, {"FEEDSITE_GRPC_PORT": str(free_ports()[0])})
     site.wait_until_up()
@@ -84,7 +84,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert site.get("/metrics")[0] == 200
     assert (folder / "run" / "metrics" / "0.lock").exists()
 
-    # Killed processes restart: the programs, the servers' keeper, a server.
+    # Killed processes restart.
     before = site.children()
     assert sorted(before) == sorted(PROGRAMS)
     keeper = json.loads((folder / "run" / "keeper.lock").read_text())["pid"]
@@ -93,7 +93,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert wait_for(
         lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == len(before), 60
     )
-    # The worker ends with its beat, and both restart.
+    # The worker ends with its beat.
     assert wait_for(lambda: site.children().get("worker") and site.beat(), 60)
     worker, beat = site.children()["worker"], site.beat()
     os.kill(beat, signal.SIGKILL)
@@ -107,14 +107,14 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert wait_for(lambda: int(pid_file.read_text()) != postgres, 60), site.printed
     assert site.becomes_ready(), site.get("/readyz")
 
-    # A second `up` on this folder is refused. Other commands share the servers.
+    # A second `up` is refused. Other commands share the servers.
     line = refused(folder, port, {})
     assert re.fullmatch(r"feedsite: The site of .* already runs \(process \d+\)\.\n", line)
     count = "from accounts.models import User; print(User.objects.count(), 'users')"
     users = manage(folder, "shell", "-v", "0", "-c", count)
     assert re.search(r"\d+ users", users)
 
-    # A killed supervisor leaves nothing behind. The next one has the same data.
+    # A killed supervisor leaves nothing behind.
     site.end(signal.SIGKILL)
     again = Site(folder, port)
     again.wait_until_up()
@@ -127,7 +127,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
 
 @pytest.mark.long
 def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder: Path, port: int) -> None:
-    patient = {"FEEDSITE_WEB_WAIT_SECONDS": "30"}  # a busy machine sheds requests, but refuses no connection
+    patient = {"FEEDSITE_WEB_WAIT_SECONDS": "30"}  # a busy machine sheds requests
     site = Site(folder, port, {"FEEDSITE_RATE_SCALE": "100000", **patient})
     answers, is_over, slowest = Counter[int | str](), threading.Event(), [0.0]
 
@@ -163,7 +163,7 @@ def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder:
 
 
 def ask(path: str, port: int) -> int | str:
-    """A status on a new connection, or the error."""
+    """Or the error."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         client.request("GET", path)
@@ -256,7 +256,7 @@ class Noting(Terminal):
 
 @pytest.fixture
 def slow_to_end(tmp_path: Path, heard: list[tuple[str, str]]) -> Iterator[Supervisor]:
-    """Runs a program that takes half a second to end and leaves its last line unfinished."""
+    """Takes half a second to end, and leaves its last line unfinished."""
     program = Program("worker", [sys.executable, "-c", LAST_WORDS], folder=tmp_path, environ=os.environ)
     supervisor = Supervisor([program], tend=lambda: heard.append(("tend", "")), say=Noting(heard))
     supervisor._start(program)
@@ -335,7 +335,7 @@ def test_a_first_start_can_be_stopped(folder: Path, port: int) -> None:
 
 @pytest.mark.long
 def test_a_first_start_that_hangs_leaves_nothing(folder: Path, port: int) -> None:
-    """The child that prepares the site uses the servers and never ends."""
+    """The child that prepares the site never ends."""
     site = Site(folder, port)
     preparing = 0
     try:
@@ -376,7 +376,7 @@ def refused(folder: Path, port: int | str, more: Mapping[str, str], code: int = 
 
 
 def test_a_program_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
-    """It is an error while the site starts. Later the others go on."""
+    """Only an error while the site starts."""
     program = Program("odd", ["sleep", "60"], folder=tmp_path / "missing", environ={})
     supervisor = Supervisor([program], tend=lambda: None, say=Terminal("plain"))
     supervisor._restart_the_dead(give_up=False)
@@ -462,7 +462,6 @@ def test_a_disk_without_room_is_one_line(tmp_path: Path, port: int) -> None:
 @pytest.mark.long
 @pytest.mark.django_db
 def test_a_server_that_is_late_is_asked_again(feeds_server: Valkey) -> None:
-    """`up` does not give up on a busy machine."""
     with frozen(feeds_server):
         assert feeds_server.process is not None
         later = threading.Timer(1, feeds_server.process.send_signal, [signal.SIGCONT])
@@ -489,7 +488,7 @@ def test_missing_server(folder: Path, port: int, variable: str, url: str, name: 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """An empty PostgreSQL outside the site."""
+    """Outside the site, and empty."""
     given = dict.fromkeys(("FEEDSITE_REDIS_URL", "FEEDSITE_BROKER_URL", "FEEDSITE_PLAYED_URL"), "redis://elsewhere")
     other = Servers(tmp_path / "other", given)
     with other.ensure():
