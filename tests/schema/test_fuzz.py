@@ -1,4 +1,4 @@
-"""Any request gets an answer that the schema describes: never a 5xx, always JSON."""
+"""Never a 5xx, always JSON."""
 
 import json
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Parsers take any input or refuse it as documented. They can read their own output."""
+"""Parsers can read their own output."""
 
 import json
 from ipaddress import ip_address

@@ -63,11 +63,11 @@ def test_every_method_of_every_route_is_in_it(schema: dict[str, Any]) -> None:
 
 
 NAMED_ELSEWHERE = ("/api/v1/seen/", "/api/v1/live/feed")
-"""Paths whose body or query names the thing that may not be there."""
+"""Body or query names the thing that may be missing."""
 TOLD_EACH = {"/api/v1/seen/plays/batch"}
-"""Of several that are named, the answer says which are not there."""
+"""The answer says which of several are missing."""
 NAMED_BY_KEY = {("/api/v1/items", "post"), ("/api/v1/me/scheduled", "post")}
-"""Where an Idempotency-Key or the body names what may be gone."""
+"""An Idempotency-Key or the body names what may be gone."""
 
 
 def test_errors_are_described(schema: dict[str, Any]) -> None:

@@ -1,5 +1,3 @@
-"""Answers follow the schema. What it forbids is refused."""
-
 import os
 import subprocess
 import sys
@@ -17,7 +15,7 @@ from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-# Answers to rules that a schema cannot state, such as "nobody follows themself".
+# Answers to rules that a schema cannot state.
 RULES = """
 [generation]
 allow-x00 = false
@@ -32,13 +30,11 @@ expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429]
 include-path-regex = "/api/v1/(auth/token|users/me/(password|sessions|delete))$"
 headers = { Authorization = "Token %s" }
 """
-"""The caller who may end their own sessions is another than the one who tries all the rest."""
+"""A separate user: these calls may end the others' session."""
 
 
 FILES = "^/api/v1/(me/media(/[^/]+/captions)?|users/me/(avatar|banner))$"
-"""Addresses that take files. Made-up bytes are none, so these are asked with pictures:
-tests/support/schema_pictures.py.
-"""
+"""Random bytes are no files, so these get pictures: tests/support/schema_pictures.py."""
 
 
 def checked(site: str, config: Path, *options: str, **environ: str) -> None:
