@@ -61,7 +61,7 @@ def unseen(api: APIClient, *ids: int, **fields: Any) -> list[str]:
 
 
 def refused(response: Any, path: str, status: int, name: str) -> None:
-    """Refused with this status, in the JSON of the schema."""
+    """In the schema's JSON."""
     assert response.status_code == status, response.content
     assert response["Content-Type"] == JSON
     assert list(response.json()) == [name]
@@ -267,7 +267,7 @@ def test_deleted_users_are_as_unknown_ones(service: APIClient, ann: User, plays:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_over_the_rate(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many come at once, whichever of the three they call."""
+    """In parallel, whichever of the three they call."""
     monkeypatch.setitem(settings.RATES, "played", "3/hour")
     clients = [client_of(ann) for _ in range(6)]
 
@@ -293,7 +293,7 @@ def test_only_the_filter_takes_large_bodies(api: APIClient) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_without_its_redis_it_is_an_outage(api: APIClient, plays_server: servers.Valkey, path: str) -> None:
-    """The client repeats plays that were not acknowledged."""
+    """The client repeats unacknowledged plays."""
     assert api.post(f"{SEEN}/{path}", {"ids": ["3"]}).status_code < 300
     with servers.dead(plays_server):
         response = api.post(f"{SEEN}/{path}", {"ids": ["4"]})
@@ -361,7 +361,7 @@ def test_a_hundred_users_with_fifty_plays_each(service: APIClient) -> None:
 
 
 def test_users_refused_in_a_batch_hold_up_no_others(service: APIClient, ann: User, settings: Any) -> None:
-    """One is full, one over the rate, one missing, one deleted. The last is served."""
+    """One is full, one over the rate, one missing, one deleted."""
     full, busy, gone, fine = UserFactory.create_batch(4)
     deactivate(user=gone)
     settings.PLAYED_WAITING_CAP = 10
@@ -384,7 +384,7 @@ def test_users_refused_in_a_batch_hold_up_no_others(service: APIClient, ann: Use
 
 
 def test_no_more_is_given_back_than_is_counted(service: APIClient, settings: Any) -> None:
-    """The rate's slot may end before the refused call is taken back."""
+    """The rate's slot may end first."""
     settings.RATES = settings.RATES | {"played_ids": "10/hour"}
     user = UserFactory.create()
     rates.hit_each("played_ids", {str(user.pk): 9})

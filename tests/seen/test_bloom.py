@@ -44,7 +44,7 @@ def known(chosen: Filter, user_id: int, item_ids: Sequence[int], *keys: str) -> 
 
 # --- Hashing ---------------------------------------------------------------------------------------------
 def test_splitmix64_is_the_published_one() -> None:
-    """The published first outputs from states 0 and 1234567."""
+    """From states 0 and 1234567."""
     outputs = [splitmix64((1234567 + step * GOLDEN) % 2**64) for step in range(3)]
     assert outputs == [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert splitmix64(0) == 0xE220A8397B1DCDAF
@@ -74,7 +74,7 @@ def test_vectors_hash_as_numbers_do(ids: list[int], seed: int, hashes: int, bits
 def test_what_was_added_is_known(
     make: MakeFilter, client: redis.Redis, shown: list[tuple[int, str, list[int]]]
 ) -> None:
-    """No false negative in any order, even far beyond capacity."""
+    """In any order, far beyond capacity."""
     client.flushall()
     chosen = make(50, 0.01)
     for user_id, key, items in shown:
@@ -88,12 +88,11 @@ def test_what_was_added_is_known(
 
 
 def even(total: int) -> list[int]:
-    """Users who see a hundred items a day."""
     return [100] * (total // 100)
 
 
 def uneven(total: int) -> list[int]:
-    """Users who see 20 to 1000, few of them many (log-uniform)."""
+    """20 to 1000 items a day, few of them many (log-uniform)."""
     rng = np.random.default_rng(1)
     counts: list[int] = []
     while sum(counts) < total:
@@ -107,13 +106,13 @@ def uneven(total: int) -> list[int]:
 def test_the_error_rate_at_capacity_is_the_configured(
     make: MakeFilter, client: redis.Redis, load: Callable[[int], list[int]], error: float
 ) -> None:
-    """Within five sigma of the expected false positives: a quarter of 400, before a release a tenth of 2,500."""
+    """Within five sigma of the expected false positives."""
     expected = tries(400, 2_500)
     rng = np.random.default_rng(2)
     capacity = 100_000
     chosen = make(capacity, error)
     users = dict(enumerate(load(capacity), 1))
-    # Users take turns, with pages of 20, as in use.
+    # Users take turns, as in use.
     pages = [(user, first, min(20, count - first)) for user, count in users.items() for first in range(0, count, 20)]
     additions = [
         Addition("filter", user, range(user * 10**6 + first, user * 10**6 + first + count), END)
@@ -131,7 +130,7 @@ def test_the_error_rate_at_capacity_is_the_configured(
 def test_the_error_rate_beyond_the_capacity_is_near_the_configured(
     make: MakeFilter, client: redis.Redis, load: Callable[[int], list[int]], times: int
 ) -> None:
-    """N times the capacity multiplies the error by about N. Nothing is forgotten."""
+    """N times the capacity, about N times the error."""
     capacity, error, probes = 20_000, 0.001, tries(500, 2_000)
     chosen = make(capacity, error)
     users = dict(enumerate(load(times * capacity), 1))
@@ -154,7 +153,7 @@ def test_the_error_rate_beyond_the_capacity_is_near_the_configured(
 
 @pytest.mark.slow
 def test_one_user_who_sees_far_too_much_is_told_nothing_wrong(make: MakeFilter, client: redis.Redis) -> None:
-    """A user's three blocks hold about 5,600. The filter has room for others."""
+    """A user's three blocks hold about 5,600."""
     chosen = make(100_000, 0.001)
     probes = range(10**12, 10**12 + 20_000)
     for first in range(1, 15_001, 100):
@@ -268,7 +267,7 @@ def test_without_the_module_its_filter_says_so(feeds: redis.Redis) -> None:
 
 
 def test_a_filter_of_the_other_kind_is_foreign(module_server: Valkey) -> None:
-    """RedisBloom answers "unknown" for a string, which is right for a reader."""
+    """RedisBloom says "unknown" for a string, which is right for a reader."""
     client = client_of(f"unix://{module_server.socket}", 5)
     bitmap, module = BitmapFilter(1_000, 0.001), ModuleFilter(1_000, 0.001)
     for one, other in ((bitmap, module), (module, bitmap)):

@@ -1,4 +1,4 @@
-"""A user's own data: lists are exact, the rest is counted."""
+"""Lists are exact, the rest is counted."""
 
 import io
 import json
@@ -39,7 +39,7 @@ def ann() -> User:
 
 
 def archive(user: User) -> tuple[list[list[Any]], str]:
-    """Our files' rows, and the archive's description."""
+    """Our files' rows, and its description."""
     target = io.BytesIO()
     write_archive(user, target)
     with zipfile.ZipFile(target) as written:

@@ -46,7 +46,7 @@ def test_adding_again_changes_nothing(ids: set[int]) -> None:
 
 
 def test_many_filters_know_what_each_of_them_does() -> None:
-    """One user's and others' filters, which share no hashes, with repeated items."""
+    """Several users', without common hashes, with repeated items."""
     filters = [filled(count, user_id=user_id) for count, user_id in ((0, 7), (500, 7), (300, 8), (900, 7), (70, 9))]
     asked = id_numbers([*range(1_100, 1, -1), *range(800, 1_000), *range(10**9, 10**9 + 10_000)])
     each = [one.known(asked) for one in filters]
@@ -77,7 +77,7 @@ def test_it_grows_in_a_few_parts() -> None:
 
 
 def test_the_first_bits_are_where_the_format_says() -> None:
-    """A twin in plain integers, written from the module's description."""
+    """A twin in plain integers."""
     found = MonthFilter.empty(7, expected=100, error=ERROR)
     found.add(id_numbers([123_456_789]))
     data = found.to_bytes()
@@ -99,7 +99,7 @@ def test_the_first_bits_are_where_the_format_says() -> None:
 
 
 def test_the_bytes_are_those_of_the_first_version() -> None:
-    """Filters live half a year. If this digest changes, the format needs a new version."""
+    """If this digest changes, the format needs a new version: filters live half a year."""
     digest = hashlib.sha256(filled(1_000, error=0.001).to_bytes()).hexdigest()
     assert digest == DIGEST
 

@@ -1,4 +1,4 @@
-"""After an account's deletion nothing reveals its plays, whatever was under way."""
+"""Nothing reveals a deleted account's plays."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(params=STORES)
 def filters(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FilterStore:
-    """An empty store of each kind."""
     return made_store(request.param, tmp_path / "played", monkeypatch)
 
 
@@ -48,7 +47,7 @@ def play(user: User, *item_ids: int) -> None:
 
 
 def kept(user: User) -> list[str]:
-    """What is left of a user, in Redis and in the store."""
+    """In Redis and in the store."""
     client = played.client()
     found = [key for key in (keys.played_recent(user.pk), keys.issued(user.pk)) if client.exists(key)]
     marks = [keys.played_users(node, ring.shard_of(user.pk)) for node in range(ring.NODES)]
@@ -59,7 +58,7 @@ def kept(user: User) -> list[str]:
 
 
 def fill(user: User) -> None:
-    """Merged plays of every kept month, waiting plays, an unmerged history, and issued items."""
+    """Merged, waiting, unmerged and issued items, in every kept month."""
     play(user, 1)
     merge_users([user.pk], now=timezone.now())
     month = month_of(timezone.now())
@@ -90,7 +89,7 @@ def test_nothing_is_left_of_a_deleted_account_and_all_of_others(filters: FilterS
 def test_a_merge_under_way_brings_nothing_back(
     filters: FilterStore, ann: User, bob: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Deletion and purge run between the merge's read and write."""
+    """Deletion and purge run between its read and write."""
     for user in (ann, bob):
         play(user, 1)
     update = filters.update

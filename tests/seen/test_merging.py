@@ -1,4 +1,4 @@
-"""From Redis to the filters. Plays stay known at every moment, however a merge ends."""
+"""Plays stay known at every moment, however a merge ends."""
 
 import itertools
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """An empty plays server, its own store, and few shards."""
+    """With an empty server, a store, and few shards."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 4)
     played.client().flushdb()
@@ -45,12 +45,11 @@ def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:
 
 
 def waiting(plays: redis.Redis) -> list[bytes]:
-    """The keys of plays and of marked users."""
     return [key for key in plays.scan_iter() if not key.startswith(b"played:kept")]
 
 
 def merge(at: datetime) -> int:
-    """Merge the whole previous node. Returns the number of plays."""
+    """The whole previous node. Returns the number of plays."""
     return merge_shards(ring.node_before(at), range(settings.PLAYED_SHARDS), now=at).plays
 
 
@@ -219,7 +218,7 @@ class DiedError(Exception):
 
 
 class Merging(RuleBasedStateMachine):
-    """People play beyond the limit. Merges die at any step, run twice, late and early."""
+    """Beyond the limit. Merges die at any step, run twice, late and early."""
 
     @initialize()
     def begin(self) -> None:
@@ -263,7 +262,7 @@ class Merging(RuleBasedStateMachine):
 
     @rule(step=st.integers(0, 12), after=st.booleans(), early=st.integers(0, 3))
     def merge_and_die(self, step: int, after: bool, early: int) -> None:
-        """Die at the `step`th server call, before or after its effect."""
+        """At the `step`th server call, before or after its effect."""
         calls = itertools.count()
         patch = pytest.MonkeyPatch()
 
@@ -296,7 +295,6 @@ class Merging(RuleBasedStateMachine):
             assert not set(unseen(user_id, sorted(item_ids), now=self.now)) & item_ids
 
     def teardown(self) -> None:
-        """After one more lap everything is in the filters."""
         if not hasattr(self, "now"):
             return
         mark_strays(now=self.now)

@@ -1,4 +1,4 @@
-"""The played history over gRPC, with a real server and socket."""
+"""With a real server and socket."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """An empty plays server and its own store."""
+    """With an empty server and a store."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     played.client().flushdb()
     yield played.client()
@@ -67,7 +67,7 @@ def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Red
 
 @pytest.fixture
 def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Server]]:
-    """Start servers in this process. Their threads keep no connection to the test's database."""
+    """Their threads keep no connection to the test's database."""
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
     monkeypatch.setattr(rpc, "LOOK_SECONDS", 0.1)
     servers = []
@@ -194,7 +194,7 @@ def test_a_service_acts_for_others(seen: SeenStub, ann: User, service: User) -> 
 
 
 def test_a_batch_of_users(seen: SeenStub, ann: User, service: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused and unknown users are named and hold up nobody."""
+    """Refused and unknown users are named."""
     monkeypatch.setitem(settings.RATES, "played_ids", "2/hour")
     ben = UserFactory.create()
     parts = [(ann.pk, [3, 4]), (ben.pk, [5, 6, 7]), (2**53, [1]), (0, [8])]
@@ -282,7 +282,7 @@ def test_a_token_that_ended_and_one_too_many(seen: SeenStub, ann: User) -> None:
 def test_bad_tokens_are_counted_and_then_cost_no_query(
     seen: SeenStub, ann: User, service: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They count by address. Known tokens go on."""
+    """By address. Known tokens go on."""
     monkeypatch.setattr(settings, "RATES", settings.RATES | {"attempt": "3/hour", "played": "3/hour"})
     known = token(ann)
     seen.Filter(FilterRequest(ids=[1]), metadata=known)
@@ -342,7 +342,7 @@ def test_ids_out_of_range(seen: SeenStub, service: User, ann: User, plays: redis
 
 
 def test_malformed_messages(channel: grpc.Channel, ann: User, plays: redis.Redis) -> None:
-    """grpcio answers by itself and goes on."""
+    """grpcio answers by itself."""
     who = token(ann)
     for name, code in (("RecordPlays", CODE.INTERNAL), ("Forget", CODE.UNIMPLEMENTED)):
         call = channel.unary_unary(f"/{SERVICE}/{name}")
@@ -415,7 +415,7 @@ def test_what_cannot_be_finished_is_not_begun(
     plays: redis.Redis,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A slow call holds the only thread. Calls behind it expire and do not run."""
+    """A slow call holds the only thread. Calls behind it expire."""
     is_held, may_go_on = threading.Event(), threading.Event()
     caller_of = rpc._caller
 
@@ -447,7 +447,6 @@ def test_too_little_time(seen: SeenStub, ann: User, plays: redis.Redis, monkeypa
 
 
 def gone() -> float:
-    """Plays not recorded because nobody waited for the answer."""
     return metrics.grpc_refused.labels("RecordPlays", "DEADLINE_EXCEEDED")._value.get()
 
 
@@ -484,7 +483,7 @@ def health_of(channel: grpc.Channel, service: str = SERVICE) -> int:
 
 
 def becomes(channel: grpc.Channel, status: int) -> bool:
-    """Whether it reports this after a while. A slow machine may make one check fail."""
+    """A slow machine may make one check fail."""
     return wait_for(lambda: health_of(channel) == health_of(channel, "") == status, 60)
 
 
@@ -565,11 +564,11 @@ played_grpc.GRACE_SECONDS = 60
 call_command("played_grpc")
 """,
 )
-"""The same, but calls under way have enough time to finish on a busy machine."""
+"""The same, but calls under way have enough time to finish."""
 
 
 class Process:
-    """`manage.py played_grpc` as `up` starts it, on a port reserved as `up` does."""
+    """As `up` starts it, on a port reserved as `up` does."""
 
     def __init__(self, folder: Path, command: tuple[str, str, str] | tuple[str, str] = COMMAND, port: int = 0) -> None:
         self.reserved = socket.socket()
@@ -628,7 +627,6 @@ def is_waited_for(cursor: CursorWrapper) -> bool:
 def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
     process: Process, connect: Callable[[int], grpc.Channel], ann: User
 ) -> None:
-    """A lock on the tokens delays the call."""
     channel = connect(process.port)
     grpc.channel_ready_future(channel).result(120)
     assert becomes(channel, SERVING)

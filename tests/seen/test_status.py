@@ -1,5 +1,3 @@
-"""Its numbers after known plays, merges and failures."""
-
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
-    """An empty plays server, its own store, and few shards."""
+    """With an empty server, a store, and few shards."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 8)
     monkeypatch.setattr(settings, "PLAYED_TASK_SHARDS", 4)
@@ -54,7 +52,7 @@ def merge(at: datetime) -> None:
 
 
 def fail(at: datetime, monkeypatch: pytest.MonkeyPatch, task_shard: int) -> None:
-    """Merge a task shard while its store is down."""
+    """While its store is down."""
 
     def down(*args: Any) -> None:
         raise StoreUnavailableError("the disk is gone")

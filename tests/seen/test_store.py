@@ -1,4 +1,4 @@
-"""Both filter stores: LMDB in a folder, and a server with the Redis protocol."""
+"""LMDB, and a server with the Redis protocol."""
 
 import multiprocessing
 import os
@@ -28,7 +28,7 @@ Make = Callable[[], FilterStore]
 
 @pytest.fixture(params=["lmdb", "redis"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Each call gives another process's view of the store."""
+    """Another process's view of the store."""
     if request.param == "lmdb":
         return lambda: LmdbStore(tmp_path / "played")
     return lambda: RedisStore(settings.REDIS_URL)
@@ -55,7 +55,7 @@ def test_written_filters_are_read(store: FilterStore) -> None:
 
 
 def test_nothing_is_lost_between_writers(store: FilterStore, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seen.redis_store.ATTEMPTS", 10_000)  # no writer gives up, however often others win
+    monkeypatch.setattr("seen.redis_store.ATTEMPTS", 10_000)  # no writer gives up
     stores = [store, *(make() for _ in range(3))] if isinstance(store, RedisStore) else [store] * 4
     with ThreadPoolExecutor(4) as pool:
         writes = [
@@ -144,7 +144,7 @@ def test_filters_expire_in_the_night_of_the_site(settings: Any, name: str) -> No
 
 
 def test_a_night_that_a_zone_skipped() -> None:
-    """Samoa skipped 2011-12-30, so its night was the 31st's."""
+    """Samoa skipped 2011-12-30: its night was the 31st's."""
     with override_settings(SITE_ZONE=ZoneInfo("Pacific/Apia")):
         month = month_of(datetime(2011, 6, 1, tzinfo=UTC))
         found = {expires_at(FilterKey(user_id, month)).astimezone(settings.SITE_ZONE) for user_id in range(2000)}
@@ -159,7 +159,7 @@ def test_a_night_that_a_zone_skipped() -> None:
 
 @pytest.mark.parametrize("name", ["Asia/Shanghai", "America/Los_Angeles", "Pacific/Apia"])
 def test_another_zone_leaves_nothing_behind(settings: Any, tmp_path: Path, name: str) -> None:
-    """A filter written in one zone is removed, rewritten and purged in another."""
+    """Removed, rewritten and purged in another zone."""
     store = LmdbStore(tmp_path)
     store.update(keys(30), appended(b"1"))
     settings.SITE_ZONE = ZoneInfo(name)
@@ -234,7 +234,7 @@ def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
     (before,) = store.read(keys(1))
     assert before
     store.update(keys(1), appended(b"y"))
-    # Killed after its commit. Readers see its x only with the next commit.
+    # Killed after its commit.
     assert store.read(keys(1)) in ([before + b"y"], [before + b"xy"])
 
 
@@ -287,7 +287,7 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_full_disk_is_an_error_and_kills_no_process(tmp_path: Path) -> None:
-    """LMDB maps its lock file into memory."""
+    """LMDB maps its lock file."""
     code = """
 import django
 django.setup()

@@ -1,4 +1,4 @@
-"""Waiting plays are capped per user and merged early when they come fast. One user's plays trouble no other."""
+"""Waiting plays are capped per user and merged early."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ MOST = 20
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """An empty plays server, its own store, few shards, and little room."""
+    """With an empty server, a store, few shards, and little room."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 1)
     monkeypatch.setattr(settings, "PLAYED_WAITING_CAP", MOST)
@@ -44,7 +44,7 @@ def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:
 
 
 def crowd(plays: redis.Redis, user_id: int, count: int) -> range:
-    """More plays than allowed, as a version without a limit left them."""
+    """As an older version left them."""
     moment = NOW.timestamp() * 1000
     plays.zadd(keys.played_recent(user_id), {str(item_id): moment + item_id for item_id in range(1, count + 1)})
     mark_strays(now=NOW)
@@ -52,7 +52,6 @@ def crowd(plays: redis.Redis, user_id: int, count: int) -> range:
 
 
 def asked_early() -> list[int]:
-    """Users with a waiting task for an early merge."""
     messages = [json.loads(each) for each in queue_server().lrange("celery", 0, -1)]
     return [
         int(each["headers"]["argsrepr"].strip("(,)"))
@@ -63,7 +62,6 @@ def asked_early() -> list[int]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Commands that reads and merges send to the plays server."""
     found: list[tuple[Any, ...]] = []
     for module in (merging, played):
         pipelined = module.pipelined

@@ -1,4 +1,4 @@
-"""Servers of the played history are slow or silent: how many threads wait for them."""
+"""How many threads wait for a slow or silent server."""
 
 import threading
 import time
@@ -41,7 +41,6 @@ def server(tmp_path: Path) -> Iterator[Valkey]:
 def asked(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Valkey, Breaker, Callable[[], object]]:
-    """A server, its breaker, and a query that requests send it."""
     server = site.plays
     url = f"unix://{server.socket}?db=4"
     if request.param == "filters":
@@ -54,7 +53,7 @@ def asked(
 
 
 class Answers:
-    """`THREADS` threads send one query at once. Its answers."""
+    """From `THREADS` threads at once."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         self.answered = self.failed = 0
@@ -98,7 +97,7 @@ def test_a_frozen_server_holds_one_thread_a_second(asked: tuple[Valkey, Breaker,
         assert Answers(ask).failed == THREADS
         assert trips(breaker) == before, "nobody waits for what has just failed"
         for _ in range(2):
-            time.sleep(BREAKER_SECONDS)  # the breaker's time is what the test measures
+            time.sleep(BREAKER_SECONDS)  # the breaker's time
             before = trips(breaker)
             found = Answers(ask)
             assert found.failed == THREADS
@@ -111,7 +110,7 @@ def test_a_frozen_server_holds_one_thread_a_second(asked: tuple[Valkey, Breaker,
 
 @pytest.mark.long
 def test_a_slow_server_holds_one_thread(asked: tuple[Valkey, Breaker, Callable[[], object]]) -> None:
-    """Each answer is within the timeout, but takes over a fifth of it."""
+    """Each answer takes over a fifth of the timeout."""
     server, breaker, ask = asked
     ask()
     before = trips(breaker)
@@ -127,7 +126,7 @@ def test_a_slow_server_holds_one_thread(asked: tuple[Valkey, Breaker, Callable[[
 
 @pytest.mark.long
 def test_a_server_that_drips_is_given_up_in_time(server: Valkey) -> None:
-    """Each reply is within the timeout. All together take many times as long."""
+    """Each reply is within the timeout."""
     client = client_of(f"unix://{server.socket}?db=0", 60.0)
     work = "local t = redis.call('TIME') repeat local n = redis.call('TIME') until n[1] - t[1] >= 2"
     began = time.monotonic()

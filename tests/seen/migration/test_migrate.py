@@ -1,4 +1,4 @@
-"""From old histories to the filters. Plays stay known at every moment, however the migration goes."""
+"""Plays stay known at every moment, however the migration goes."""
 
 import gzip
 import io
@@ -60,7 +60,7 @@ def filters(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 @pytest.fixture
 def old_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """The Redis that held all plays before, empty."""
+    """Held all plays before. Empty."""
     monkeypatch.setattr(settings, "PLAYED_OLD_URL", f"unix://{servers.broker.socket}?db=3")
     old.client().flushdb()
     yield old.client()
@@ -95,7 +95,7 @@ def seconds(moment: datetime) -> int:
 
 
 def middle(month: int) -> datetime:
-    """A moment in a month, by the store's numbers."""
+    """By the store's numbers."""
     return datetime(month // 12, month % 12 + 1, 15, tzinfo=UTC)
 
 
@@ -202,7 +202,7 @@ def test_users_without_a_mark_on_the_ring_are_marked_by_another_run(
 def test_a_history_that_comes_while_its_user_is_merged_stays_marked(
     filters: FilterStore, command: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_history: bool
 ) -> None:
-    """The command marks on the node that a late task is merging."""
+    """The command marks on the node that is being merged."""
     played.record([Play(7, 1, NOW)], now=NOW)
     command(written(tmp_path / "other.txt", ["7 3" if has_history else "9 1"]))
     update = filters.update
@@ -369,7 +369,7 @@ def test_without_the_old_redis_nothing_is_acknowledged_nor_answered(
 def test_round_trips(
     filters: FilterStore, command: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    """One to Redis, one to the store, and one to the old Redis for users not yet migrated."""
+    """One each to Redis and the store, and one to the old Redis for unmigrated users."""
     trips: list[str] = []
 
     def counted(name: str, call: Any) -> Any:
@@ -496,7 +496,7 @@ class DiedError(Exception):
 
 
 def die(step: int, after: bool, call: Callable[[], object]) -> bool:
-    """Die at the `step`th server call, before or after its effect. Returns whether that many calls happened."""
+    """At the `step`th server call, before or after its effect. False without that many calls."""
     calls = itertools.count()
 
     def dying(call: Any) -> Any:
@@ -527,7 +527,7 @@ def die(step: int, after: bool, call: Callable[[], object]) -> bool:
 def test_a_run_and_its_merge_may_end_at_any_step(
     filters: FilterStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    """The run and its merge die once at each step. What was read once stays known and is merged an hour later."""
+    """What was read once stays known and is merged an hour later."""
     monkeypatch.setattr(migrate, "CHUNK", 1)
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 1)
     path = written(tmp_path / "plays.txt", ["1 11", "2 12", "3 13"])
@@ -574,9 +574,7 @@ def last(*args, **options):
 migrate._stage = last
 call_command("played_migrate", sys.argv[1])
 """
-"""Killed where most work repeats: after writing part of a file, before recording it as read. From outside the moment
-cannot be chosen.
-"""
+"""Killed where most work repeats. From outside this moment cannot be chosen."""
 
 
 @pytest.mark.django_db(transaction=True)
@@ -613,7 +611,7 @@ def test_a_killed_run_goes_on_where_it_was(command: Say, tmp_path: Path, monkeyp
 
 # --- However it goes ---------------------------------------------------------------------------------------
 class Migrating(RuleBasedStateMachine):
-    """People play during migration, rollback and a second migration. Commands and merges die at any step."""
+    """With rollback and a second migration. Commands and merges die at any step."""
 
     kind: ClassVar[str]
     has_old_redis: ClassVar[bool]
@@ -717,7 +715,6 @@ class Migrating(RuleBasedStateMachine):
             assert found >= self.acknowledged.get(user_id, set()) | self.old.get(user_id, set())
 
     def teardown(self) -> None:
-        """Run once more, and everybody is migrated."""
         if not hasattr(self, "now"):
             return
         try:
