@@ -1,5 +1,3 @@
-"""Django's cache on the real server, and without it."""
-
 import pickle
 from typing import Any
 
@@ -14,7 +12,7 @@ from tests.support.servers import Valkey, dead, frozen, full
 
 @pytest.fixture
 def kept(feeds: redis.Redis) -> bytes:
-    """The key of the cache's only value."""
+    """The only value's key."""
     cache.set("name", {"words": ["zebra", 7, None]}, 60)
     (key,) = feeds.keys("*")
     return bytes(key)

@@ -1,4 +1,4 @@
-"""One worker at a time, another after a dead one, and none forever. The rows are imports."""
+"""With imports as rows."""
 
 from datetime import timedelta
 from typing import Any

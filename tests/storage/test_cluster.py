@@ -1,5 +1,3 @@
-"""A command gets its own reply or none, whatever slots and nodes do."""
-
 import time
 
 import pytest
@@ -24,7 +22,7 @@ ECHO = script("return {KEYS[1], ARGV[1]}")
 
 @pytest.fixture
 def client(cluster: ValkeyCluster) -> Cluster:
-    """A slow machine must not look like an outage."""
+    """Patient: a slow machine is no outage."""
     client = connections.feeds_for_tasks()
     assert isinstance(client, Cluster)
     return client
@@ -35,7 +33,6 @@ def names(count: int) -> list[str]:
 
 
 def sides(cluster: ValkeyCluster) -> tuple[Valkey, Valkey]:
-    """The window's primary, and another one."""
     source = cluster.primary_of(WINDOW.key)
     return source, next(node for node in cluster.nodes if node is not source and cluster.is_primary(node))
 
@@ -132,7 +129,7 @@ def test_a_slot_that_is_elsewhere_is_found(cluster: ValkeyCluster, client: Clust
 
 
 def test_a_slot_that_is_moving_is_served_by_both(cluster: ValkeyCluster, client: Cluster) -> None:
-    """The source still has existing keys. New keys are created at the target, in the order of commands."""
+    """New keys are created at the target, in order."""
     tag = "{inbox:1}"
     pipelined(client, [("SET", f"old{tag}", 1)])
     source, target = sides(cluster)
@@ -160,7 +157,7 @@ def test_deliveries_follow_a_window_that_moves(cluster: ValkeyCluster, client: C
     none = next(f"none:{n}" for n in range(100) if cluster.primary_of(f"none:{n}") is source)
 
     def give(number: int) -> None:
-        # Some are measured: these have one reply more.
+        # When measured, one more reply.
         item_id = 100 * MEASURE_EVERY + number
         assert deliver(client, Entry(item_id, 7), [*windows, none], [5] * (len(windows) + 1)) == [len(windows)]
         members = pipelined(client, [("ZSCORE", key, f"7:{item_id}") for key in windows])
@@ -209,7 +206,7 @@ def test_a_slot_that_nobody_serves(cluster: ValkeyCluster, client: Cluster) -> N
 
 @pytest.mark.slow
 def test_a_frozen_node_costs_one_wait(cluster: ValkeyCluster) -> None:
-    """However many nodes are frozen, and whatever redis-py then asks the others."""
+    """Whatever redis-py then asks the others."""
     client = connections.feeds()
     build(connections.feeds_for_tasks(), 5)
     assert wait_for(lambda: answers(client), 10)
@@ -223,7 +220,7 @@ def test_a_frozen_node_costs_one_wait(cluster: ValkeyCluster) -> None:
             assert time.monotonic() - start < 2 * settings.REDIS_TIMEOUT_SECONDS
         start = time.monotonic()
         for _ in range(50):
-            feeds_breaker.trip()  # keeps it open however slow this machine is
+            feeds_breaker.trip()  # stays open on a slow machine
             with pytest.raises(FeedsUnavailableError), feeds_errors():
                 read(client)
         assert time.monotonic() - start < 25 * settings.REDIS_TIMEOUT_SECONDS, "there were not fifty waits"
@@ -258,7 +255,7 @@ def answers(client: Cluster) -> bool:
 # --- Failover --------------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_what_a_replica_took_over_is_not_trusted_whoever_has_it_again(cluster: ValkeyCluster, client: Cluster) -> None:
-    """A delivery is lost with the primary. Later that primary, never restarted, takes over again."""
+    """A delivery is lost with the primary, which later takes over again."""
     build(client, 5)
     primary = former = cluster.primary_of(WINDOW.key)
     cluster.ask(primary, "WAIT", 1, 10_000)

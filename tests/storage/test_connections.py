@@ -1,5 +1,3 @@
-"""Parameters of prepared statements, whatever their names and the statement's length."""
-
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
@@ -49,9 +47,7 @@ def test_what_fails_later_is_an_error_of_django() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_in_transaction", [False, True])
 def test_a_statement_that_a_deadlock_ended_is_asked_once_more(is_in_transaction: bool) -> None:
-    """A migration locks one table and waits for another, which the statement has locked. PostgreSQL aborts the
-    statement. Inside a transaction only the caller can repeat it.
-    """
+    """A migration locks in the other order. Inside a transaction only the caller can repeat."""
     with session() as migration, session() as observer, ThreadPoolExecutor(1) as thread:
         migration.execute("SET deadlock_timeout = '60s'")
         migration.execute("BEGIN; LOCK TABLE auth_group")
@@ -67,7 +63,7 @@ def test_a_statement_that_a_deadlock_ended_is_asked_once_more(is_in_transaction:
 
 def read_both(is_in_transaction: bool) -> list[tuple[object, ...]]:
     try:
-        with connection.cursor() as cursor:  # checked once after this time: the other must wait by then
+        with connection.cursor() as cursor:  # the other must wait by then
             cursor.execute("SET deadlock_timeout = '5s'")
         with transaction.atomic() if is_in_transaction else nullcontext():
             return fetch("SELECT count(*) FROM accounts_user, auth_group")

@@ -1,5 +1,3 @@
-"""One worker builds a window, a late builder does nothing, and a dead server is no error."""
-
 from typing import ClassVar
 
 import pytest

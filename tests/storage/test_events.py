@@ -1,5 +1,3 @@
-"""Appending an event never blocks or fails the caller."""
-
 import threading
 from typing import Any
 
@@ -72,7 +70,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(feeds_server: Valkey) -
 
 @pytest.mark.slow
 def test_what_was_lost_is_told_of_when_the_server_answers_again(feeds_server: Valkey, feeds: redis.Redis) -> None:
-    """Once, however much was lost. Open pages then reload."""
+    """Once, so that open pages reload."""
     with frozen(feeds_server):
         announce(Published(1))
         announce(Published(2))

@@ -1,4 +1,4 @@
-"""Ids: 53 bits, exact as a double, ordered by time, equal in Python and PostgreSQL."""
+"""53 bits, exact as a double, ordered by time, equal in Python and PostgreSQL."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone

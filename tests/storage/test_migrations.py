@@ -1,5 +1,3 @@
-"""Migrations that would block writers of a table in use are refused."""
-
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +36,7 @@ CREATED = r"(?i)CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(\S+)"
 
 
 def offences(migration: Any, before: ProjectState) -> Iterator[str]:
-    """Operations that block writers while they read an existing table."""
+    """Blocking while they read an existing table."""
     state = before.clone()
     operations = list(_flat(migration.operations))
     models_made = {each.name.lower() for each in operations if isinstance(each, migrations.CreateModel)}
@@ -152,7 +150,7 @@ def test_every_room_with_tables_is_looked_at() -> None:
 
 
 def test_first_migrations_are_first() -> None:
-    """The checks skip initial migrations, so only an app's first may be one."""
+    """The checks skip them."""
     loader = MigrationLoader(None)
     for (app, name), migration in loader.disk_migrations.items():
         if app in APPS and migration.initial:
@@ -255,7 +253,7 @@ def test_an_index_is_built_whatever_an_attempt_left(index: str, left: str) -> No
 @pytest.mark.slow
 @pytest.mark.django_db
 def test_migrate_leaves_the_connection_as_patient_as_it_was() -> None:
-    """Otherwise a later statement could fail on the short limit."""
+    """A later statement must not fail on the short limit."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '7s'")
         call_command("migrate", interactive=False, verbosity=0)

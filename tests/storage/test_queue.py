@@ -1,5 +1,3 @@
-"""Beat's tasks exist, and broker failures reach no caller."""
-
 import sys
 import time
 from collections.abc import Iterator
@@ -76,7 +74,7 @@ def mark(path: str) -> None:
 
 
 class LonelyWorker(Worker):
-    """A worker without beat: it gets only what the test sends."""
+    """Without beat: it gets only what the test sends."""
 
     def command(self) -> list[str]:
         more = ["--include", "later"] if "PYTHONPATH" in self.environ else []
@@ -99,7 +97,7 @@ def worker(tmp_path: Path) -> Iterator[LonelyWorker]:
 def test_a_message_that_the_worker_does_not_know_is_dropped_and_logged_once(
     tmp_path: Path, worker: LonelyWorker
 ) -> None:
-    """Its task stays in PostgreSQL, and a sweeper sends it again."""
+    """A sweeper sends its task again."""
     (tmp_path / "later.py").write_text(LATER)
     dropped, known = tmp_path / "dropped", tmp_path / "known"
     worker.start()

@@ -1,4 +1,4 @@
-"""Reads that may lag, on a real streaming replica: paused, frozen, killed, or another server's."""
+"""A real streaming replica: paused, frozen, killed, or another server's."""
 
 import math
 import random
@@ -54,10 +54,10 @@ def running(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 
 @pytest.fixture
 def server(running: Replica, transactional_db: None, settings: Any) -> Iterator[Replica]:
-    """Caught up, with no limit on its time."""
+    """Caught up, and patient."""
     settings.RATE_SCALE = 1e6
     settings.REPLICA_TIMEOUT_SECONDS, settings.REPLICA_LAG_SECONDS = 60, 3600
-    fetch(replica.NOTE, [0])  # as if the site has had a replica for a while
+    fetch(replica.NOTE, [0])  # as after a while
     running.catch_up()
     yield running
     outage_of(replica.REPLICA).reset()
@@ -76,7 +76,7 @@ def publish(text: str, sender: User | None = None, **fields: Any) -> Item:
 
 
 def found(client: Client, query: str, **parameters: Any) -> list[int]:
-    """The posts of a search page. Only the first page also searches people."""
+    """Only the first page also searches people."""
     response = client.get(f"{API}/search", {"q": query, "last_id": MAX_ID} | parameters)
     assert response.status_code == 200
     return [int(item["id"]) for item in response.json()["items"]]
@@ -93,7 +93,7 @@ def outcomes() -> Counter[str]:
 
 
 class Outcomes:
-    """The outcomes of the block's reads that may lag."""
+    """Of the block's reads that may lag."""
 
     def __enter__(self) -> "Outcomes":
         self.before = outcomes()
@@ -104,7 +104,6 @@ class Outcomes:
 
 
 def serves(reader: User | None = None) -> bool:
-    """Whether reads go to the replica."""
     return replica.lagging(reader and reader.pk, lambda on: bool(fetch("SELECT pg_is_in_recovery()", on=on)[0][0]))
 
 
@@ -184,7 +183,7 @@ def test_writers_find_it_on_every_device_and_others_may_wait(server: Replica, an
 
 
 def test_what_was_written_before_the_notes_were_lost_is_found(server: Replica, ann: User) -> None:
-    """A crash empties the table. Only its emptiness shows it."""
+    """Only the table's emptiness shows a crash."""
     api = client_of(ann)
     with server.paused():
         new = int(api.post(f"{API}/items", {"content": {"text": "words"}}).json()["id"])
@@ -212,7 +211,7 @@ def test_deleted_rows_are_gone_at_once(server: Replica, ann: User) -> None:
         User.objects.filter(pk=gone[4].sender_id).update(is_active=False)
         relations.block(blocker=bob, blocked=reader)
         with Outcomes() as all_of:
-            # Issuing a page is not a write that its reader would look for.
+            # No reader looks for an issued page.
             answer = api.post(f"{API}/discover/feed", {"action": "refresh", "limit": 10}).json()
             assert found(api, "words", limit=1) == kept[:0:-1], "the page is filled"
             assert found(api, "words", limit=1, last_id=kept[1]) == kept[:1]
@@ -228,7 +227,7 @@ def test_deleted_rows_are_gone_at_once(server: Replica, ann: User) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_walk_is_exact_wherever_its_pages_come_from(seed: int, server: Replica, ann: User) -> None:
-    """Posts disappear and the reader posts, while the replica stops and continues."""
+    """The reader posts and posts disappear, while the replica stops and continues."""
     chance, api = random.Random(seed), client_of(ann)  # noqa: S311 (no secret)
     posts = {item.pk: item for item in [publish("words") for _ in range(28)]}
     visible = sorted(posts, reverse=True)
@@ -259,7 +258,7 @@ def test_a_walk_is_exact_wherever_its_pages_come_from(seed: int, server: Replica
 def test_too_far_behind(server: Replica, settings: Any) -> None:
     anonymous = client_of(None)
     settings.REPLICA_LAG_SECONDS = 0
-    # Other tests write to the same PostgreSQL, so it rarely has everything.
+    # Other tests write too, so it rarely has everything.
     assert wait_for(serves, 60), "nothing was written: it is not behind, however long ago that was"
     with server.paused():
         new = publish("words").pk
@@ -359,7 +358,7 @@ def test_what_doctor_says(server: Replica, settings: Any) -> None:
 
 
 def test_the_lag_of_a_replica_that_replayed_nothing_is_unknown(server: Replica) -> None:
-    """From a start to the first replayed commit `pg_last_xact_replay_timestamp` is NULL."""
+    """`pg_last_xact_replay_timestamp` is NULL until the first replayed commit."""
     never = replica.Standing(is_replica=True, position=10, committed=0.0)
     assert replica.Needed(position=10, now=1_795_343_011.0, own=0).lag(never) == 0
     assert replica.Needed(position=11, now=1_795_343_011.0, own=0).lag(never) == math.inf

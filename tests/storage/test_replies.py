@@ -1,5 +1,3 @@
-"""Bulk replies: each in its place, errors included, and every wait bounded."""
-
 from itertools import islice
 
 import pytest
@@ -12,7 +10,7 @@ from tests.support.servers import Valkey, frozen
 
 
 def test_each_reply_stands_in_its_place(feeds: redis.Redis) -> None:
-    """Also a reply longer than one receive, and an error, which is not raised."""
+    """Also long ones and errors."""
     long = b"x" * (3 * RECEIVED_BYTES)
     feeds.set("text", long)
     commands = [("GET", "text"), ("ZSCORE", "none", "floor"), ("ZADD", "text", 1, "member"), ("ZADD", "set", 1, "one")]

@@ -104,7 +104,7 @@ def test_a_window_of_another_run_of_the_server_is_not_used(feeds: redis.Redis, f
     build(100)
     saved = feeds.dump(WINDOW.key)
     restart(feeds_server)
-    feeds.restore(WINDOW.key, 0, saved)  # a snapshot, perhaps older than the last deliveries
+    feeds.restore(WINDOW.key, 0, saved)  # perhaps older than the last deliveries
     assert not read().is_usable
     assert run(WINDOW.begin("t", 1)) == [1], "it is built anew"
     assert run(WINDOW.complete("t", 1, 0, entries(100, 200))) == [1]
@@ -206,7 +206,7 @@ def test_a_slow_reader_deletes_nothing(feeds: redis.Redis, monkeypatch: pytest.M
     monkeypatch.setattr("storage.window.FORGET_SECONDS", 0.05)
     build(100, 200)
     command = WINDOW.forget(["7:200"], read())
-    time.sleep(0.1)  # a reader who is slower than FORGET_SECONDS
+    time.sleep(0.1)  # slower than FORGET_SECONDS
     assert run(command) == [0]
     assert read().entries == (200, 100)
 
@@ -258,7 +258,7 @@ def test_a_full_inbox_of_the_many_stays_a_listpack(feeds: redis.Redis, settings:
 
 @pytest.mark.long
 def test_a_primary_that_was_replaced_and_comes_back_does_not_trust_what_it_holds(tmp_path: Path) -> None:
-    """It lost its own deliveries when it became another's replica, though it never stopped."""
+    """It never stopped, but lost deliveries as another's replica."""
     home = Home(tmp_path)
     home.make()
     ports = free_ports()
@@ -272,7 +272,7 @@ def test_a_primary_that_was_replaced_and_comes_back_does_not_trust_what_it_holds
         second.replicaof("127.0.0.1", ports[0])
         assert wait_for(lambda: second.exists(WINDOW.key), 60)
         second.replicaof("NO", "ONE")
-        # The first replica changes its replication id, which costs one window.
+        # The first replica changes its replication id, at the cost of one window.
         pipelined(first, [WINDOW.begin("t", 1), WINDOW.complete("t", 1, 0, entries(100))])
         assert deliver(first, Entry(200, 7), [WINDOW.key], [10]) == []
         assert Window.slice(pipelined(first, [WINDOW.reading(INFINITY, 10)])[0], 10).entries == (200, 100)
