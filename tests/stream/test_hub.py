@@ -47,7 +47,7 @@ BAD_EVENT_IDS = ("1", "x", "1-", "1-2-3", "%00", "1-2&last_event_id=1-2", "9" * 
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[StreamServer]:
-    """One process for all tests here: it starts slowly."""
+    """It starts slowly."""
     folder = tmp_path_factory.mktemp("stream")
     server = StreamServer(folder, FEEDSITE_STREAM_CAP="5", **changed(STREAM_USER_CAP=3))
     yield server
@@ -134,7 +134,7 @@ def test_a_lost_connection_goes_on_where_it_was(listen: Listen, streams: StreamS
 
 
 def test_a_user_who_resumes_again_and_again_is_told_to_ask(listen: Listen, author: User, fan: User) -> None:
-    """Resuming is expensive. The rate is the site's own: the process has other settings."""
+    """Resuming is expensive. The process has its own settings, so the site sets the rate."""
     client = listen(fan)
     client.waits_for(lambda one: one.resets == 1)
     first = publish(author)
@@ -176,7 +176,7 @@ def test_what_cannot_be_made_up_is_said_to_be_lost(listen: Listen, author: User,
 
 
 def test_an_id_ahead_of_the_servers_clock_costs_nothing(listen: Listen, author: User, fan: User) -> None:
-    """An id from another server's clock gets `reset`, then all new events."""
+    """It gets `reset`, then all new events."""
     ahead = listen(fan, "?last_event_id=99999999999999-0")
     ahead.waits_for(lambda one: one.resets == 1)
     item = publish(author)
@@ -262,7 +262,7 @@ def test_tickets_end(streams: StreamServer, fan: User) -> None:
 
 
 def test_the_site_has_no_stream_of_its_own(settings: Any, fan: User) -> None:
-    """A request that reaches the site should have gone to the stream process. A ticket gives no ticket."""
+    """The request missed the stream process. A ticket gives no ticket."""
     api = APIClient()
     assert api.get(PATH).status_code == 401
     settings.STREAM_PORT = 4
@@ -315,7 +315,7 @@ def test_what_the_process_refuses(streams: StreamServer, fan: User) -> None:
 
 
 def test_refused_connections_are_counted(tmp_path: Path, fan: User) -> None:
-    """Bad tokens, sessions and tickets count by address. Known users go on."""
+    """By address. Known users go on."""
     server = StreamServer(tmp_path, FEEDSITE_RATES="attempt=3/hour,read=6/hour")
     server.start()
     try:
@@ -413,7 +413,6 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
 
 
 def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User) -> None:
-    """Without waiting for the next recheck."""
     server = StreamServer(tmp_path, **changed(STREAM_RECHECK_SECONDS=3600))
     server.start()
     try:
@@ -456,7 +455,7 @@ def test_it_serves_the_settings_of_the_site() -> None:
 
 
 def test_a_task_ends_whose_cancellation_is_dropped() -> None:
-    """In Python 3.11 `wait_for` may drop a cancellation and return its result."""
+    """In Python 3.11 `wait_for` may drop a cancellation."""
 
     async def stop() -> tuple[list[str], bool]:
         answer, asks, turns = asyncio.get_running_loop().create_future(), asyncio.Event(), list[str]()
