@@ -1,5 +1,3 @@
-"""The apps' addresses, from their `urls.py`."""
-
 from django.urls import URLPattern, URLResolver
 
 from feedsite import urls
@@ -25,7 +23,7 @@ ROOMS = [each for each in urls.urlpatterns if isinstance(each, URLResolver) and 
 client_patterns: list[tuple[str, URLPattern]] = [
     pattern for room in ROOMS if _is_of_clients(room) for pattern in _patterns(room)
 ]
-"""Addresses of Mastodon's client API and of OAuth, each with its prefix. tests/clientapi visits them."""
+"""Each with its prefix. tests/clientapi visits them."""
 ROOMS = [room for room in ROOMS if not _is_of_clients(room)]
 ALL = [pattern for room in ROOMS for pattern in _patterns(room)]
 api_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix == API]

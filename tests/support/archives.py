@@ -1,4 +1,4 @@
-"""Generated archives in Mastodon's format: outbox.json, actor.json, bookmarks.json and media."""
+"""In Mastodon's format: outbox.json, actor.json, bookmarks.json and media."""
 
 import io
 import json
@@ -24,7 +24,7 @@ def address(number: int) -> str:
 
 
 def note(number: int, html: str = "", *, audience: str = "public", **fields: Any) -> dict[str, Any]:
-    """A post's activity. Its number is also its minute. `fields` belong to the Note."""
+    """Its number is also its minute. `fields` belong to the Note."""
     to, cc = AUDIENCES[audience]
     published = fields.pop("published", f"2020-01-01T{number // 60:02}:{number % 60:02}:00Z")
     said = {
@@ -76,7 +76,6 @@ def boost(number: int) -> dict[str, Any]:
 
 
 def attachment(name: str, description: str | None = None, **fields: Any) -> dict[str, Any]:
-    """A note's picture, by its name below `media_attachments/files`."""
     return {
         "type": "Document",
         "mediaType": "image/jpeg",
@@ -108,7 +107,7 @@ def actor(**fields: Any) -> bytes:
 
 
 def files_of(posts: Iterable[Any], media: Mapping[str, bytes] | None = None, **others: bytes) -> dict[str, bytes]:
-    """An archive's files by name. `others` are top-level files, with `_` for the dot."""
+    """By name. `others` are top-level files, with `_` for the dot."""
     files = {f"media_attachments/files/{name}": data for name, data in (media or {}).items()}
     files["outbox.json"] = collection("outbox.json", posts)
     return files | {name.replace("_", "."): data for name, data in others.items()}

@@ -1,5 +1,3 @@
-"""Run calls at the same time, each in a thread with its own database connection."""
-
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +10,7 @@ from storage.connections import fetch
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """Each call's result or exception, in order. Needs `transaction=True`."""
+    """Each thread has its own database connection. Returns results or exceptions in order. Needs `transaction=True`."""
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
@@ -30,11 +28,11 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
 
 
 HERE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-"""Condition on `pg_locks` for this database. Another worker's database is a copy whose tables have the same oids."""
+"""Other workers' databases are copies, with the same oids of tables."""
 
 
 def until_one_waits() -> None:
-    """Wait until a session of this database waits for a lock. Fails after half a minute."""
+    """For a lock of this database. Fails after half a minute."""
     deadline = time.monotonic() + 30
     waits = (
         "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())"

@@ -10,7 +10,6 @@ from tests.support.archives import zipped
 
 
 def brought(user: User, files: dict[str, bytes], pack: Callable[..., io.BytesIO] = zipped, **how: Any) -> ArchiveImport:
-    """Import an archive to its end."""
     made = actions.begin(user=user, file=pack(files), **how)
     for _ in range(1_000):
         if importing.run(made.pk):

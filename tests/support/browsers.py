@@ -1,4 +1,4 @@
-"""Chromium and a site for the browser tests. Pages are exact without workers, so none run."""
+"""Pages are exact without workers, so none run."""
 
 import os
 import re
@@ -29,21 +29,20 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--host-resolver-rules=MAP *.example ~NOTFOUND",  # fails at once, whatever the machine's resolver does
+    "--host-resolver-rules=MAP *.example ~NOTFOUND",  # whatever the machine's resolver does
 ]
-# Milliseconds, long enough for a busy machine. Tests that pass do not wait for it.
+# Milliseconds, enough for a busy machine.
 ACTION = 30_000
 EXPECTATION = 20_000
-# The first draws no windows, and takes a third less time.
+# Without windows it takes a third less time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# Errors logged while the site is down: the browser's for each request, and htmx's for its own, polls included.
+# Logged while the site is down, by the browser and by htmx.
 UNREACHABLE = ("net::ERR_", "htmx:sendError", "htmx:sendAbort", "htmx:afterRequest", "htmx:timeout")
 OPENER = ".menu > :is(.opens, summary)"
-"""Opens a card's menu: a link without JavaScript, a button after its first click with JavaScript."""
+"""A link without JavaScript, a button after its first click with it."""
 MENU = ":is(details.menu[open], .acts-page) > .menu-items"
-"""The open menu, or the page that replaces it without JavaScript."""
+"""Without JavaScript a page replaces the menu."""
 CHOICE = "#reposting [data-repost]"
-"""Reposts, in the small menu of a card's button."""
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -51,7 +50,7 @@ CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 def browser() -> Iterator[Browser]:
     if not CHROMIUM:
         pytest.skip("no Chromium: install Debian's package chromium to run the browser tests")
-    # Playwright's loop runs in this thread, where the tests use the ORM.
+    # Playwright's loop runs in this thread.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     expect.set_options(timeout=EXPECTATION)
     with sync_playwright() as playwright:
@@ -62,7 +61,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Visitor:
-    """A user with a browser. A click returns at once: wait for its effect with `go`, `shows` or `expect`.
+    """A click returns at once: wait for its effect with `go`, `shows` or `expect`.
 
     Playwright's own reads (`shown`, `evaluate`, `count`, `url`...) show the current state.
     """
@@ -94,7 +93,7 @@ class Visitor:
         self.page.context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": self.site}])
 
     def find_media(self, folder: Path) -> None:
-        """Serve media to the browser, as a site does before Django."""
+        """As a site does before Django."""
 
         def answer(route: Route) -> None:
             (found,) = folder.rglob(route.request.url.rsplit("/", 1)[1])
@@ -109,12 +108,12 @@ class Visitor:
         self.page.goto(self.site + path)
 
     def go(self, way: Locator) -> None:
-        """Click a link and wait until the new page and its scripts are loaded."""
+        """Wait until the new page and its scripts are loaded."""
         with self.page.expect_navigation():
             way.click()
 
     def settle(self) -> None:
-        """Wait until htmx has swapped in its parts. New buttons work without scripts before."""
+        """Wait for htmx's parts. New buttons work without scripts before."""
         underway = ".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added, .underway"
         expect(self.page.locator(underway)).to_have_count(0)
 
@@ -124,7 +123,7 @@ class Visitor:
         self.page.get_by_role("button", name="Publish").click()
 
     def choose(self, name: str, text: str = "") -> None:
-        """Choose from the menu of the first card with `text`."""
+        """From the menu of the first card with `text`."""
         self.settle()
         card = self.page.locator("article").filter(has_text=text).first
         card.locator(OPENER).click()
@@ -137,11 +136,11 @@ class Visitor:
         expect(dialog).to_be_hidden()
 
     def shows(self, texts: list[str]) -> None:
-        """Wait until the page's feed has these texts, from its top. Whitespace does not matter."""
+        """Wait for these texts in the page's feed, from its top. Whitespace does not matter."""
         expect(self._texts()).to_have_text(texts, use_inner_text=True)
 
     def shown(self) -> list[str]:
-        """The feed's texts now, from its top: only for pages that no longer change."""
+        """From the top: only for pages that no longer change."""
         return [str(text) for text in self._texts().all_inner_texts()]
 
     def _texts(self) -> Locator:
@@ -151,9 +150,7 @@ class Visitor:
         self.holds("scrollY === 0")
 
     def holds(self, expression: str) -> None:
-        """Wait until a JavaScript expression is true. Playwright's own wait calls eval later, which the pages' policy
-        forbids.
-        """
+        """Playwright's own wait needs eval, which the pages' policy forbids."""
         until = time.monotonic() + EXPECTATION / 1000
         while not self.page.evaluate(expression):
             assert time.monotonic() < until, f"{expression} does not come true"
@@ -164,7 +161,7 @@ Visit = Callable[..., Visitor]
 
 
 class Held:
-    """Holds requests to an address, so that the test sees the page meanwhile."""
+    """Requests wait, so that the test sees the page meanwhile."""
 
     def __init__(self, page: Page, pattern: str) -> None:
         self.asked: list[str] = []
@@ -180,20 +177,20 @@ class Held:
             route.continue_()
 
     def let_go(self) -> None:
-        """Answer held requests, and later ones at once."""
+        """Later ones at once."""
         self._holds = False
         while self._waiting:
             self._waiting.pop(0).continue_()
 
     def answer(self, status: int = 500) -> None:
-        """Fail held requests. Later ones are not held."""
+        """Fail held requests."""
         self._holds = False
         while self._waiting:
             self._waiting.pop(0).fulfill(status=status, body="")
 
 
 class Underway:
-    """Counts requests under way. One that outlives its test deadlocks with the flush of the tables."""
+    """A request that outlives its test deadlocks with the flush of the tables."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -211,7 +208,6 @@ class Underway:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Wait until all are answered."""
         with self._changed:
             self._changed.wait_for(lambda: self._count <= 0, timeout=60)
         request_started.disconnect(self._start)
@@ -220,7 +216,7 @@ class Underway:
 
 @pytest.fixture
 def tolerated() -> Callable[..., None]:
-    """Errors that pages may log, for a server that the test stops."""
+    """For a server that the test stops."""
     words: list[str] = []
 
     def tolerate(*some: str) -> None:
@@ -232,7 +228,7 @@ def tolerated() -> Callable[..., None]:
 
 @pytest.fixture
 def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> Iterator[Visit]:
-    """Opens browsers. An error logged by a page fails the test."""
+    """An error logged by a page fails the test."""
     settings.HOME_POLL_SECONDS = 0.3
     settings.STREAM = False  # tests that want it start one (test_live.py)
     settings.RATE_SCALE = 1000.0
@@ -241,12 +237,11 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
     underway = Underway()
 
     def new(**options: Any) -> Visitor:
-        # Playwright does not see a service worker's requests. Tests of the worker allow it.
+        # Playwright does not see a service worker's requests.
         usual = {"viewport": {"width": 1280, "height": 900}, "service_workers": "block"}
         context = browser.new_context(**usual | options)
         context.set_default_timeout(ACTION)
         contexts.append(context)
-        # For each page that the test opens in it.
         context.on("weberror", lambda failure: errors.append(str(failure.error)))
         context.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
         return Visitor(context.new_page(), live_server.url)
@@ -276,13 +271,12 @@ SCREENS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(params=SCREENS)
 def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Browser options for this kind of screen."""
     return SCREENS[request.param]
 
 
 @pytest.fixture
 def streams(tmp_path: Path, visit: Visit, settings: Any) -> Iterator[StreamServer]:
-    """The site redirects to it. Polling is slow, so news must come from the stream."""
+    """The site redirects to it. News must come from the stream: polling is slow."""
     server = StreamServer(tmp_path)
     server.start()
     settings.STREAM = True
@@ -294,10 +288,7 @@ def streams(tmp_path: Path, visit: Visit, settings: Any) -> Iterator[StreamServe
 
 
 def is_live(page: Page) -> None:
-    """Wait until the page listens: each asks once for what came before.
-
-    It leaves the page first, so that an old request cannot count.
-    """
+    """Wait for its first request. It leaves the page first, so that an old one cannot count."""
     address = page.url
     page.goto("about:blank")
     with page.expect_response(re.compile("/new")):
@@ -306,7 +297,6 @@ def is_live(page: Page) -> None:
 
 @pytest.fixture
 def reader(author: User) -> User:
-    """A follower of `author`."""
     reader = UserFactory.create(username="reader")
     follow(follower=reader, followee=author)
     return reader

@@ -1,5 +1,3 @@
-"""A server with S3's protocol, in a process that tests freeze and kill."""
-
 import http.client
 import json
 import os
@@ -19,7 +17,7 @@ SECRET = "a/secret+of=thirteen"
 
 
 class BucketServer:
-    """moto's server. It keeps data in memory."""
+    """moto's, with data in memory."""
 
     def __init__(self, folder: Path) -> None:
         self.port, _ = free_ports()
@@ -38,7 +36,7 @@ class BucketServer:
             return False
 
     def get(self, path: str) -> http.client.HTTPResponse:
-        """The answer to an anonymous request. The body stays unread."""
+        """For an anonymous request. The body stays unread."""
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             client.request("GET", path)
@@ -47,14 +45,13 @@ class BucketServer:
             client.close()
 
     def made(self, name: str) -> str:
-        """A new bucket's address, as the setting takes it."""
         address = f"s3://someone:a%2Fsecret+of=thirteen@127.0.0.1/{name}?endpoint={self.url}"
         bucket = Bucket(parse(address), 30)
         bucket.client.create_bucket(Bucket=name)
         return address
 
     def publish(self, address: str) -> None:
-        """Let everybody read a bucket's files, as in docs/servers.md."""
+        """As in docs/servers.md."""
         bucket = Bucket(parse(address), 30)
         files = f"arn:aws:s3:::{bucket.address.name}/*"
         allowed = [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": files}]

@@ -1,5 +1,3 @@
-"""Senders and readers, with a real site's rules."""
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -29,7 +27,7 @@ def status(item: Item) -> str:
 
 
 def report(item: Item, count: int = 1, **fields: Any) -> list[User]:
-    """Reports by this many readers, who are returned."""
+    """Returns the reporters."""
     reporters: list[User] = UserFactory.create_batch(count)
     for reporter in reporters:
         reports.report(item=item, reporter=reporter, reason="spam", **fields)
@@ -37,7 +35,7 @@ def report(item: Item, count: int = 1, **fields: Any) -> list[User]:
 
 
 def log() -> list[tuple[str, str | None]]:
-    """The log's verbs, each with the moderator's name."""
+    """With each moderator's name."""
     return [(line.verb, line.by and line.by.username) for line in Decision.objects.order_by("pk").select_related("by")]
 
 
@@ -56,7 +54,6 @@ def sender(db: None) -> User:
 
 @pytest.fixture
 def reader(sender: User) -> User:
-    """A follower of the sender."""
     reader = UserFactory.create(username="reader", last_seen_at=timezone.now())
     follow(follower=reader, followee=sender)
     return reader
@@ -64,7 +61,7 @@ def reader(sender: User) -> User:
 
 @pytest.fixture
 def moderator(db: None) -> User:
-    """In the migration's group. Staff status only gives access to the admin."""
+    """Staff status only gives access to the admin."""
     moderator = UserFactory.create(username="moderator", is_staff=True)
     moderator.groups.add(Group.objects.get(name="Moderators"))
     return moderator
@@ -72,7 +69,7 @@ def moderator(db: None) -> User:
 
 @pytest.fixture
 def desk(client: Client, moderator: User) -> Client:
-    """A browser of a moderator who is not a superuser."""
+    """Of a moderator who is not a superuser."""
     client.force_login(moderator)
     client.get("/settings")  # copies the session
     return client
@@ -93,5 +90,4 @@ def say(sender: User) -> Say:
 
 @pytest.fixture
 def held(spam: WordRule, say: Say) -> Case:
-    """A case of an item that a rule held."""
     return Case.objects.select_related("item").get(item=say("buy spam now"))

@@ -1,5 +1,3 @@
-"""Start programs with other constants than feedsite/settings.py has."""
-
 import json
 import os
 from datetime import timedelta
@@ -10,7 +8,7 @@ VARIABLE = "TEST_SETTINGS"
 
 
 def changed(**values: float | str) -> dict[str, str]:
-    """The environment for these values. A number is seconds if the setting is a span."""
+    """As environment variables. A number is seconds if the setting is a span."""
     return {"DJANGO_SETTINGS_MODULE": __name__, VARIABLE: json.dumps(values)}
 
 

@@ -29,7 +29,7 @@ def app_of(scopes: str = ALL, *addresses: str) -> ClientApp:
 
 
 def token_of(user: User | None, scopes: str = ALL, *, app: ClientApp | None = None) -> str:
-    """A token with these scopes from the token address."""
+    """From the token address."""
     token = secrets.token_urlsafe(24)
     row = AccessToken(
         user=user, application=app or app_of(), scope=scopes, expires=timezone.now() + timedelta(days=1), resource=[]
@@ -40,8 +40,6 @@ def token_of(user: User | None, scopes: str = ALL, *, app: ClientApp | None = No
 
 
 class Caller:
-    """A client with a token. It decodes answers."""
-
     def __init__(self, user: User | None, scopes: str = ALL) -> None:
         self.user = user
         self.client = Client()
@@ -50,7 +48,7 @@ class Caller:
     def ask(
         self, method: str, path: str, data: Any = None, *, status: int = 200, form: bool = False, **named: Any
     ) -> Any:
-        """The answer's body. Fails on another status."""
+        """Fails on another status."""
         options: dict[str, Any] = {} if form or method == "get" else {"content_type": "application/json"}
         response = getattr(self.client, method)(f"/api/{path}", data, **options, **self.headers, **named)
         assert response.status_code == status, (method, path, response.status_code, response.content[:500])
@@ -71,7 +69,7 @@ class Caller:
 
 
 class ClientSite(WebServer):
-    """The site as clients see it: links lead to its own port."""
+    """Links lead to its own port."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         super().__init__(folder, **environ)
@@ -80,7 +78,7 @@ class ClientSite(WebServer):
         self.environ |= {"FEEDSITE_URL": self.address, "FEEDSITE_DEBUG": "1", **changed(MEDIA_WAIT_SECONDS=60)}
 
     def let_in(self, address: str, user: User) -> str:
-        """The code a user's browser shows after sign-in and approval of the app at this address."""
+        """After sign-in and approval of the app at this address."""
         # The site does not know the tests' hasher.
         known = PBKDF2PasswordHasher().encode(PASSWORD, "salt", iterations=1_000)
         User.objects.filter(pk=user.pk).update(password=known)

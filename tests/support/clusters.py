@@ -1,5 +1,3 @@
-"""A Valkey cluster with replicas in a temporary folder. It ends with the process."""
-
 import gc
 import logging
 import random
@@ -26,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 SLOTS = 16384
 PATIENT = 60_000
-"""Milliseconds of silence before failover, for tests that want none."""
+"""Milliseconds of silence before failover."""
 
 
 class Line(NamedTuple):
@@ -39,14 +37,14 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Parse a line of CLUSTER NODES. Moving slots, in brackets there, are left out."""
+        """Moving slots, in brackets there, are left out."""
         _, address, _, _, _, _, epoch, link, *slots = text.split()
         port = address.split("@")[0].rpartition(":")[2]
         return cls(int(port), int(epoch), link, tuple(part for part in slots if not part.startswith("[")))
 
 
 class ValkeyCluster:
-    """`primaries` nodes that share the slots, with `replicas` each."""
+    """`replicas` for each of the `primaries`."""
 
     def __init__(self, primaries: int = 3, replicas: int = 0) -> None:
         self.primaries, self.replicas = primaries, replicas
@@ -119,7 +117,6 @@ class ValkeyCluster:
         client.close()
 
     def at(self, node: Valkey) -> Any:
-        """A client of one node."""
         if node not in self._clients:
             path = str(node.socket)
             self._clients[node] = redis.Redis(
@@ -138,7 +135,7 @@ class ValkeyCluster:
         return str(self.ask(node, "CLUSTER", "MYID"))
 
     def primary_of(self, key: str) -> Valkey:
-        """The key's current primary, in the view of answering nodes."""
+        """In the view of answering nodes."""
         slot, by_port = key_slot(key.encode()), {port: node for node, port in self.places.items()}
         for first, last, primary, *_ in self.slots():
             if int(first) <= slot <= int(last):
@@ -146,7 +143,6 @@ class ValkeyCluster:
         raise AssertionError(f"nobody has {key}")
 
     def slots(self) -> list[Any]:
-        """CLUSTER SLOTS of an answering node."""
         return list(self.ask(next(node for node in self.nodes if not node.has_ended()), "CLUSTER", "SLOTS"))
 
     def replica_of(self, node: Valkey) -> Valkey:
@@ -168,7 +164,7 @@ class ValkeyCluster:
             raise AssertionError("the cluster does not come to rest; its nodes say:\n" + self.views())
 
     def views(self) -> str:
-        """Each answering node's view: addresses, flags, epochs and slots."""
+        """For each answering node: addresses, flags, epochs and slots."""
         said = []
         for node in self.nodes:
             try:
@@ -178,7 +174,7 @@ class ValkeyCluster:
         return "\n".join(said)
 
     def settled(self) -> None:
-        """Wait until all nodes run, see a healthy cluster, and agree on each slot's owner."""
+        """Until all nodes run and agree on each slot's owner."""
 
         def is_well(node: Valkey) -> bool:
             said = self.info(node)
@@ -189,37 +185,36 @@ class ValkeyCluster:
         self.wait(lambda: all(is_well(node) for node in self.nodes) and self.is_agreed())
 
     def is_agreed(self) -> bool:
-        """Whether running nodes name the same primary and epoch for every slot."""
+        """On primary and epoch for every slot."""
         return len({self.owners(node) for node in self.nodes if not node.has_ended()}) == 1
 
     def owners(self, node: Valkey) -> frozenset[tuple[int, int, tuple[str, ...]]]:
-        """Port, epoch and slot ranges of each primary with slots, as the node sees it."""
+        """In the node's view: port, epoch and slot ranges."""
         return frozenset((line.port, line.epoch, line.slots) for line in self.lines(node) if line.slots)
 
     def lines(self, node: Valkey) -> list[Line]:
-        """The node's view of all nodes (CLUSTER NODES)."""
         return [Line.of(text) for text in self.ask(node, "CLUSTER", "NODES").splitlines()]
 
     def patience(self, milliseconds: int) -> None:
-        """Set how long a node may be silent before its replica takes over."""
+        """How long a node may be silent before failover."""
         for node in self.nodes:
             self.ask(node, "CONFIG", "SET", "cluster-node-timeout", milliseconds)
 
     def take_over(self, replica: Valkey) -> None:
-        """Promote the replica at once, as it is. The old primary becomes its replica."""
+        """At once, as it is. The old primary becomes its replica."""
         former = self.primary_of_replica(replica)
         self.ask(replica, "CLUSTER", "FAILOVER", "TAKEOVER")
         self.ask(replica, "CONFIG", "SET", "primaryauth", "")
         self.wait(lambda: self.is_primary(replica) and not self.is_primary(former))
-        # Otherwise a client that asks another node still hears of the old one.
+        # Else a client that asks another node still hears of the old one.
         self.wait(lambda: all(self.knows(node, replica) for node in self.nodes if not node.has_ended()))
 
     def knows(self, node: Valkey, primary: Valkey) -> bool:
-        """Whether the node knows that the other has slots."""
+        """Whether the node knows the other's slots."""
         return self.places[primary] in {port for port, _, _ in self.owners(node)}
 
     def cut_off(self, replica: Valkey) -> None:
-        """The replica misses what its primary acknowledges, until `take_over`."""
+        """Until `take_over` it misses what its primary acknowledges."""
         self.ask(replica, "CONFIG", "SET", "primaryauth", "wrong")
         self.ask(self.primary_of_replica(replica), "CLIENT", "KILL", "TYPE", "replica")
         self.wait(lambda: not self.in_sync(replica))
@@ -238,10 +233,7 @@ class ValkeyCluster:
             self.ask(source, "MIGRATE", "127.0.0.1", self.places[target], "", 0, 5000, "KEYS", *keys)
 
     def end_move(self, slot: int, source: Valkey, target: Valkey) -> None:
-        """Give the slot to the target, and wait until all nodes know its new epoch.
-
-        Otherwise a slot that soon moves back may keep two owners that redirect to each other.
-        """
+        """Wait until all nodes know the new epoch: a slot that soon moves back may keep two owners."""
         others = [node for node in self.nodes if node not in (source, target) and self.is_primary(node)]
         for node in (target, source, *others):
             self.ask(node, "CLUSTER", "SETSLOT", slot, "NODE", self.name(target))
@@ -249,13 +241,13 @@ class ValkeyCluster:
         self.wait(self.is_agreed)
 
     def move(self, slot: int, source: Valkey, target: Valkey) -> None:
-        """Move a slot to another primary, as `valkey-cli --cluster reshard` does."""
+        """As `valkey-cli --cluster reshard` does."""
         self.begin_move(slot, source, target)
         self.move_keys(slot, source, target)
         self.end_move(slot, source, target)
 
     def mend(self) -> None:
-        """Start all nodes and stop failovers. Nodes that do not settle are replaced."""
+        """Nodes that do not settle are replaced."""
         try:
             self._mend()
         except (AssertionError, redis.RedisError):
@@ -287,7 +279,7 @@ class ValkeyCluster:
 
 
 def free_ports() -> tuple[int, int]:
-    """A port for clients and one for nodes, below the kernel's ephemeral ports."""
+    """For clients and for nodes, below the kernel's ephemeral ports."""
     while True:
         ports = random.sample(range(15_000, 32_000), 2)
         with ExitStack() as stack:
@@ -301,7 +293,7 @@ def free_ports() -> tuple[int, int]:
 
 @contextmanager
 def feeds_on(cluster: ValkeyCluster) -> Iterator[None]:
-    """Use the cluster as this process's feeds server. Pages wait briefly, because nodes come and go."""
+    """Pages wait briefly, because nodes come and go."""
     before = settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS
     settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS = cluster.url, HASTE
     forget_clients()

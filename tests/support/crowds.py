@@ -7,11 +7,11 @@ from typing import Any
 from django.db import connection
 
 PATIENCE = 200
-"""Enough for a slow machine to read both kinds."""
+"""Enough for a slow machine."""
 
 
 class Crowd:
-    """Threads that repeat their acts. The first error stops all."""
+    """The first error stops all threads."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
@@ -34,7 +34,7 @@ class Crowd:
             connection.close()
 
     def run(self, seconds: float, enough: Callable[[], bool] = lambda: True) -> None:
-        """Run for this time, and until it is enough."""
+        """At least this time, until it is enough."""
         for thread in self.threads:
             thread.start()
         try:

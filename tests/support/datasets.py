@@ -1,5 +1,3 @@
-"""Data set files for `load`, the benchmarks and the simulation."""
-
 import gzip
 import json
 from collections.abc import Iterable
@@ -10,7 +8,6 @@ from django.db import connection
 
 
 def packed(path: Path, lines: Iterable[str]) -> None:
-    """Write lines to a compressed file."""
     path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
 
 
@@ -19,7 +16,7 @@ def as_json(posts: Iterable[Any]) -> list[str]:
 
 
 def database_url() -> str:
-    """The test database's address for another process."""
+    """For another process."""
     values = connection.settings_dict
     host = values["HOST"] or values["OPTIONS"].get("host", "")
     address = f"{values['USER']}:{values['PASSWORD']}@{host}:{values['PORT']}"

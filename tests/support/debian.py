@@ -1,7 +1,4 @@
-"""A Debian for a test, with its own files, processes and network.
-
-Only packages come from outside. It has no systemd: `STAND_INS` replaces programs.
-"""
+"""A Debian with its own files, processes and network. Only packages come from outside. `STAND_INS` replaces systemd."""
 
 import contextlib
 import os
@@ -42,13 +39,11 @@ FROM_HERE = ("http_proxy", "https_proxy", "no_proxy", "PIP_INDEX_URL", "PIP_DEFA
 
 
 class Debian:
-    """A running Debian."""
-
     def __init__(self, root: Path, pid: int) -> None:
         self.root, self.pid = root, pid
 
     def run(self, lines: str, *, online: bool = False) -> subprocess.CompletedProcess[str]:
-        """Run lines in a root shell, which stops at the first error. `online` uses this machine's network."""
+        """In a root shell, which stops at the first error. `online` uses this machine's network."""
         environ = ENVIRON | {name: os.environ[name] for name in FROM_HERE if name in os.environ}
         inside = ["chroot", str(self.root), "env", "-i", *(f"{name}={value}" for name, value in environ.items())]
         space = ["nsenter", "--target", str(self.pid), "--mount", "--pid", *(() if online else ("--net",)), "--"]
@@ -62,7 +57,6 @@ class Debian:
         )
 
     def put(self, path: str, text: str, mode: int = 0o755) -> None:
-        """Write a file in this Debian."""
         file = self.root / path.lstrip("/")
         file.write_text(text)
         file.chmod(mode)
@@ -70,9 +64,7 @@ class Debian:
 
 @contextlib.contextmanager
 def debian(suite: str) -> Iterator[Debian]:
-    """A minimal Debian of this name for the block. Skips the test without root, or without access to Debian's
-    packages.
-    """
+    """Skips the test without root, or without access to Debian's packages."""
     if os.geteuid():
         pytest.skip("only root makes a Debian of its own")
     environ = os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
@@ -87,7 +79,7 @@ def debian(suite: str) -> Iterator[Debian]:
         if AUTHORITIES.is_dir():
             shutil.copytree(AUTHORITIES, root / str(AUTHORITIES).lstrip("/"), dirs_exist_ok=True)
         space = ["unshare", "--mount", "--pid", "--net", "--fork", "--kill-child", "sh", "-ec", MACHINE, "sh", root]
-        dies = die_with_parent(signal.SIGKILL)  # and all in it, also if the tests are killed
+        dies = die_with_parent(signal.SIGKILL)  # and all in it
         with subprocess.Popen(space, env=environ, stdout=subprocess.PIPE, text=True, preexec_fn=dies) as process:
             try:
                 assert process.stdout is not None
@@ -97,12 +89,12 @@ def debian(suite: str) -> Iterator[Debian]:
             finally:
                 process.kill()
     finally:
-        # Its mounts end with its namespace, so the folder contains nothing of this machine.
+        # Its mounts end with its namespace.
         subprocess.run(["rm", "--recursive", "--force", "--one-file-system", folder], check=True)
 
 
 def bootstrap(suite: str, folder: Path, root: Path, environ: dict[str, str]) -> None:
-    """Fill the folder with debootstrap, fetched if not installed."""
+    """With debootstrap, fetched if not installed."""
     program = shutil.which("debootstrap", path=environ["PATH"])
     if program is None:
         fetched = subprocess.run(["apt-get", "download", "debootstrap"], cwd=folder, capture_output=True, check=False)

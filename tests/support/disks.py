@@ -1,5 +1,3 @@
-"""A small file system that a process can fill, with a full disk's errors and signals."""
-
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +21,7 @@ def make_room(folder):
 def on_small_disk(
     folder: Path, code: str, environ: dict[str, str], size: str = "512k"
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python in its own namespace, where `folder` (`FOLDER` in the code) is a small file system."""
+    """In a namespace, where `folder` (`FOLDER` in the code) is a small file system."""
     mount = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
     program = f"FOLDER = {str(folder)!r}\n{FILL}{code}"
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, str(folder), sys.executable, "-c", program]

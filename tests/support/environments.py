@@ -9,13 +9,12 @@ from runtime.options import Options
 
 
 def given(environ: Mapping[str, str]) -> Options:
-    """The settings of this environment. Raises OptionsError."""
+    """Raises OptionsError."""
     with patch.dict(os.environ, environ, clear=True):
         return checked()
 
 
 def refusal(**environ: str) -> str:
-    """The error line for the environment."""
     with pytest.raises(OptionsError) as refused:
         given(environ)
     (line,) = refused.value.lines

@@ -1,4 +1,4 @@
-"""People and items. `say` publishes, commits and fans out as the site does. Factories only write rows."""
+"""`say` publishes, commits and fans out as the site does. Factories only write rows."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ PASSWORD = "correct horse battery staple"
 
 
 class UserFactory(factory.django.DjangoModelFactory[User]):
-    """A recently seen user who signs in with `PASSWORD`."""
+    """Recently seen, signs in with `PASSWORD`."""
 
     class Meta:
         model = User
@@ -29,7 +29,7 @@ class UserFactory(factory.django.DjangoModelFactory[User]):
 
 
 class ItemFactory(factory.django.DjangoModelFactory[Item]):
-    """An undelivered item, for reads past the windows."""
+    """Undelivered, for reads past the windows."""
 
     class Meta:
         model = Item
@@ -41,12 +41,12 @@ class ItemFactory(factory.django.DjangoModelFactory[Item]):
 
 
 def say(sender: Any, text: str = "words", **fields: Any) -> Item:
-    """Publish a post. `fields` go to `items.actions.publish`."""
+    """`fields` go to `items.actions.publish`."""
     return items.publish(sender=sender, content={"text": text}, **fields)
 
 
 def with_card(item: Item) -> Item:
-    """Give an item a link card with a picture, as a worker does."""
+    """As a worker does."""
     picture = Entry(
         id="1", kind="image", name="aa/bb", ext="jpg", small_ext="jpg", width=640, height=336, blurhash="LEHV"
     )

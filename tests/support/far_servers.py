@@ -1,4 +1,4 @@
-"""External servers, started on loopback. Rules of the test decide their answers, also invalid ones."""
+"""External servers on loopback. Tests decide their answers, also invalid ones."""
 
 import contextlib
 import socket
@@ -68,7 +68,6 @@ class FarServer(socketserver.ThreadingTCPServer):
 
 
 def answer(body: bytes, *, status: str = "200 OK", kind: str = "text/html", **headers: str) -> Callable[[Say], None]:
-    """A rule with a normal answer."""
     named = {"Content-Type": kind, "Content-Length": str(len(body))} | {
         name.replace("_", "-"): value for name, value in headers.items()
     }
@@ -85,7 +84,7 @@ def moved(to: str, status: str = "302 Found") -> Callable[[Say], None]:
 
 
 def dripping(before: bytes, drop: bytes, seconds: float = 0.2) -> Callable[[Say], None]:
-    """A rule that sends bytes until the site closes."""
+    """Until the site closes."""
 
     def drip(say: Say) -> None:
         say(before)
@@ -116,7 +115,7 @@ def far(settings: Any) -> Iterator[FarServer]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
-    """Addresses by name, one list per lookup. No DNS is asked."""
+    """One list per lookup. No DNS is asked."""
     zone: dict[str, list[list[str]]] = {}
     look_up = socket.getaddrinfo
 
@@ -130,7 +129,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
 
 
 def certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """TLS contexts of a server for this name, and of a client that trusts it."""
+    """For a server of this name, and for a client that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     made = (

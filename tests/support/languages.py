@@ -1,4 +1,4 @@
-"""A right-to-left language from the site's own texts, with Arabic letters."""
+"""A right-to-left language: the site's texts in Arabic letters."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ FORMS = 6
 
 
 def in_arabic(text: str) -> str:
-    """The text in Arabic letters, with the same length."""
+    """With the same length."""
     parts, place = [], 0
     for kept in KEPT.finditer(text):
         parts += [_letters(text[place : kept.start()]), kept[0]]
@@ -27,7 +27,7 @@ def _letters(text: str) -> str:
 
 
 def offer_arabic(settings: LazySettings, folder: Path) -> None:
-    """Offer it on the site, with a compiled catalogue in `folder`. Plural forms end with their number."""
+    """The compiled catalogue is in `folder`. Plural forms end with their number."""
     texts = polib.pofile(str(Path(settings.BASE_DIR) / "locale/zh_Hans/LC_MESSAGES/django.po"))
     texts.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Plural-Forms": PLURALS}
     for text in texts:

@@ -1,4 +1,4 @@
-"""An event loop in another thread. Playwright's loop in the tests' thread blocks `asyncio.run`."""
+"""Playwright's loop in the tests' thread blocks `asyncio.run`."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,6 +9,6 @@ T = TypeVar("T")
 
 
 def on_a_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on a loop in another thread. Raises its exceptions."""
+    """In another thread. Raises its exceptions."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()

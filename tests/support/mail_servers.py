@@ -1,5 +1,3 @@
-"""An SMTP server for tests. It keeps letters, and fails on demand."""
-
 import socket
 import socketserver
 import threading
@@ -39,7 +37,7 @@ class Talk(socketserver.StreamRequestHandler):
                 case "DATA":
                     self._say("354 go on")
                     self._take(self._read())
-                    if self.server.mode == "dies":  # it took the letter and does not confirm it
+                    if self.server.mode == "dies":  # it took the letter
                         return
                     self._say("554 looks like spam" if self.server.mode == "suspicious" else "250 taken")
                 case "QUIT":
@@ -63,7 +61,7 @@ class Talk(socketserver.StreamRequestHandler):
 
 
 class MailServer(socketserver.ThreadingTCPServer):
-    """`mode`: "" or a failure: frozen, locked, unknown, busy, suspicious, dies."""
+    """`mode`: "" or frozen, locked, unknown, busy, suspicious, dies."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -117,7 +115,6 @@ def read(message: EmailMultiAlternatives) -> EmailMessage:
 
 
 def words(letter: EmailMessage, kind: str = "plain") -> str:
-    """A letter's text, or its HTML."""
     part = letter.get_body(preferencelist=(kind,))
     assert part is not None
     return str(part.get_content())

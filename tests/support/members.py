@@ -1,4 +1,4 @@
-"""Members that many tests need. A test that needs another has a fixture of the same name."""
+"""A test that needs another has a fixture of the same name."""
 
 import pytest
 from rest_framework.test import APIClient

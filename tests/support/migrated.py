@@ -1,7 +1,7 @@
-"""A migrated database, made once and copied by every worker and later run.
+"""A migrated database, copied by every worker and later run.
 
-Migrations take ten to thirty CPU seconds, more than most tests run alone. The dump is in `.pytest_cache`, under the
-digest of its sources. `--cache-clear` removes it. If it is missing, one worker makes it.
+Migrations take ten to thirty CPU seconds. Their dump is in `.pytest_cache`, under the digest of its sources.
+`--cache-clear` removes it.
 """
 
 import contextlib
@@ -30,13 +30,12 @@ ALWAYS = ("feedsite/settings.py", "runtime/options.py", "requirements/dev.lock",
 KEPT = 5
 """Dumps for this many branches."""
 dump: Path | None = None
-"""This checkout's dump, once a test has asked for the database."""
+"""Set once a test has asked for the database."""
 
 _migrate = DatabaseCreation.create_test_db
 
 
 def install(config: pytest.Config) -> None:
-    """Let Django copy this process's database."""
     cache = config.cache.mkdir("migrated") if hasattr(config, "cache") and config.cache else None
 
     def create(creation: DatabaseCreation, *args: Any, **kwargs: Any) -> str:
@@ -49,9 +48,7 @@ def install(config: pytest.Config) -> None:
 
 
 def _create(creation: DatabaseCreation, cache: Path | None, *args: Any, **kwargs: Any) -> str:
-    """The first process restores the dump, or migrates and dumps. The others copy its database and have nothing to
-    migrate.
-    """
+    """The first process restores the dump, or migrates and dumps. The others copy its database."""
     global dump
     dump = cache / f"{digest(ROOT)}.dump" if cache else None
     with creation._nodb_cursor() as cursor, one_dumps(dump):
@@ -78,7 +75,7 @@ def _create(creation: DatabaseCreation, cache: Path | None, *args: Any, **kwargs
 
 @contextlib.contextmanager
 def one_dumps(dump: Path | None) -> Iterator[None]:
-    """One process makes a missing dump, the others wait. Their servers differ, so database locks do not help."""
+    """Others wait for the dump. Their servers differ, so database locks do not help."""
     if dump is None or dump.exists():
         yield
         return
@@ -103,7 +100,7 @@ def _run(program: str, *arguments: str) -> bool:
 
 
 def digest(root: Path) -> str:
-    """Digest of migrations, their SQL, modules and models, the policy and the packages."""
+    """Of migrations, their SQL, modules and models, the policy and the packages."""
     rooms = {path.parent.name for path in root.glob("*/__init__.py")}
     migrations = sorted([*root.glob("*/migrations/*.py"), *root.glob("*/*/migrations/*.py")])
     patterns = "*/sql/*.sql", "*/*/sql/*.sql", "*/models.py", "*/*/models.py", "storage/**/*.py"

@@ -1,7 +1,7 @@
-"""A strict stand-in for OpenSearch, because no test machine has the real one.
+"""A strict stand-in: no test machine has the real OpenSearch.
 
-It speaks HTTP, checks requests against the formats of docs.opensearch.org, stores documents, and searches as
-documented. It knows only what the site uses, written by hand from these pages, and refuses the rest:
+It checks requests against the formats of docs.opensearch.org, and searches as documented. It knows only what the site
+uses, from these pages, and refuses the rest:
 
 - Query DSL: Function score (gauss, field value factor, weight, score and boost modes), Boolean, Constant score, Term,
   Terms, Range, IDs, Match all, Named queries; limits: index.max_result_window, indices.query.bool.max_clause_count
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """OpenSearch would refuse the request: error type, reason and status."""
+    """Error type, reason and status."""
 
     def __init__(self, kind: str, why: str, status: int = 400) -> None:
         super().__init__(why)
@@ -51,7 +51,7 @@ def need(condition: bool, why: str, kind: str = "parsing_exception") -> None:
 
 
 def known(value: Any, *allowed: str, required: tuple[str, ...] = ()) -> Json:
-    """An object with only these keys."""
+    """With only these keys."""
     need(isinstance(value, dict), f"{value!r} is not an object")
     need(set(value) <= set(allowed) | set(required), f"unknown key [{set(value) - set(allowed) - set(required)}]")
     need(set(required) <= set(value), f"[{set(required) - set(value)}] is required")
@@ -74,7 +74,7 @@ def integer(value: Any, least: int, most: int, why: str) -> int:
 
 
 def milliseconds(text: Any) -> float:
-    """A time unit: 5d, 12h, 500ms."""
+    """5d, 12h, 500ms."""
     found = re.fullmatch(r"(\d+)(d|h|m|s|ms|micros|nanos)", text) if isinstance(text, str) else None
     need(found is not None, f"failed to parse [{text}] as a time value: unit is missing or unrecognized")
     assert found is not None
@@ -83,7 +83,7 @@ def milliseconds(text: Any) -> float:
 
 
 def date(text: Any) -> float:
-    """Milliseconds of a strict_date_time: yyyy-MM-dd'T'HH:mm:ss.SSSZ."""
+    """From strict_date_time: yyyy-MM-dd'T'HH:mm:ss.SSSZ."""
     pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)"
     need(
         isinstance(text, str) and re.fullmatch(pattern, text) is not None,
@@ -109,7 +109,6 @@ RANGES = {"long": 63, "integer": 31}
 
 
 def check_index(name: str, body: Any) -> Json:
-    """The body of PUT <index>."""
     named = re.fullmatch(r"[^_\-+][^\s,:\"*+/\\|?#<>]*", name) is not None and name == name.lower()
     need(named and len(name.encode()) <= 255, f"Invalid index name [{name}]", "invalid_index_name_exception")
     body = known(body, "settings", "mappings", "aliases")
@@ -129,7 +128,6 @@ def check_index(name: str, body: Any) -> Json:
 
 
 def check_value(kind: str, value: Any, field: str) -> None:
-    """A value of a document's field."""
     why, error = f"failed to parse field [{field}] of type [{kind}]", "mapper_parsing_exception"
     for one in value if isinstance(value, list) else [value]:
         if kind == "keyword":
@@ -143,7 +141,7 @@ def check_value(kind: str, value: Any, field: str) -> None:
 
 # --- Queries ---------------------------------------------------------------------------------------------
 class Query:
-    """A checked query. `score` follows the published formulas, and is None without a match."""
+    """`score` follows the published formulas, and is None without a match."""
 
     def __init__(self, source: Any, properties: Json) -> None:
         self.properties = properties
@@ -342,7 +340,7 @@ Trouble = Callable[["Handler"], bool]
 
 
 class OpenSearch:
-    """The stand-in, at `url`. `refused` must be empty at the end of a test."""
+    """`refused` must be empty at the end of a test."""
 
     def __init__(self, credentials: str = "admin:pass%20word") -> None:
         self.indexes: dict[str, Index] = {}
@@ -374,7 +372,7 @@ class OpenSearch:
 
     @property
     def documents(self) -> dict[int, Json]:
-        """Documents under the alias, by item, without empty ones."""
+        """By item, without empty ones."""
         return {int(item_id): found for item_id, found in self.index("site-items").documents.items() if found}
 
     def searches(self) -> list[Json]:
@@ -547,7 +545,6 @@ def status(code: int, body: bytes = b'{"error": {"type": "trouble"}}') -> Troubl
 
 
 def says(data: bytes) -> Trouble:
-    """Write this to the connection and close it."""
 
     def trouble(handler: Handler) -> bool:
         handler.wfile.write(data)
@@ -558,7 +555,7 @@ def says(data: bytes) -> Trouble:
 
 
 def obeys_and_cuts(handler: Handler) -> bool:
-    """Do it, but cut the connection before the answer."""
+    """But cut the connection before the answer."""
     handler.obey()
     handler.close_connection = True
     return True
@@ -574,7 +571,7 @@ def late(seconds: float) -> Trouble:
 
 
 def drips(handler: Handler) -> bool:
-    """A byte now and then: no single wait is long."""
+    """No single wait is long."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
     with suppress(OSError):
         for _ in range(100):

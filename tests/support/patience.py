@@ -1,4 +1,4 @@
-"""Tests count waits and CPU time, never a busy machine's elapsed time."""
+"""Tests count waits and CPU time, never elapsed time."""
 
 import sys
 import time
@@ -9,16 +9,16 @@ from runtime import metrics
 from storage.breaker import BREAKER_SECONDS
 
 SHORT = 30
-"""Far below a wait of minutes, but enough for a busy machine."""
+"""Enough for a busy machine."""
 
 
 BUSY = 3
-"""Factor for calls while others use the machine and its caches."""
+"""While others use the machine and its caches."""
 
 
 @contextmanager
 def untraced() -> Iterator[None]:
-    """Without coverage, whose work per line would count as the body's."""
+    """Coverage's work per line would count as the body's."""
     tracer = sys.gettrace()
     sys.settrace(None)
     try:
@@ -28,7 +28,7 @@ def untraced() -> Iterator[None]:
 
 
 def cpu(call: Callable[[], object], enough: float = 0.0) -> float:
-    """CPU seconds of a call in this thread: the best of nine, or the first below `enough`."""
+    """In this thread: the best of nine, or the first below `enough`."""
     best = float("inf")
     with untraced():
         for _ in range(9):
@@ -42,7 +42,7 @@ def cpu(call: Callable[[], object], enough: float = 0.0) -> float:
 
 @contextmanager
 def waits_once_a_second(server: str = "feeds") -> Iterator[None]:
-    """The body waits once for a silent server, and once more per second it takes, as the breaker allows."""
+    """Once for a silent server, and once more per second, as the breaker allows."""
     trips = metrics.breaker_trips.labels(server)._value
     before, begun = trips.get(), time.monotonic()
     yield

@@ -1,7 +1,6 @@
-"""Every statement of the project, and how many rows PostgreSQL touches for it.
+"""Every statement of the project, and the rows PostgreSQL touches for it.
 
-`python -m tests.support.plans` lists the statements in the source. `explained` runs EXPLAIN ANALYZE for each statement
-of a block, the ORM's too.
+`python -m tests.support.plans` lists the statements in the source. `explained` also explains the ORM's.
 """
 
 import ast
@@ -26,7 +25,7 @@ FILLED_IN = re.compile(r"%(?:\(\w+\))?s|\{\w*\}")
 # --- Statements in the source ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Text:
-    """A statement in the source, or the start of a composed one."""
+    """Or the start of a composed statement."""
 
     file: str
     line: int
@@ -38,7 +37,7 @@ class Text:
         return f"{self.file}:{self.line}"
 
     def is_in(self, statement: str) -> bool:
-        """Whether a statement has these parts in this order."""
+        """In this order."""
         position = 0
         for part in self.parts:
             found = statement.find(part, position)
@@ -49,12 +48,11 @@ class Text:
 
 
 def bare(text: str) -> str:
-    """Without whitespace and parameters."""
     return re.sub(r"\s+|\$\d+", "", text)
 
 
 def texts() -> list[Text]:
-    """Texts in the project's source that start like a statement, by file."""
+    """By file."""
     return [
         Text(str(file.relative_to(ROOT)), line, tuple(filter(None, map(bare, FILLED_IN.split(text)))))
         for room in ROOMS
@@ -66,7 +64,7 @@ def texts() -> list[Text]:
 
 
 def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Constants and f-strings, with {} for insertions."""
+    """With {} for insertions."""
     inner = {
         id(part)
         for node in ast.walk(tree)
@@ -84,7 +82,7 @@ def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 # --- Plans of PostgreSQL ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Explained:
-    """A statement in one step of a scenario, with one kind of plan."""
+    """In one step of a scenario, with one kind of plan."""
 
     step: str
     statement: str
@@ -98,9 +96,8 @@ class Explained:
 
 
 def touched(node: dict[str, Any]) -> int:
-    """Rows that scans return and filters drop, in all loops.
-
-    Sorts, hashes and aggregates get theirs from nodes below, which count them.
+    """Rows that scans return and filters drop, in all loops. Sorts, hashes and aggregates get theirs from nodes
+    below.
     """
     rows = sum(touched(child) for child in node.get("Plans", ()))
     thrown = sum(count for name, count in node.items() if name.startswith("Rows Removed by"))
@@ -110,7 +107,7 @@ def touched(node: dict[str, Any]) -> int:
 
 
 def worst(node: dict[str, Any]) -> str:
-    """The nodes that touch most, for the error message."""
+    """For the error message."""
     found: list[tuple[int, str]] = []
 
     def walk(node: dict[str, Any]) -> None:
@@ -124,8 +121,7 @@ def worst(node: dict[str, Any]) -> str:
 
 
 def hashes_of_other_rows(plan: dict[str, Any]) -> list[str]:
-    """Hashed subplans for a row outside them. If the planner copies their condition, only the first copy refills its
-    hash for the next row.
+    """Subplans for a row outside them. In a copied condition only the first copy refills the hash for the next row.
 
     See docs/decisions.md: A rule for many readers ends with OFFSET 0.
     """
@@ -159,11 +155,11 @@ def _conditions(node: dict[str, Any]) -> Iterator[str]:
 
 
 TIMES = 12
-"""How many different parameters of a statement are explained."""
+"""Different parameters explained per statement."""
 
 
 class Recorder:
-    """Explains each statement with its first `TIMES` different parameters in the scenario. The caller sets `step`."""
+    """With the first `TIMES` different parameters. The caller sets `step`."""
 
     def __init__(self) -> None:
         self.step = ""
@@ -201,7 +197,7 @@ _numbers = itertools.count(1)
 
 
 def _plan(cursor: psycopg.Cursor[Any], text: str, params: Any, kind: str) -> dict[str, Any]:
-    """Execute, explain and roll back. Raises the statement's errors."""
+    """Executed and rolled back. Raises the statement's errors."""
     connection = cursor.connection
     with connection.transaction(force_rollback=True), psycopg.ClientCursor(connection) as client:
         EXECUTE(client, "SET LOCAL enable_seqscan = off")
@@ -227,7 +223,6 @@ def _read(cursor: psycopg.Cursor[Any]) -> dict[str, Any]:
 
 
 def _types(cursor: psycopg.Cursor[Any], text: str, values: list[Any]) -> str:
-    """psycopg's types for a prepared statement's parameters."""
     if not values:
         return ""
     query = cursor._query_cls(psycopg.adapt.Transformer(cursor))
@@ -245,7 +240,7 @@ def _types(cursor: psycopg.Cursor[Any], text: str, values: list[Any]) -> str:
 
 @contextmanager
 def explained() -> Iterator[Recorder]:
-    """Explain every statement during the block, in any thread of this process."""
+    """In any thread of this process."""
     recorder = Recorder()
 
     def execute(cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:

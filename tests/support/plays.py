@@ -1,12 +1,12 @@
-"""Record, merge and read plays while processes are killed: is an acknowledged play ever lost?
+"""Is an acknowledged play ever lost while processes are killed?
 
-Time is compressed: six hours of plays, a lap of the time ring, then two days without plays, and so on. Separate
-processes merge the hour before. In every other lap mergers and the plays server are killed (-9) at random. The server
-restarts from its AOF. Tasks run twice, at once and hours late. Plays reach the node being merged, or belong to the day
-before. A play is acknowledged when `record` returns. Failed plays are sometimes recorded again.
+Time is compressed: six hours of plays, a lap of the time ring, then two days without. Separate processes merge the hour
+before. In every other lap mergers and the server are killed (-9) at random. The server restarts from its AOF. Tasks run
+twice, at once and late. Plays reach the node being merged, or belong to the day before. `record` acknowledges by
+returning.
 
-After each lap `unseen` must know everything that sampled readers played within three months. Of ids nobody played it
-may claim at most the configured share. After a lap without kills only the last hour may wait in Redis.
+After each lap `unseen` must know all plays of sampled readers within three months. Of ids nobody played it may claim
+only the configured share. After a lap without kills only the last hour may wait in Redis.
 """
 
 import multiprocessing
@@ -41,15 +41,15 @@ from storage import keys
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 REST = timedelta(days=2)
-"""Between laps, a multiple of a lap, so that nodes continue."""
+"""A multiple of a lap, so that nodes continue."""
 BATCH = 500
 WORKERS = 2
 SHARDS, TASK_SHARDS = 500, 10
-"""Shards of the ring and of a task: as many users a shard as 4 million on 5,000."""
+"""As many users a shard as 4 million on 5,000."""
 KILL_EVERY_SECONDS = 0.25
 """Average seconds between kills of mergers."""
 SERVER_KILLS = 2
-"""Hours of a lap in which the server is killed."""
+"""In a lap."""
 NEVER = 2**40
 """Nobody played ids from here on."""
 READERS = 100
@@ -60,7 +60,7 @@ Pair = tuple[int, int]
 
 
 class Merger:
-    """A process that merges task shards and may be killed at any moment."""
+    """It may be killed at any moment."""
 
     def __init__(self) -> None:
         self.is_busy = False
@@ -79,7 +79,7 @@ class Merger:
         self.is_busy = True
 
     def is_free(self) -> bool:
-        """Whether it can take a task. A dead process is replaced and its task repeated."""
+        """A dead process is replaced and its task repeated."""
         if not self.process.is_alive():
             self.pipe.close()
             self.process.join()
@@ -106,7 +106,7 @@ def _merge(pipe: Connection, bind: Callable[[], None]) -> None:
 
 
 class Simulation:
-    """Plays, merges and kills, with an exact record of acknowledged plays."""
+    """With an exact record of acknowledged plays."""
 
     def __init__(self, server: Valkey, *, seed: int, kill_every: float) -> None:
         self.server = server
@@ -124,13 +124,11 @@ class Simulation:
         self.mergers = [Merger() for _ in range(WORKERS)]
 
     def close(self) -> None:
-        """Kill all processes."""
         for merger in self.mergers:
             merger.kill()
 
     # --- A lap -------------------------------------------------------------------------------------------
     def lap(self, hours: Sequence[Sequence[Pair]], *, is_stormy: bool) -> None:
-        """Six hours with plays and the rest, then the checks."""
         if not is_stormy:
             self.counts["lost marks"] += len(self._strays())
             mark_strays(now=self.now)  # the daily check
@@ -145,7 +143,7 @@ class Simulation:
         self.now += REST
 
     def hour(self, plays: Sequence[Pair], *, is_stormy: bool = False, kills_server: bool = False) -> None:
-        """Two merge passes over the node before. Plays arrive during the first."""
+        """Two merge passes. Plays arrive during the first."""
         self.last_hour = set(plays)
         killed_at = self.chance.randrange(0, len(plays), BATCH) if kills_server else None
         self._plan(is_stormy=is_stormy)
@@ -161,7 +159,6 @@ class Simulation:
         self.now += HOUR
 
     def check(self, user_ids: Sequence[int], asked: int = ASKED) -> None:
-        """Check that plays within three months are known, and few unplayed ids."""
         since = three_months_before(self.now)
         for user_id in user_ids:
             recent = [item_id for item_id, at in self.acknowledged[user_id].items() if at >= since]
@@ -175,11 +172,11 @@ class Simulation:
 
     # --- Plays -------------------------------------------------------------------------------------------
     def _record(self, pairs: Sequence[Pair], through: float, *, is_stormy: bool) -> None:
-        """Record a batch until acknowledged or given up. It is known at once."""
+        """Until acknowledged or given up."""
         at = self.now + through * HOUR
         if is_stormy and self.chance.random() < 0.05:
             at -= timedelta(days=1)  # a user was without a network
-        # The hour ended between the request's clock reading and its write.
+        # The hour ended between clock reading and write.
         now = self.now - HOUR if is_stormy and self.chance.random() < 0.05 else self.now
         plays = [Play(user_id, item_id, at) for user_id, item_id in pairs]
         while True:
@@ -216,7 +213,7 @@ class Simulation:
         self._tasks.extend(tasks)
 
     def _serve(self, *, is_stormy: bool) -> None:
-        """Give tasks to free processes. Sometimes kill a busy one."""
+        """Sometimes kill a busy process."""
         for merger in self.mergers:
             if merger.is_free() and self._tasks:
                 merger.give(*self._tasks.popleft())
@@ -227,7 +224,6 @@ class Simulation:
             merger.kill()
 
     def _drain(self, *, is_stormy: bool) -> None:
-        """Until no task is left and the server runs."""
         while self._tasks or any(merger.is_busy for merger in self.mergers):
             self._serve(is_stormy=is_stormy)
             self._revive()
@@ -239,7 +235,7 @@ class Simulation:
 
     # --- The server --------------------------------------------------------------------------------------
     def _kill_server(self) -> None:
-        """After some milliseconds, whatever it is doing."""
+        """After some milliseconds."""
         self._revive()
         assert self.server.process is not None
         moment, pid = self.chance.random() / 20, self.server.process.pid
@@ -254,13 +250,12 @@ class Simulation:
             assert wait_for(self.server.answers, 60), self.server.last_words()
 
     def waiting(self) -> set[Pair]:
-        """Plays in Redis that no filter holds."""
         client = played.client()
         found = list(client.scan_iter(keys.played_recent(0)[:-1] + "*", count=1000))
         return {(int(key.rpartition(b":")[2]), int(member)) for key in found for member in client.zrange(key, 0, -1)}
 
     def _strays(self) -> set[int]:
-        """Users with plays and no mark: a merge died before its second check."""
+        """A merge died before its second check."""
         client = played.client()
         marks = list(client.scan_iter(keys.played_users(0, 0)[:-3] + "*", count=1000))
         marked = {int(user_id) for key in marks for user_id in client.smembers(key)}
@@ -276,7 +271,7 @@ def simulation(
     shards: int = SHARDS,
     task_shards: int = TASK_SHARDS,
 ) -> Iterator[Simulation]:
-    """With a server configured as on a site, and a store, both in this folder."""
+    """Both in this folder."""
     home = Home(folder)
     home.make()
     server = make_server(home, "plays")
@@ -302,13 +297,12 @@ def simulation(
 
 
 def three_months_before(moment: datetime) -> datetime:
-    """The moment three months before. Days after the 28th count as the 28th."""
+    """Days after the 28th count as the 28th."""
     year, month = divmod(month_of(moment) - 3, 12)
     return moment.replace(year=year, month=month + 1, day=min(moment.day, 28))
 
 
 def hours_of(pairs: Sequence[Pair], laps: int) -> Iterator[list[Sequence[Pair]]]:
-    """The plays of each hour of each lap."""
     count = laps * NODES
     ends = [len(pairs) * number // count for number in range(count + 1)]
     for lap in range(laps):

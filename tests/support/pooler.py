@@ -1,7 +1,4 @@
-"""PgBouncer before the tests' PostgreSQL. It lends sessions per transaction to any client.
-
-`TEST_POOLER=1` runs all tests through it (CONTRIBUTING.md).
-"""
+"""PgBouncer before the tests' PostgreSQL: `TEST_POOLER=1` (CONTRIBUTING.md)."""
 
 import os
 import shutil
@@ -23,8 +20,8 @@ SHIPPED = Path(__file__).parents[2] / "deploy" / "pgbouncer.ini"
 
 
 class Pooler(Server):
-    """PgBouncer for all databases on these sockets: deploy/pgbouncer.ini with the tests' paths. It lends `sessions` per
-    database. Clients wait as long as a test may.
+    """deploy/pgbouncer.ini with the tests' paths, for all databases on these sockets. It lends `sessions` per
+    database.
     """
 
     stop_signal = signal.SIGINT
@@ -41,7 +38,7 @@ class Pooler(Server):
 
     @property
     def database_url(self) -> str:
-        """A database's address behind it, as FEEDSITE_DATABASE_URL takes it."""
+        """As FEEDSITE_DATABASE_URL takes it."""
         return f"postgresql://feedsite@:6432/feedsite?host={quote(str(self.home.sockets), safe='')}"
 
     def prepare(self) -> None:
@@ -78,7 +75,7 @@ class Pooler(Server):
 
 @contextmanager
 def past(connection: Any) -> Iterator[None]:
-    """A Django connection straight to PostgreSQL, as for creating and migrating databases."""
+    """For creating and migrating databases."""
     places: dict[str, Any] = connection.settings_dict
     before = places["PORT"]
     connection.close()

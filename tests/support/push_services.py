@@ -1,5 +1,3 @@
-"""A push service on loopback, and devices that decrypt its messages."""
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +18,7 @@ HOST = "localhost"
 
 
 class Device:
-    """The keys of a browser or app, and its letters from the service."""
+    """A browser's or app's keys, and its letters."""
 
     def __init__(self, service: FarServer | None = None, path: str = "/send/1") -> None:
         self.service, self.path = service, path
@@ -42,7 +40,6 @@ class Device:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """All messages, decrypted."""
         assert self.service is not None
         return [
             msgspec.json.decode(self.opened(body, headers_of(head)))
@@ -51,7 +48,7 @@ class Device:
         ]
 
     def opened(self, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """Decrypt a letter, by RFC 8291 or its draft 4."""
+        """By RFC 8291 or its draft 4."""
         own = point(self.key)
         if headers["Content-Encoding"] == "aes128gcm":
             salt, theirs, record = body[:16], body[21 : 21 + body[20]], body[21 + body[20] :]
@@ -82,14 +79,14 @@ def decrypted(record: bytes, key: bytes, salt: bytes, key_info: bytes, nonce_inf
 
 
 def headers_of(head: str) -> dict[str, str]:
-    """A request's headers, under the names that the site writes."""
+    """Under the names that the site writes."""
     lines = (line.partition(":") for line in head.splitlines()[1:])
     return {name: value.strip() for name, _, value in lines}
 
 
 @pytest.fixture
 def service(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarServer]:
-    """A push service with https on loopback. The site trusts its certificate."""
+    """With https on loopback. The site trusts its certificate."""
     settings.OUTBOUND_TO_LOOPBACK = True
     server_context, client_context = certificate(HOST, tmp_path)
     monkeypatch.setattr(outbound, "_certificates", lambda: client_context)

@@ -19,7 +19,7 @@ PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 
 
 class Rabbit(Server):
-    """Has its own folder and ports, logs to its output, and starts no other program."""
+    """Logs to its output, and starts no other program."""
 
     stop_signal = signal.SIGTERM
 
@@ -34,7 +34,7 @@ class Rabbit(Server):
 
     @property
     def url(self) -> str:
-        """Its address, as FEEDSITE_BROKER_URL takes it."""
+        """As FEEDSITE_BROKER_URL takes it."""
         return f"amqp://guest:guest@127.0.0.1:{self.port}//"
 
     def prepare(self) -> None:

@@ -1,5 +1,3 @@
-"""A reader of the recommended feed, and items to recommend."""
-
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,7 +25,7 @@ _sequence = iter(range(10**9))
 def post(
     text: str = "something", sender: User | None = None, *, age: timedelta = timedelta(hours=1), **fields: Any
 ) -> Item:
-    """An item made `age` before NOW, with what recall finds it by."""
+    """Made `age` before NOW, with what recall finds it by."""
     item = ItemFactory.create(
         id=item_ids.compose(NOW - age, next(_sequence) % 4096),
         sender=sender or UserFactory.create(),
@@ -58,7 +56,7 @@ def page(client: Client, ann: User) -> Client:
 
 @pytest.fixture
 def publish() -> Publish:
-    """This many posts by this many senders in turn. Returns their ids, newest first."""
+    """By this many senders in turn. Returns ids, newest first."""
 
     def publish(count: int, *, senders: int = 0) -> list[int]:
         people = [UserFactory.create() for _ in range(senders or count)]
@@ -69,7 +67,7 @@ def publish() -> Publish:
 
 
 class NewestFirst:
-    """A recall with a predictable order: public posts, newest first."""
+    """Public posts, newest first: a predictable order."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []
@@ -93,7 +91,7 @@ def ids(items: Sequence[object]) -> list[int]:
 
 @pytest.fixture
 def opensearch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSearch]:
-    """The site has an OpenSearch. It must have refused nothing by the test's end."""
+    """It must have refused nothing by the test's end."""
     monkeypatch.setattr(indexing, "pause", Breaker(0))
     engine = OpenSearch()
     settings.OPENSEARCH_URL = engine.url

@@ -1,5 +1,3 @@
-"""A streaming replica of the tests' PostgreSQL, and this process's use of it."""
-
 import os
 import shutil
 from collections.abc import Iterator
@@ -25,7 +23,7 @@ def sockets_of_primary() -> str:
 
 
 def flushed() -> str:
-    """The primary sends all commits: the tests' does not flush on commit. Returns its position."""
+    """The tests' primary does not flush on commit. Returns its position."""
     ((position,),) = fetch("SELECT pg_logical_emit_message(false, 'test', '', true)::text")
     return str(position)
 
@@ -46,7 +44,7 @@ class Replica(Postgres):
         with psycopg.connect(host=sockets_of_primary(), user="feedsite", dbname="feedsite", autocommit=True) as primary:
             primary.execute("ALTER SYSTEM SET wal_keep_size = '1GB'")  # all tests write while it is copied
             primary.execute("SELECT pg_reload_conf()")
-        for is_last in (False, False, True):  # other tests create and drop databases, which may end a copy
+        for is_last in (False, False, True):  # other tests create and drop databases
             try:
                 self.run("pg_basebackup", *copy, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
                 break
@@ -57,7 +55,7 @@ class Replica(Postgres):
         draft.rename(self.data)
 
     def run_sql(self, statement: str) -> Any:
-        """The first column of the first row, past Django."""
+        """Past Django."""
         with psycopg.connect(host=str(self.home.sockets), user="feedsite", dbname="feedsite", autocommit=True) as own:
             cursor = own.execute(statement.encode())
             row = cursor.fetchone() if cursor.description else None
@@ -80,24 +78,22 @@ class Replica(Postgres):
         self.run_sql("SELECT pg_wal_replay_resume()")
 
     def catch_up(self) -> None:
-        """Wait until it has every earlier commit."""
         behind = f"SELECT pg_last_wal_replay_lsn() < '{flushed()}'"
         assert wait_for(lambda: not self.run_sql(behind), 60)
 
     def cut_off(self) -> None:
-        """It receives nothing more. A later promotion loses what is committed from now on."""
+        """It receives nothing more."""
         self.run_sql("ALTER SYSTEM SET primary_conninfo = ''")
         self.run_sql("SELECT pg_reload_conf()")
         assert wait_for(lambda: self.run_sql("SELECT count(*) FROM pg_stat_wal_receiver") == 0, 60)
 
     def promote(self) -> None:
-        """It becomes a primary with another timeline."""
         assert self.run_sql("SELECT pg_promote(true, 60)")
 
 
 @contextmanager
 def failed_over(server: Replica) -> Iterator[None]:
-    """This process uses the promoted server as its primary."""
+    """It is this process's primary."""
     primary = connections["default"]
     before = {name: primary.settings_dict[name] for name in ("HOST", "PORT")}
     try:
@@ -111,7 +107,7 @@ def failed_over(server: Replica) -> Iterator[None]:
 
 @contextmanager
 def in_use(host: str) -> Iterator[None]:
-    """This process uses the server as a replica, with enough time for a busy machine."""
+    """With enough time for a busy machine."""
     primary: dict[str, Any] = dict(connections["default"].settings_dict)
     given = primary | {"HOST": host, "PORT": "", "OPTIONS": {}}
     connections.settings[replica.REPLICA] = replica_database(primary, given)

@@ -1,4 +1,4 @@
-"""The grown site's calls: every address, task and command, by the users with the most data."""
+"""Every address, task and command of the grown site, by the users with the most data."""
 
 import time
 from collections import Counter
@@ -77,7 +77,7 @@ from timeline.hydrate import verify_bodies
 from timeline.senders import Scope
 
 READERS, EVENTS = 400, 100
-"""The stream's connections and the events it reports in one query."""
+"""In one query."""
 DRAIN = 1_000
 SCOPES = "read write follow push"
 
@@ -504,8 +504,6 @@ CLIENT_WRITES: list[tuple[str, str, Any]] = [
 
 
 class Scenario:
-    """Collects the statements of its calls."""
-
     def __init__(self, site: Grown, recorder: Recorder) -> None:
         self.site = site
         self.recorder = recorder
@@ -521,7 +519,7 @@ class Scenario:
         self.queue.append((name, tuple(args)))
 
     def work(self) -> None:
-        """Run what is queued, and what that queues."""
+        """And what that queues."""
         for _ in range(DRAIN):
             if not self.queue:
                 return
@@ -554,7 +552,7 @@ class Scenario:
 
 
 def filled(value: Any, names: dict[str, Any]) -> Any:
-    """A path or body with the site's ids."""
+    """With the site's ids."""
     if isinstance(value, str):
         return value.format(**names)
     if isinstance(value, list):
@@ -606,7 +604,6 @@ def play(scenario: Scenario) -> None:
 
 
 def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any, user: User) -> None:
-    """Everything that a user reads and does."""
     made = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own"}})
     first, *_, last = List.objects.filter(owner=user, is_exclusive=False).order_by("pk").values_list("pk", flat=True)
     scenario.names |= {"own": made.json()["id"], "me": user.pk, "list": first, "spare": last}
@@ -670,7 +667,7 @@ def planned_posts(user: User) -> dict[str, int]:
 
 
 def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
-    """Everything that a Mastodon app calls, from registration to the end of its token."""
+    """From registration to the end of its token."""
     asked = {"client_name": "An app", "redirect_uris": OUT_OF_BAND, "scopes": SCOPES}
     app = scenario.ask(APIClient(), who, "post", "/api/v1/apps", asked).json()
     query = {"client_id": app["client_id"], "redirect_uri": OUT_OF_BAND, "response_type": "code", "scope": SCOPES}
@@ -711,7 +708,6 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
 
 
 def client_media(scenario: Scenario, who: str, api: APIClient) -> None:
-    """An app sends, reads and describes a picture, and reports another user's post."""
     for version in ("v1", "v2"):
         sent = {"file": upload(jpeg()), "description": "a picture"}
         medium = scenario.ask(api, f"{who}'s app", "post", f"/api/{version}/media", sent, "multipart").json()["id"]
@@ -724,7 +720,6 @@ def client_media(scenario: Scenario, who: str, api: APIClient) -> None:
 
 
 def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
-    """A picture is sent, viewed, described and removed."""
     sent = {"file": upload(jpeg()), "description": "a picture"}
     made = scenario.ask(api, who, "post", "/api/v1/me/media", sent, form="multipart")
     scenario.names["media"] = made.json()["id"]
@@ -752,7 +747,6 @@ def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
 
 
 def covers(scenario: Scenario, who: str, api: APIClient) -> None:
-    """A session gets a picture, another, none, and is cancelled with one."""
     sends = [{"file": upload(jpeg())} for _ in range(3)]
     ids = [scenario.ask(api, who, "post", "/api/v1/me/media", one, form="multipart").json()["id"] for one in sends]
     plan = {"title": "covered", "starts_at": f"{SOON}:00Z", "cover": ids[0]}
@@ -764,7 +758,6 @@ def covers(scenario: Scenario, who: str, api: APIClient) -> None:
 
 
 def returning(scenario: Scenario) -> None:
-    """The reader returns after days, and a deepening is lost."""
     api, rows = APIClient(), User.objects.filter(pk=scenario.site.reader.pk)
     api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.reader)}")
     rows.update(level=2, last_seen_at=timezone.now() - timedelta(days=3), push_generation=F("push_generation") + 1)
@@ -776,7 +769,7 @@ def returning(scenario: Scenario) -> None:
 
 
 def tagged(scenario: Scenario) -> None:
-    """A reader of a few hashtags reads home from windows, and beyond them."""
+    """From windows, and beyond them."""
     user = scenario.site.ordinary
     User.objects.filter(pk=user.pk).update(level=3, last_seen_at=timezone.now())
     api = APIClient()
@@ -803,7 +796,7 @@ def tagged(scenario: Scenario) -> None:
 
 
 def host(scenario: Scenario) -> None:
-    """A session starts while many wait for it."""
+    """Many wait for it."""
     reader, star = APIClient(), APIClient()
     reader.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.reader)}")
     star.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.star)}")
@@ -833,7 +826,7 @@ def strangers(scenario: Scenario) -> None:
 
 
 def joining(scenario: Scenario) -> None:
-    """People join by invitation, and by an application that an admin decides."""
+    """By invitation, and by an application that an admin decides."""
     member, page, api = Client(), Client(), APIClient()
     member.force_login(scenario.site.reader)
     scenario.ask(
@@ -865,7 +858,6 @@ def joining(scenario: Scenario) -> None:
 
 
 def newcomer(scenario: Scenario) -> None:
-    """Follows nobody yet, and leaves again."""
     page, api = Client(), APIClient()
     name = {"username": "newcomer", "password": PASSWORD}
     scenario.ask(api, "newcomer", "post", "/api/v1/users", name)
@@ -892,7 +884,6 @@ def newcomer(scenario: Scenario) -> None:
 
 
 def safety(scenario: Scenario) -> None:
-    """Verify an address, add and remove factors, reset a password, sign in at several places."""
     user = User.objects.get(username="user17")
     page, stranger, api = Client(), Client(), APIClient()
     name = {"username": "user17", "password": PASSWORD}
@@ -947,7 +938,6 @@ def safety(scenario: Scenario) -> None:
 
 
 def told(scenario: Scenario) -> None:
-    """The stream process's queries."""
     site = scenario.site
     scenario.recorder.step = "stream"
     readers = [*range(site.first, site.first + READERS), site.star.pk, site.reader.pk]
@@ -1013,7 +1003,7 @@ def workers(scenario: Scenario) -> None:
 
 
 def link_cards(scenario: Scenario) -> None:
-    """A post gets a card. Its page is refused by address, then the host with most cards."""
+    """Its page is refused by address, then the host with most cards."""
     post = ItemFactory(sender=scenario.site.ordinary, content={"text": "see http://10.0.0.1/"})
     with patch.object(settings, "LINK_CARDS", True):
         scenario.task("items.give_link_card", post.pk)
@@ -1026,7 +1016,6 @@ def link_cards(scenario: Scenario) -> None:
 
 
 def block(scenario: Scenario, page: Client, medium: int) -> None:
-    """A picture is blocked, sent again as an avatar, hidden everywhere, and unblocked."""
     address, fields = "/admin/moderation/picturerule/", {"action": "hold", "distance": "6", "note": "words"}
     scenario.ask(page, "admin", "post", f"{address}add/", fields | {"medium": str(medium), "is_enabled": "on"})
     rule = PictureRule.objects.latest("pk")

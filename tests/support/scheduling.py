@@ -1,6 +1,6 @@
-"""Which tests a pytest-xdist worker runs together, and how workers start.
+"""Which tests a pytest-xdist worker runs together.
 
-pytest-xdist's own `xdist_group` does nothing under pytest 9.2, which no longer allows renaming test ids.
+`xdist_group` does nothing under pytest 9.2, which no longer allows renaming test ids.
 """
 
 import multiprocessing
@@ -13,7 +13,7 @@ from _pytest.assertion import rewrite
 from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
-    # A small machine cannot run several PostgreSQLs, sites or clusters at once.
+    # Too many at once for a small machine.
     "tests/benchmarks/test_bench.py": "servers",
     "tests/faults/test_cluster.py": "servers",
     "tests/faults/test_failover.py": "servers",
@@ -23,18 +23,14 @@ GROUPS = {
     "tests/runtime/test_supervisor.py": "servers",
     "tests/storage/test_cluster.py": "servers",
     "tests/storage/test_replica.py": "servers",
-    # Every worker would make what these modules make once.
+    # Every worker would make what they make once.
     "tests/media/test_bucket.py": "bucket",
     "tests/schema/test_schema.py": "schema",
 }
-"""The group of a file's tests, or of one test. The largest starts first: other workers' tests fill its waits for
-servers.
-"""
+"""The group of a file or a test. The largest starts first: other tests fill its waits for servers."""
 
 
 class Scheduling(LoadScopeScheduling):
-    """Give a worker one group at a time, or one ungrouped test."""
-
     def _split_scope(self, nodeid: str) -> str:
         return GROUPS.get(nodeid) or GROUPS.get(nodeid.partition("::")[0]) or nodeid
 
@@ -44,9 +40,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
 
 
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Rewrite a fresh checkout's assertions once, on all processors. Each worker would do it before its first test, and
-    take longer for it than for anything else.
-    """
+    """Once, on all processors. Otherwise each worker takes long for it before its first test."""
     tests = config.rootpath / "tests"
     new = [path for path in tests.rglob("*.py") if is_test(path) and not rewritten(path).exists()]
     if new:
@@ -55,17 +49,16 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 
 
 def is_test(path: Path) -> bool:
-    """Whether pytest rewrites the module's assertions."""
     return path.name == "conftest.py" or path.name.startswith("test_")
 
 
 def rewritten(path: Path) -> Path:
-    """Where pytest looks for the rewritten module. It must match the source."""
+    """It must match the source."""
     return rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
 
 
 def keep_rewritten(path: Path) -> None:
-    """Compile a test module like pytest's import, and store it where that looks."""
+    """As pytest's import does."""
     source, code = rewrite._rewrite_test(path, None)  # type: ignore[arg-type]  # it asks for options that are not ours
     kept = rewritten(path)
     kept.parent.mkdir(exist_ok=True)

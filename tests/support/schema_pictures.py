@@ -1,4 +1,4 @@
-"""For schemathesis: a form's file is a tiny picture (`format: binary` of the schema)."""
+"""For schemathesis: a form's file (`format: binary`) is a tiny picture."""
 
 import schemathesis
 from hypothesis import strategies as st

@@ -1,5 +1,3 @@
-"""Checks answers of the API against its schema."""
-
 import json
 from typing import Any
 
@@ -7,7 +5,6 @@ import jsonschema_rs
 
 
 def allowed(schema: dict[str, Any], path: str, method: str, response: Any) -> None:
-    """The schema describes the response."""
     described = schema["paths"][f"/api/v1{path}"][method]["responses"][str(response.status_code)]
     if "content" not in described:
         assert not response.content

@@ -1,8 +1,8 @@
-"""The tests' real PostgreSQL and Valkey in a temporary folder. They end with the process.
+"""Real PostgreSQL and Valkey in a temporary folder.
 
-`-p tests.support.servers` loads it: Django's settings, which pytest-django reads very early, need the addresses. The
-first process starts PostgreSQL for all, with a database for each pytest-xdist worker. Every process has its own feeds
-server, broker and plays server, because tests flush, freeze and kill them.
+`-p tests.support.servers` loads it: pytest-django reads Django's settings very early, and they need the addresses. The
+first process starts PostgreSQL, with a database for each pytest-xdist worker. Every process has its own feeds server,
+broker and plays server, because tests flush, freeze and kill them.
 """
 
 import os
@@ -26,13 +26,11 @@ from tests.support.pooler import Pooler
 from tests.support.rabbits import Rabbit
 
 PATIENCE, HASTE = 4.0, 0.4
-"""How long pages wait for Redis. Normally longer than a busy machine pauses. Tests that freeze a server use the short
-one.
-"""
+"""Pages' wait for Redis. The short one is for tests that freeze a server."""
 
 
 class TestServers:
-    """The servers of this process. The kernel stops them if it is killed."""
+    """The kernel stops them if this process is killed."""
 
     __test__ = False  # the name looks like a test class
 
@@ -99,7 +97,7 @@ def pytest_unconfigure() -> None:
 
 @contextmanager
 def frozen(*some: Server) -> Iterator[None]:
-    """The servers take connections and answer nothing, as on a machine that swaps."""
+    """As on a machine that swaps."""
     processes = [server.process for server in some if server.process is not None]
     assert len(processes) == len(some)
     for process in processes:
@@ -114,7 +112,6 @@ def frozen(*some: Server) -> Iterator[None]:
 
 @contextmanager
 def frozen_postgres(server: Postgres) -> Iterator[None]:
-    """It takes connections, but answers neither new nor open ones."""
     assert server.process is not None
     own = server.process.pid
     # First, because it reaps processes that have just ended.
@@ -131,7 +128,7 @@ def frozen_postgres(server: Postgres) -> Iterator[None]:
 
 @contextmanager
 def hasty() -> Iterator[None]:
-    """Pages of this process wait `HASTE` instead of `PATIENCE`, also on open connections."""
+    """Also on open connections."""
     read = AbstractConnection.read_response
 
     def hastily(connection: AbstractConnection, *args: Any, **kwargs: Any) -> Any:
@@ -144,7 +141,7 @@ def hasty() -> Iterator[None]:
 
 @contextmanager
 def dead(server: Server) -> Iterator[None]:
-    """Kill the server for the block. Feeds return empty, the others with their data."""
+    """Afterwards feeds return empty, the others with their data."""
     server.kill()
     try:
         yield
@@ -154,7 +151,7 @@ def dead(server: Server) -> Iterator[None]:
 
 @contextmanager
 def full(server: Valkey) -> Iterator[None]:
-    """The server is out of memory and evicts nothing: it refuses writes, but reads and deletes."""
+    """Out of memory: it refuses writes, but reads and deletes."""
     client = redis.Redis(unix_socket_path=str(server.socket))
     before = client.config_get("maxmemory*")
     client.config_set("maxmemory-policy", "noeviction")
@@ -167,7 +164,7 @@ def full(server: Valkey) -> Iterator[None]:
 
 
 def restart(server: Server) -> None:
-    """Kill -9 and start: the feeds server comes back empty."""
+    """Kill -9 and start: feeds come back empty."""
     server.kill()
     server.start()
     assert wait_for(server.answers, 90), server.last_words()

@@ -1,5 +1,3 @@
-"""Live sessions, with workers that the test runs by hand."""
-
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -30,7 +28,7 @@ def seen(**fields: Any) -> User:
 
 
 def session(host: User, state: State = State.UPCOMING, minutes: int = 60, title: str = "words") -> LiveSession:
-    """A host's session, brought to a state by actions, planned in `minutes`."""
+    """Brought to a state by actions, planned in `minutes`."""
     now = timezone.now()
     made = actions.create(host=host, title=title, starts_at=now + timedelta(minutes=minutes), now=now)
     if state in (State.LIVE, State.REPLAY):

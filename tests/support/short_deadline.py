@@ -1,4 +1,4 @@
-"""The web application with a deadline of four seconds for slow senders."""
+"""The web application with four seconds for slow senders."""
 
 from importlib import import_module
 

@@ -1,5 +1,3 @@
-"""A community of thousands with inboxes in use, and real workers to kill."""
-
 import os
 import signal
 import subprocess
@@ -25,12 +23,12 @@ from timeline.home import home_page
 from timeline.inbox import Inbox, materialise
 
 FOLLOWERS = tries(2_500, 5_000)
-"""More than the 2,000 that a fan-out reads with its claim."""
+"""A fan-out reads 2,000 with its claim."""
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Worker:
-    """A Celery worker with beat, in its own process group."""
+    """With beat, in its own process group."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
@@ -59,15 +57,12 @@ class Worker:
             )
 
     def keep(self) -> bool:
-        """Restart it if it ended, as the supervisor does: Celery's consumer may die with its broker. Always true, for
-        the condition of `until`.
-        """
+        """Restart it if it ended: Celery's consumer may die with its broker. Always true, for `until`."""
         if self.process is not None and self.process.poll() is not None:
             self.start()
         return True
 
     def stand(self, signal_number: int) -> None:
-        """Send SIGSTOP or SIGCONT to all its processes."""
         assert self.process is not None
         os.killpg(self.process.pid, signal_number)
 
@@ -107,7 +102,7 @@ def web(tmp_path: Path, transactional_db: None) -> Iterator[WebServer]:
 
 @pytest.fixture
 def star(transactional_db: None) -> User:
-    """A sender with `FOLLOWERS` followers, all with inboxes."""
+    """All have inboxes."""
     star = UserFactory(last_seen_at=timezone.now())
     fans = User.objects.bulk_create(
         User(username=f"fan{number}", level=3, last_seen_at=timezone.now(), following_count=1)
@@ -125,7 +120,7 @@ def star(transactional_db: None) -> User:
 
 
 def until(done: Callable[[], bool], seconds: float) -> float:
-    """Wait until it is true. Returns the seconds."""
+    """Returns the seconds."""
     start = time.monotonic()
     while not done():
         assert time.monotonic() - start < seconds, "it did not happen in time"
@@ -134,7 +129,6 @@ def until(done: Callable[[], bool], seconds: float) -> float:
 
 
 def walked(reader: User) -> list[int]:
-    """The whole home, page by page."""
     ids: list[int] = []
     last_id, more = None, True
     while more:

@@ -1,4 +1,4 @@
-"""The statements sent to PostgreSQL, by the ORM and by storage.connections.fetch."""
+"""By the ORM and by storage.connections.fetch."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ MOST = 40
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    """The block's statements, in a list that fills."""
+    """A list that fills."""
     seen: list[str] = []
 
     def noting(execute: Any) -> Any:
@@ -37,17 +37,17 @@ def statements() -> Iterator[list[str]]:
 
 
 def as_sent(statement: str) -> str:
-    """The statement without empty lines, with PostgreSQL's placeholders even if psycopg fills them in."""
+    """Without empty lines, with PostgreSQL's placeholders even if psycopg fills them in."""
     lines = numbered(statement)[0].decode().splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
 
 
 def long_ones(executed: Iterable[str]) -> list[str]:
-    """These statements' long ones as sent, each once."""
+    """As sent, each once."""
     return [text for text in dict.fromkeys(map(as_sent, executed)) if text.count("\n") > MOST]
 
 
 def without_file(executed: Iterable[str]) -> list[str]:
-    """These statements' long ones without a file. Ids in a statement do not count."""
+    """Ids in a statement do not count."""
     kept = {re.sub(r"\d+", "0", path.read_text()) for path in FOLDER.glob("*.sql")}
     return [text for text in long_ones(executed) if re.sub(r"\d+", "0", text) not in kept]

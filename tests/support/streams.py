@@ -1,5 +1,3 @@
-"""The stream process on the test's servers, and clients that listen."""
-
 import http.client
 import json
 import os
@@ -26,13 +24,12 @@ PATH = "/api/v1/stream"
 
 
 def database_url() -> str:
-    """This test process's database address."""
     url, _, options = os.environ["FEEDSITE_DATABASE_URL"].partition("?")
     return f"{url.rpartition('/')[0]}/{quote(str(connection.settings_dict['NAME']))}?{options}"
 
 
 class StreamServer:
-    """The server as `up` starts it, in its own process group."""
+    """As `up` starts it, in its own process group."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
@@ -67,13 +64,13 @@ class StreamServer:
         return (self.folder / "stream.log").read_text()
 
     def holds_connections(self) -> bool:
-        """Whether its side has an open connection, even if the client closed it."""
+        """Its side may be open after the client closed."""
         lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
         own = f":{self.port:04X}"
         return any(local.endswith(own) and state in ("01", "08") for _, local, _, state, *_ in lines)
 
     def end(self) -> None:
-        """End it as its supervisor does, which keeps its coverage. Kill it if it does not end."""
+        """As its supervisor does, which keeps coverage. Kill it if it does not end."""
         if self.process is not None:
             with suppress(ProcessLookupError, subprocess.TimeoutExpired):
                 self.process.terminate()
@@ -90,7 +87,7 @@ class StreamServer:
             self.process = None
 
     def get(self, path: str, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
-        """An answer that opens no stream, with its body in `body`."""
+        """It opens no stream. Its body is in `body`."""
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             client.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
@@ -116,7 +113,7 @@ class Heard(NamedTuple):
 
 
 class Client:
-    """An open stream, read by a thread."""
+    """Read by a thread."""
 
     def __init__(self, port: int, query: str, headers: dict[str, str], path: str = PATH) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -159,7 +156,7 @@ class Client:
 
     @property
     def news(self) -> list[tuple[str, Any]]:
-        """All events but resets: (name, item id or payload)."""
+        """Without resets: (name, item id or payload)."""
         told = [each for each in self.heard if each.name != "reset"]
         return [(each.name, int(each.data["id"]) if "id" in each.data else each.data) for each in told]
 

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
-"""systemctl without systemd: starts units as their user, with their variables, folders and write limits. It restarts
-nothing.
+"""Starts units without systemd: as their user, with their variables, folders and write limits. Never restarts.
 
-It knows the verbs and unit types that docs/install.md needs, and fails at others. tests/support/debian.py installs it
-in a Debian, so it may only use that Debian's Python.
+It knows what docs/install.md needs, and fails at anything else. It runs in tests/support/debian.py with only that
+Debian's Python.
 """
 
 import contextlib
@@ -18,7 +17,7 @@ from pathlib import Path
 
 FOLDERS = [Path("/etc/systemd/system"), Path("/lib/systemd/system")]
 STATE = Path("/run/stand-in")
-"""A file of process ids for each started unit."""
+"""Process ids, a file for each unit."""
 LOG = Path("/var/log/stand-in")
 PLACES = {"%S": "/var/lib", "%t": "/run"}
 YES = ("yes", "true")
@@ -28,7 +27,7 @@ KEPT = {"RuntimeDirectory": "/run", "StateDirectory": "/var/lib", "LogsDirectory
 
 
 class Unit:
-    """A unit with its file's settings for this instance."""
+    """With its file's settings for this instance."""
 
     def __init__(self, name: str) -> None:
         self.name = name if "." in name.rpartition("@")[2] else f"{name}.service"
@@ -57,13 +56,11 @@ class Unit:
         return " ".join(self.values.get(key, [])).split()
 
     def pids(self) -> list[int]:
-        """Its processes that still run."""
         found = map(int, self.file.read_text().split()) if self.file.exists() else ()
         return [pid for pid in found if Path(f"/proc/{pid}/cmdline").exists() and is_no_zombie(pid)]
 
     # --- Verbs -------------------------------------------------------------------------------------------
     def start(self) -> None:
-        """Start it after its dependencies."""
         if self.file.exists() and (self.pids() or self.one("Type") in ("oneshot", "forking")):
             return
         for name in [*self.words("Requires"), *self.words("Wants")]:
@@ -78,7 +75,7 @@ class Unit:
             self.run(command, runs_on=runs_on)
 
     def run(self, command: str, *, runs_on: bool) -> None:
-        """Run a line to its end, or leave it running. Exits on failure unless the line starts with a hyphen."""
+        """Exits on failure unless the line starts with a hyphen."""
         may_fail, command = command.startswith("-"), command.lstrip("-")
         with (LOG / f"{self.name}.log").open("ab") as log:
             process = subprocess.Popen(
@@ -101,7 +98,7 @@ class Unit:
         return (LOG / f"{self.name}.log").read_text()[-3_000:]
 
     def script(self) -> str:
-        """Shell lines that set up what the unit says and exec the command."""
+        """Shell lines that set up the unit and exec the command."""
         user = self.one("User", "root")
         lines, writable = [], []
         for key, root in KEPT.items():

@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - full-width signs are what is tested
-"""Texts that are hard on the pages: payloads and the parser's special strings."""
+"""Payloads and the parser's special strings."""
 
 from hypothesis import strategies as st
 
@@ -12,7 +12,7 @@ PAYLOADS = [
     "</textarea><script>alert(1)</script>",
 ]
 WIDE_AT, WIDE_HASH = "\uff20", "\uff03"
-# The parser's special strings, far more often than by chance.
+# Far more often than by chance.
 PIECES = st.sampled_from([
     *"@#/.:?=()[]&'\"<> \n-_%，。！？）】」", WIDE_AT, WIDE_HASH, "https://", "HTTP://", "www.", "example.com",
     "例子.中国", "a", "Alice", "小事", "7", "é", "ß", "한", "ภา", "\u0301", "\ufb03", "\u200d", "🎉", "<script>",

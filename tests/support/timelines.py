@@ -1,5 +1,3 @@
-"""Timelines, with workers that the test runs by hand."""
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The web process on the test's servers, with many simultaneous clients."""
-
 import http.client
 import json
 import sys
@@ -19,7 +17,6 @@ from tests.support.api import API
 from tests.support.streams import StreamServer
 
 PATIENCE = 150
-"""A client's wait for an answer before the test fails."""
 
 
 class Answer(NamedTuple):
@@ -32,19 +29,18 @@ class Answer(NamedTuple):
 
     @property
     def ids(self) -> list[int]:
-        """The item ids of a feed page."""
         return [int(item["id"]) for item in self.json()["items"]]
 
 
 class WebServer(StreamServer):
-    """granian with one process of four threads, without rates."""
+    """Without rates."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         super().__init__(folder, **{"FEEDSITE_RATE_SCALE": "100000"} | environ)
 
     def start(self) -> None:
         manifest = Path(settings.STATIC_ROOT) / "staticfiles.json"
-        if not manifest.exists():  # tests ask only for data, so no files are needed
+        if not manifest.exists():  # tests ask only for data
             manifest.parent.mkdir(parents=True, exist_ok=True)
             manifest.write_text(json.dumps({"paths": {"a.css": "a.css"}, "version": "1.1", "hash": ""}))
         super().start()
@@ -73,14 +69,12 @@ class WebServer(StreamServer):
         return self.ask(f"{API}/items", token, method="POST", body={"content": {"text": text}})
 
     def homes(self, tokens: Iterable[str], *, at_once: int) -> list[Answer]:
-        """Each reader's first page, with this many clients at the same time."""
+        """With this many clients at the same time."""
         with ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(lambda token: self.ask(f"{API}/timeline/home", token), tokens))
 
 
 class Queueing(WebServer):
-    """web as `up` runs it, with one process."""
-
     def command(self) -> list[str]:
         command = [sys.executable, "-m", "runtime.preloaded", "granian", "--interface", "wsgi", "--no-ws"]
         command += ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1", "--blocking-threads"]

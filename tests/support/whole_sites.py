@@ -1,5 +1,3 @@
-"""A whole site, started by `up`."""
-
 import os
 import re
 import signal
@@ -48,11 +46,11 @@ class Running:
         return "".join(self.output)
 
     def says(self, words: str, seconds: float) -> bool:
-        """Whether it prints this, or ends, in time."""
+        """Or ends."""
         return wait_for(lambda: words in self.printed or self.process.poll() is not None, seconds)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """End it if it still runs. Returns its exit code."""
+        """Returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(150)
@@ -92,7 +90,7 @@ class Site(Running):
         return self.get("/readyz")[0] == 200
 
     def becomes_ready(self, seconds: float = 60) -> bool:
-        """Whether it is ready in time. Asks five times a second: each query is work for the site."""
+        """Each query is work for the site."""
         until = time.monotonic() + seconds
         while not self.is_ready():
             if time.monotonic() > until:
@@ -101,7 +99,7 @@ class Site(Running):
         return True
 
     def children(self) -> dict[str, int]:
-        """The supervisor's children: name → process."""
+        """Name → process."""
         found = {}
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             try:
@@ -113,14 +111,14 @@ class Site(Running):
         return {name: pid for name, pid in found.items() if name != "?"}
 
     def beat(self) -> int:
-        """The worker's beat process, or 0."""
+        """Or 0."""
         worker = self.children()["worker"]
         children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
         beats = (pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "beat\n")
         return int(next(beats, 0))
 
     def leftovers(self) -> list[str]:
-        """The site's processes that still run: programs by tag, servers by folder."""
+        """Programs by tag, servers by folder."""
         found = [f"tagged {pid}" for pid in tagged(str(self.folder))]
         for command in Path("/proc").glob("[0-9]*/cmdline"):
             try:

@@ -1,5 +1,3 @@
-"""Epochs of windows, for windows that tests build by hand."""
-
 from collections.abc import Iterable
 
 from accounts.levels import policy
@@ -17,7 +15,6 @@ def epoch_of(user_id: int) -> int:
 
 
 def generation() -> int:
-    """Of outboxes and lineups."""
     found = policy.current().generation
     assert found is not None
     return found

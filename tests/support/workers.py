@@ -1,5 +1,3 @@
-"""Celery workers for any task, run by hand, and the real workers' queue."""
-
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -12,9 +10,7 @@ from tests.support.rabbits import Rabbit
 
 
 def prompt_tasks(send: Callable[[str, tuple[Any, ...]], object]) -> Callable[..., None]:
-    """Replaces the Celery application's `send_task`: passes on immediate tasks. Drops delayed ones, which only inform
-    open pages.
-    """
+    """Replaces Celery's `send_task`, without delayed tasks. Those only inform open pages."""
 
     def send_task(name: str, args: Iterable[Any], countdown: float | None = None, **options: Any) -> None:
         if countdown is None:
@@ -26,7 +22,7 @@ def prompt_tasks(send: Callable[[str, tuple[Any, ...]], object]) -> Callable[...
 class Workers:
     """The messages on their way to workers.
 
-    `tasks` maps names to functions. Other messages fail the test, or are dropped with `drops_others`.
+    `tasks` maps names to functions. Others fail the test, or are dropped with `drops_others`.
     """
 
     def __init__(self, tasks: Mapping[str, Callable[..., Any]], *, drops_others: bool = False) -> None:
@@ -35,11 +31,11 @@ class Workers:
         self.queue: list[tuple[str, tuple[Any, ...]]] = []
 
     def send_task(self, name: str, args: Iterable[Any], **options: Any) -> None:
-        """Replaces the Celery application's."""
+        """Replaces Celery's."""
         prompt_tasks(lambda *task: self.queue.append(task))(name, args, **options)
 
     def work(self) -> None:
-        """Run what is queued, and what that queues."""
+        """And what that queues."""
         for _ in range(1_000):
             if not self.queue:
                 return
@@ -60,5 +56,5 @@ def empty_queue() -> None:
 
 @functools.cache
 def queue_server() -> redis.Redis:
-    """The broker's database with the queue, if it is a Valkey."""
+    """If it is a Valkey."""
     return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT_SECONDS)

@@ -1,4 +1,4 @@
-"""Hypothesis state machines of homes, the live feed and the recommended feed."""
+"""Hypothesis state machines."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whatever happens, every page of every home and list equals the SQL oracle."""
+"""Every page of every home and list always equals the SQL oracle."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -69,11 +69,11 @@ texts = st.sampled_from(["words", "#red", "words #blue #red", "#green #blue", "w
 
 
 class Home(RuleBasedStateMachine):
-    """Five people, tiny windows, and a broker that delays, repeats, reorders and loses messages."""
+    """Tiny windows, and a broker that delays, repeats, reorders and loses messages."""
 
     queue: list[tuple[str, tuple[Any, ...]]]
     may_be_short = False
-    """Pages and counts may stop at their work limit."""
+    """At their work limit."""
 
     @initialize(
         follows=st.sets(pairs, min_size=4, max_size=16),
@@ -92,7 +92,7 @@ class Home(RuleBasedStateMachine):
         tagged: set[tuple[int, str]],
         prompt: bool,
     ) -> None:
-        """A community that has read its homes once. `prompt` workers leave nothing in the queue."""
+        """Homes are read once. `prompt` workers leave nothing in the queue."""
         with connection.cursor() as cursor:
             cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
         connections.feeds_for_tasks().flushall()
@@ -128,7 +128,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Item.objects.exists())
     @rule(sender=people, pick=some, visibility=st.sampled_from(Visibility.values), reposter=st.none() | people)
     def reply(self, sender: int, pick: int, visibility: str, reposter: int | None) -> None:
-        """Reply in a thread, perhaps for followers only."""
+        """Perhaps for followers only."""
         item = self._say(sender, visibility, "a reply #red", answered=self._item(pick))
         if reposter is not None and item is not None and not item.is_private:
             items.repost(sender=self._fresh(reposter), item=item)
@@ -136,7 +136,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Item.objects.exists())
     @rule(pick=some, senders=st.lists(st.tuples(people, st.integers(0, 4)), min_size=1, max_size=4))
     def repost(self, pick: int, senders: list[tuple[int, int]]) -> None:
-        """Several repost one item, with this many other posts in between."""
+        """With this many other posts in between."""
         item = self._item(pick)
         if item.is_private:
             return
@@ -148,7 +148,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Item.objects.published().exists())
     @rule(sender=people, pick=some, visibility=st.sampled_from(Visibility.values), is_reply=st.booleans())
     def quote(self, sender: int, pick: int, visibility: str, is_reply: bool) -> None:
-        """Quote an entry of home. What is inside is checked at reading."""
+        """What is inside is checked at reading."""
         quoted = self._item(pick)
         with suppress(items.NotQuotableError):
             self._say(sender, visibility, "a quote", answered=quoted if is_reply else None, quote_of=quoted)
@@ -172,7 +172,6 @@ class Home(RuleBasedStateMachine):
 
     @rule(sender=people)
     def submit(self, sender: int) -> None:
-        """Submit something for review."""
         items.publish(sender=self._fresh(sender), content={"text": "suspicious #red"})
 
     @precondition(lambda self: Item.objects.exists())
@@ -186,7 +185,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Item.objects.filter(repost_of=None).exists())
     @rule(pick=some, text=texts, reader=st.none() | people)
     def edit(self, pick: int, text: str, reader: int | None) -> None:
-        """Change words and hashtags. Somebody may read just before."""
+        """Somebody may read just before."""
         if reader is not None:
             self._page(reader, None, 3)
         items.edit(item=self._item(pick, repost_of=None), content={"text": text})
@@ -215,7 +214,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Follow.objects.exists())
     @rule(pick=some, reposts=st.booleans(), posts=st.integers(0, 3))
     def leave_reposts_out(self, pick: int, reposts: bool, posts: int) -> None:
-        """Their followee has reposted much lately. The follower decides about it and reads on."""
+        """Their followee has reposted much lately."""
         follows = Follow.objects.order_by("id")
         follow = follows[pick % follows.count()]
         for item in Item.objects.filter(repost_of=None, reply_to=None, visibility__in=LISTED).order_by("-id")[:posts]:
@@ -230,7 +229,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: TagFollow.objects.exists())
     @rule(pick=some, sender=people, count=st.integers(1, 6), hide=st.sampled_from(["", "block", "mute", "suspend"]))
     def flood(self, pick: int, sender: int, count: int, hide: str) -> None:
-        """Somebody, perhaps blocked, posts much with a hashtag. Its follower reads on."""
+        """By somebody perhaps blocked, with a hashtag. Its follower reads on."""
         follows = TagFollow.objects.select_related("tag").order_by("id")
         followed = follows[pick % follows.count()]
         reader = self._number(followed.user_id)
@@ -248,9 +247,7 @@ class Home(RuleBasedStateMachine):
 
     @rule(sender=people, person=people, tag=tags, at=st.sampled_from(["claimed", "delivered"]), built=st.booleans())
     def follow_amid_a_delivery(self, sender: int, person: int, tag: str, at: str, built: bool) -> None:
-        """A hashtag is followed, perhaps for the first time, while a worker delivers an item with it. Its outbox may be
-        built meanwhile.
-        """
+        """Perhaps its first follow. Its outbox may be built meanwhile."""
         item = items.publish(sender=self._fresh(sender), content={"text": f"words #{tag}"})
         self._page(person, None, 3)
 
@@ -284,7 +281,7 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people, tag=tags, sender=people, what=st.sampled_from(["publish", "edit", "unedit"]), pick=some)
     def build_an_outbox_amid_changes(self, person: int, tag: str, sender: int, what: str, pick: int) -> None:
-        """A change with its delivery happens just before or after the snapshot of a hashtag's outbox."""
+        """Just before or after the outbox's snapshot."""
         follow_tag(user=self.users[person], tag=tag)
         source = -Tag.objects.get(name=tag).pk
         connections.feeds_for_tasks().delete(keys.tag_outbox(-source))
@@ -321,13 +318,13 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people, is_locked=st.sampled_from([True, True, False]))
     def lock(self, person: int, is_locked: bool) -> None:
-        """Lock or unlock. Waiting requests stay."""
+        """Waiting requests stay."""
         accounts.edit_profile(user=self._fresh(person), is_locked=is_locked)
 
     @precondition(lambda self: FollowRequest.objects.exists())
     @rule(pick=some, verb=st.sampled_from(["accept", "accept", "reject", "withdraw", "leave reposts out"]))
     def decide(self, pick: int, verb: str) -> None:
-        """Decide a request. Its follower read before, and reads on."""
+        """The follower read before, and reads on."""
         waiting = FollowRequest.objects.order_by("id")
         request = waiting[pick % waiting.count()]
         pair = {"follower": request.follower, "followee": request.followee}
@@ -356,7 +353,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Mute.objects.exclude(expires_at=None).exists())
     @rule(pick=some, is_ended=st.booleans())
     def mute_is_over(self, pick: int, is_ended: bool) -> None:
-        """The mute hides until the task restores what windows have forgotten."""
+        """Until then windows may have forgotten."""
         timed = Mute.objects.exclude(expires_at=None).order_by("id")
         mute = timed[pick % timed.count()]
         Mute.objects.filter(pk=mute.pk).update(expires_at=Now() - timedelta(seconds=1))
@@ -397,7 +394,7 @@ class Home(RuleBasedStateMachine):
 
     @rule(pair=pairs, pick=some, limit=st.integers(1, 5))
     def come_home(self, pair: tuple[int, int], pick: int, limit: int) -> None:
-        """A member's items are read and forgotten while out of home, then come back."""
+        """Read and forgotten while out of home."""
         owner, member = (self.users[person] for person in pair)
         relations.follow(follower=owner, followee=member)
         made = lists.create(owner=owner, title="out", is_exclusive=True)
@@ -415,7 +412,6 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: List.objects.exists())
     @rule(pick=some, limit=st.integers(1, 5))
     def walk_list(self, pick: int, limit: int) -> None:
-        """From a list's top to its first item."""
         there = self._list(pick)
         expected = list_ids(there.owner_id, there.pk)
         last_id: int | None = None
@@ -462,13 +458,13 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Deletion.objects.exists())
     @rule(limit=st.integers(1, 3))
     def purge(self, limit: int) -> None:
-        """Do part of a deletion's remaining work."""
+        """A part of the remaining work."""
         account_purged.send(sender=User, user=Deletion.objects.select_related("user").get().user, limit=limit)
 
     @rule(person=people, pick=some, posts=st.integers(0, 6), limit=st.integers(1, 4))
     def bring_back(self, person: int, pick: int, posts: int, limit: int) -> None:
-        """An item in the middle of home is withdrawn while the reader scrolls, and comes back by its own delivery. Then
-        enough is published to trim the inbox.
+        """Withdrawn from the middle of home while the reader scrolls, delivered again, and then trimmed off the
+        inbox.
         """
         shown = home_ids(self.users[person].pk)
         if len(shown) < 4:
@@ -496,13 +492,13 @@ class Home(RuleBasedStateMachine):
 
     @rule()
     def fail_over(self) -> None:
-        """Promote a standby that lacks nothing. tests/faults/test_failover.py has one that does."""
+        """It lacks nothing. tests/faults/test_failover.py has one that does."""
         Policy.objects.update(drawn_on=F("drawn_on") + 1)
 
     # --- Levels and big-V --------------------------------------------------------------------------------
     @rule(person=people, level=st.integers(0, 3))
     def change_level(self, person: int, level: int) -> None:
-        """To any level. Windows are not trimmed, and are deepened late or never."""
+        """Windows are not trimmed, and are deepened late or never."""
         user = User.objects.filter(pk=self.users[person].pk)
         user.filter(level__gt=level).update(push_generation=F("push_generation") + 1)
         user.filter(level=0).update(window_epoch=Draw())
@@ -517,7 +513,6 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people)
     def come_back(self, person: int) -> None:
-        """Workers deepen the inbox some time later."""
         levels.touch([self.users[person].pk])
 
     @rule(
@@ -528,7 +523,7 @@ class Home(RuleBasedStateMachine):
         pick=some,
     )
     def return_amid_changes(self, person: int, days: int, at: str, what: str, pick: int) -> None:
-        """A reader returns after days. Something happens just before or after the deepening's snapshot."""
+        """Something happens just before or after the deepening's snapshot."""
         user_id = self.users[person].pk
         self.stay_away(person, days)
         self._page(person, None, 3)
@@ -549,7 +544,7 @@ class Home(RuleBasedStateMachine):
         self._page(person, self.cursors.get(person), 7)
 
     def _interfere(self, person: int, what: str, pick: int) -> None:
-        """A change with its deliveries, complete before anything else."""
+        """Complete with its deliveries."""
         reader, other = self.users[person], pick % USERS
 
         def restore() -> None:
@@ -582,7 +577,6 @@ class Home(RuleBasedStateMachine):
         self._promote(person)
 
     def _promote(self, person: int) -> bool:
-        """Suspended users are refused."""
         user = self._fresh(person)
         return user.is_active and big_v.make_big_v(user=user)
 
@@ -594,7 +588,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: self.queue)
     @rule(pick=some, keep=st.booleans())
     def work(self, pick: int, keep: bool) -> None:
-        """Run any message. A kept one runs again later."""
+        """A kept one runs again later."""
         name, args = self.queue[pick % len(self.queue)]
         if not keep:
             self.queue.remove((name, args))
@@ -616,7 +610,7 @@ class Home(RuleBasedStateMachine):
 
     @rule()
     def time_passes(self) -> None:
-        """Waiting deliveries become due, and the sweepers run."""
+        """Waiting deliveries become due."""
         past = Now() - timedelta(seconds=1)
         Delivery.objects.update(not_before=past, sweep_at=past)
         backfill.Backfill.objects.update(sweep_at=past)
@@ -654,7 +648,6 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people, limit=st.integers(1, 7))
     def read_on(self, person: int, limit: int) -> None:
-        """Read on from this reader's position, whatever happened since."""
         self._page(person, self.cursors.get(person), limit)
 
     @precondition(lambda self: Item.objects.exists())
@@ -664,7 +657,6 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people, limit=st.integers(1, 5))
     def walk(self, person: int, limit: int) -> None:
-        """From the top to the first item."""
         last_id: int | None = None
         walked: list[int] = []
         for _ in range(200):
@@ -678,7 +670,6 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Item.objects.exists())
     @rule(person=people, pick=some, limit=st.integers(1, 7))
     def read_up(self, person: int, pick: int, limit: int) -> None:
-        """Read what is directly above an item."""
         user, min_id = self._fresh(person), self._item(pick).pk
         expected = home_ids(user.pk, above=0)
         above = [item_id for item_id in expected if item_id > min_id]
@@ -697,7 +688,6 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people)
     def counts(self, person: int) -> None:
-        """Staged and folded counts add up to the exact ones."""
         reader = self._fresh(person)
         for item in hydrate(list(Item.objects.filter(repost_of=None).values_list("pk", flat=True)), reader):
             wide = Visibility.values[:1] if item.visibility == Visibility.PUBLIC else Visibility.values[:3]
@@ -712,7 +702,7 @@ class Home(RuleBasedStateMachine):
             assert item.reposted == reposts.filter(sender=reader).exists()
 
     def _shows_inside(self, reader: User, quote: Item) -> bool:
-        """Visible to the reader, not taken off, not muted, and no block of the quoting sender."""
+        """Visible, not taken off, not muted, not by somebody who blocks the quoting sender."""
         quoted = Item.objects.get(pk=quote.quote_of_id)
         return (
             not quote.is_quote_revoked
@@ -756,7 +746,7 @@ class Home(RuleBasedStateMachine):
     def _say(
         self, sender: int, visibility: str, text: str, *, answered: Item | None = None, quote_of: Item | None = None
     ) -> Item | None:
-        """Publish, mentioning the next two people. None if nobody could see a private mention."""
+        """Mentions the next two people. None if nobody could see it."""
         names = " ".join(f"@user{(sender + step) % USERS}" for step in (1, 2))
         fields: dict[str, Any] = {"content": {"text": f"{text} {names}"}, "visibility": visibility}
         try:
@@ -794,7 +784,6 @@ class Home(RuleBasedStateMachine):
         return page
 
     def _reasons(self, reader: User, page: Page) -> None:
-        """An item in home only for a hashtag names it."""
         by_sender = entry_ids(reader.pk, by_sender=True)
         followed = TagFollow.objects.filter(user=reader).values_list("tag__name", flat=True)
         for item in page.items:
@@ -804,7 +793,6 @@ class Home(RuleBasedStateMachine):
                 event("an item by a hashtag alone")
 
     def _folds(self, reader_id: int, page: Page) -> None:
-        """Each repost stands for those of the same item close below."""
         entries = entry_ids(reader_id)
         roots = dict(Item.objects.filter(pk__in=entries).values_list("pk", "repost_of"))
         for item in page.items:
@@ -825,7 +813,7 @@ def suspect(item: Item, **kwargs: Any) -> list[str]:
 
 @pytest.fixture
 def tiny_homes(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[None]:
-    """Windows so small that their ends are always involved, and a broker that is `QUEUE`."""
+    """A broker that is `QUEUE`, and windows so small that their ends are always involved."""
     monkeypatch.setattr(django_settings, "LEVEL_CAPS", {1: 2, 2: 4, 3: 6})
     monkeypatch.setattr(django_settings, "WINDOW_SLACK", 1)
     monkeypatch.setattr(django_settings, "RATE_SCALE", 1e6)  # strangers write to each other

@@ -1,6 +1,5 @@
-"""Whatever happens, every page of every walk through the live feed equals the SQL oracle.
-
-A walk shows what was frozen at its start and is still visible, then what had ended by then.
+"""Every page of every walk always equals the SQL oracle: first what was frozen at its start and is visible, then what
+had ended.
 """
 
 from contextlib import suppress
@@ -58,8 +57,6 @@ QUEUE: list[tuple[str, tuple[Any, ...]]] = []
 
 @dataclass
 class Walk:
-    """A reader's device on its way down."""
-
     reader: int
     frozen: list[tuple[int, str]]
     """Live and upcoming at the start."""
@@ -70,9 +67,7 @@ class Walk:
 
 
 class Live(RuleBasedStateMachine):
-    """Four hosts, two readers with several devices, tiny windows, and a broker that delays, repeats, reorders and loses
-    messages.
-    """
+    """Tiny windows, and a broker that delays, repeats, reorders and loses messages."""
 
     @initialize(
         follows=st.sets(st.tuples(readers, hosts), min_size=3, max_size=8),
@@ -91,9 +86,7 @@ class Live(RuleBasedStateMachine):
         cap: int,
         stars: set[int],
     ) -> None:
-        """Readers who have read once. `prompt` workers leave nothing in the queue. A large `cap` lets inboxes hold
-        every replay.
-        """
+        """Readers have read once. `prompt` workers leave nothing in the queue. A large `cap` keeps every replay."""
         site.LIVE_REPLAYS_CAP = cap
         with connection.cursor() as cursor:
             cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
@@ -151,7 +144,7 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: LiveSession.objects.filter(state=State.LIVE).exists())
     @rule(pick=some)
     def begin_to_end(self, pick: int) -> None:
-        """A transaction that has its position, and commits any time later."""
+        """It has its position, and commits later."""
         session = self._pick(pick, State.LIVE)
         self.ending.setdefault(session.pk, connections.fetch(actions.NEXT_ID)[0][0])
 
@@ -163,7 +156,7 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: LiveSession.objects.filter(state=State.LIVE).count() > 1)
     @rule(pick=some, reader=readers, size=sizes)
     def end_across_a_freeze(self, pick: int, reader: int, size: int) -> None:
-        """Two sessions end at once. A walk starts when one is committed and the other has the lower position."""
+        """A walk starts when one is committed and the other has the lower position."""
         live = list(LiveSession.objects.filter(state=State.LIVE).order_by("pk"))
         one, other = live[pick % len(live)], live[(pick + 1) % len(live)]
         position = connections.fetch(actions.NEXT_ID)[0][0]
@@ -222,7 +215,7 @@ class Live(RuleBasedStateMachine):
 
     @rule(reader=readers, size=sizes, write=st.booleans())
     def begin(self, reader: int, size: int, write: bool = True) -> None:
-        """Open the feed on another device. Without a written snapshot, the server died after its answer."""
+        """Without a written snapshot, the server died after its answer."""
         user = User.objects.get(pk=self.readers[reader].pk)
         expected = feed(user.pk)
         related = relations_of(user.pk)
@@ -248,13 +241,11 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: self.walks)
     @rule(pick=some, size=sizes)
     def again(self, pick: int, size: int) -> None:
-        """From the top of what was frozen."""
         self._page(self.walks[pick % len(self.walks)], None, size)
 
     @precondition(lambda self: self.walks)
     @rule(pick=some, place=some, size=sizes, offset=st.integers(-1, 1))
     def jump(self, pick: int, place: int, size: int, offset: int) -> None:
-        """Jump to an entry, to a replay, or next to one."""
         ids = [i for row in LiveSession.objects.order_by("pk").values_list("pk", "position") for i in row if i]
         if ids:
             self._page(self.walks[pick % len(self.walks)], ids[place % len(ids)] + offset, size)
@@ -283,7 +274,7 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: QUEUE)
     @rule(pick=some, keep=st.booleans())
     def work(self, pick: int, keep: bool) -> None:
-        """Run any message. A kept one runs again later."""
+        """A kept one runs again later."""
         message = QUEUE[pick % len(QUEUE)]
         if not keep:
             QUEUE.remove(message)
@@ -328,7 +319,6 @@ class Live(RuleBasedStateMachine):
     @precondition(lambda self: self.dumps)
     @rule()
     def bring_back(self) -> None:
-        """Restore lineups from an earlier time."""
         for key, dump in self.dumps.items():
             self.feeds.restore(key, 0, dump, replace=True)
 
@@ -382,7 +372,6 @@ class Live(RuleBasedStateMachine):
             actions.NEXT_ID = drawn
 
     def _walk_on(self, walk: Walk, size: int) -> list[int]:
-        """From a walk's first page to its end."""
         page = walk.page
         walked = [int(item.id) for item in page.items]
         while page.has_more:
@@ -391,7 +380,7 @@ class Live(RuleBasedStateMachine):
         return walked
 
     def _page(self, walk: Walk, last_id: int | None, size: int) -> Page:
-        """Compare one more page with the frozen list and what is visible now."""
+        """Against the frozen list and what is visible now."""
         user = User.objects.get(pk=self.readers[walk.reader].pk)
         rows = {row.pk: row for row in LiveSession.objects.all()}
         now = dict(feed(user.pk))
@@ -432,7 +421,7 @@ class Live(RuleBasedStateMachine):
         return found
 
     def _late(self, walk: Walk) -> set[int]:
-        """Sessions outside the frozen list that ended later, with a position from before the freeze."""
+        """Ended later, with a position from before the freeze."""
         frozen = max(
             (p for p in LiveSession.objects.filter(pk__in=walk.ended).values_list("position", flat=True) if p),
             default=0,
@@ -440,7 +429,7 @@ class Live(RuleBasedStateMachine):
         return set(LiveSession.objects.filter(position__lt=frozen).values_list("pk", flat=True))
 
     def _compare(self, page: Page, expected: list[tuple[int, str]], size: int) -> None:
-        """The page is full, or it stopped at its limit and is right that far."""
+        """Full, or right up to its limit."""
         event(f"page from {'+'.join(page.sources)}")
         found = [(int(item.id), item.shown_as) for item in page.items]
         if is_short(page):
@@ -459,11 +448,11 @@ class Live(RuleBasedStateMachine):
 
 
 BEYOND = timedelta(seconds=10)
-"""Long enough after the first page that no lost snapshot is waited for."""
+"""No lost snapshot is waited for after this."""
 
 
 def relations_of(reader_id: int) -> set[int]:
-    """Hosts in the reader's feed, if nobody were suspended."""
+    """If nobody were suspended."""
     user = User.objects.get(pk=reader_id)
     hidden = {
         *user.blocks.values_list("blocked", flat=True),
@@ -478,7 +467,7 @@ TAKEN: list[int] = []
 
 
 def is_short(page: Page) -> bool:
-    """Whether a page reached its entry limit, so that it need not be full."""
+    """It reached its entry limit."""
     return sum(TAKEN) >= walking.BOUND and page.has_more
 
 
@@ -495,7 +484,6 @@ def run(message: tuple[str, tuple[Any, ...]]) -> None:
 
 @pytest.fixture
 def tiny_live(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiny windows, and a broker that is `QUEUE`."""
     monkeypatch.setattr(site, "LIVE_REPLAYS_CAP", 3)
     monkeypatch.setattr(site, "WINDOW_SLACK", 1)
     monkeypatch.setattr(site, "PENDING_CAP", 3)

@@ -1,6 +1,4 @@
-"""Whatever happens between pulls, no reader gets an item twice or one they may not see. Pulling to the end gives every
-item.
-"""
+"""No reader gets an item twice or one they may not see. Pulling to the end gives every item."""
 
 import itertools
 from typing import Any
@@ -39,7 +37,7 @@ limits = st.integers(1, 6)
 
 
 class Discover(RuleBasedStateMachine):
-    """Readers pull small pages while others write and Redis forgets, restores, or does not answer."""
+    """Others write, and Redis forgets, restores, or does not answer."""
 
     @initialize(posts=st.integers(0, 25))
     def found(self, posts: int) -> None:
@@ -79,7 +77,6 @@ class Discover(RuleBasedStateMachine):
     @precondition(lambda self: any(self.calls))
     @rule(pick=some, limit=limits)
     def repeat(self, pick: int, limit: int) -> None:
-        """The answer was lost, so the client asks again."""
         made = [(reader, name) for reader, named in enumerate(self.calls) for name in named]
         reader, name = made[pick % len(made)]
         call, page = self.calls[reader][name]
@@ -156,7 +153,7 @@ class Discover(RuleBasedStateMachine):
             assert self._visible(reader) <= self.shown[reader], "something is never shown"
 
     def _visible(self, reader: int) -> set[int]:
-        """The ids visible to the reader, by plain queries."""
+        """By plain queries."""
         user = self.readers[reader]
         hidden = {
             *Block.objects.filter(blocked=user).values_list("blocker", flat=True),
