@@ -77,7 +77,7 @@ def test_while_postgresql_refuses_the_last_copy_holds_on(monkeypatch: pytest.Mon
 
 
 def test_a_site_that_was_never_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even when it starts while PostgreSQL is down."""
+    """The process may start while PostgreSQL is down."""
 
     def refuse() -> site.Site:
         raise OperationalError("gone")
