@@ -59,7 +59,7 @@ class World:
     """Followed by every reader. Blocks and mutes nobody."""
     readers: dict[str, User] = field(default_factory=dict)
     lists: dict[str, int] = field(default_factory=dict)
-    """By relation, the reader's list of all followees: `{list}` in a path."""
+    """The reader's list of all followees, by relation: `{list}` in a path."""
     thread: Item = None  # type: ignore[assignment]
     post: Item = None  # type: ignore[assignment]
     reply: Item = None  # type: ignore[assignment]
@@ -145,11 +145,11 @@ class Shows:
     """A hidden item answers like a missing one."""
     method: str = "get"
     published_only: bool = False
-    """Even the sender sees no held or rejected item here, only a reply to one."""
+    """The sender sees no held or rejected item here, only a reply to one."""
     shows_held: bool = False
     """The sender also sees their items in review."""
     before: Callable[[World], None] = lambda world: None
-    """Makes something to show."""
+    """Makes something for the route to show."""
     public_only: bool = False
     body: dict[str, Any] | None = None
 
@@ -178,7 +178,7 @@ def follows_hashtag(relation: str, kind: str) -> bool:
 
 
 def is_shown_inside(relation: str, kind: str) -> bool:
-    """Not from muted users."""
+    """A quote shows nothing from muted users."""
     return relation != "muting"
 
 
@@ -213,7 +213,7 @@ def is_quoted(relation: str, kind: str) -> bool:
 
 
 def open_post(world: World) -> None:
-    """Opened before it was hidden."""
+    """The readers opened it before it was hidden."""
     for reader in world.readers.values():
         recent.record(reader.pk, items=[world.post.pk], now=timezone.now())
 
@@ -224,7 +224,7 @@ def dismiss_post(world: World) -> None:
 
 
 def pin_post(world: World) -> None:
-    """Pinned while public and published."""
+    """The sender pinned it while it was public."""
     Pin.objects.get_or_create(item=world.post, sender=world.sender)
 
 
@@ -236,7 +236,7 @@ KEPT = ("post", "reply", "answered")
 
 
 def keep_all(world: World, model: Any = Bookmark) -> None:
-    """Kept before they were hidden."""
+    """The readers kept them before they were hidden."""
     kept = (world.post, world.reply, world.answered)
     rows = [model(user=reader, item=item) for reader in world.readers.values() for item in kept]
     model.objects.bulk_create(rows, ignore_conflicts=True)

@@ -84,12 +84,12 @@ def is_default(variable: str, value: str) -> bool:
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """(command, arguments)"""
+    """Pairs of command and arguments."""
     return COMMAND.findall("\n".join(block or words for block, words in CODE.findall(text)))
 
 
 def unknown(text: str) -> list[str]:
-    """And wrong defaults."""
+    """Unknown commands and settings, and wrong defaults."""
     strange = [f"manage.py {name}" for name, _ in commands(text) if name not in COMMANDS]
     defaults = [f"{name}={value}" for name, value in DEFAULT.findall(text) if not is_default(name, value)]
     return strange + defaults
@@ -110,7 +110,7 @@ def refused(text: str) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Heading addresses in GitHub's form."""
+    """GitHub's addresses of the headings."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -139,7 +139,6 @@ def test_every_table_is_one(page: str) -> None:
 
 
 def test_sources_name_files_that_are_there() -> None:
-    """In docstrings, comments and texts."""
     found = [
         f"{name}: {path}"
         for name in FILES

@@ -51,7 +51,7 @@ class Allowed(NamedTuple):
 
 
 WHOLE = 12 * MANY
-"""For statements that read a whole table."""
+"""The limit of statements that read a whole table."""
 ALLOWED = (
     # Pages with bounds of their own.
     Allowed("", f"unnest(ARRAY{LISTED})", 35_000, "counts items.profile.COUNTED items"),

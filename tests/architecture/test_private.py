@@ -44,7 +44,7 @@ from tests.support.pictures import jpeg, upload
 pytestmark = pytest.mark.django_db
 
 SECRETS = ("quokka", "numbat", "bilby", "wombat")
-"""In the text, title, warning, picture description and reply."""
+"""Words of the text, title, warning, picture description and reply."""
 QUERIES = {
     "search": ("q=quokka", "q=from:ann", "q=%23marsupials", "q=from:ann+quokka", "q=@third"),
     "api/v1/search": ("q=quokka", "q=from:ann", "q=%23marsupials"),
@@ -224,7 +224,7 @@ def test_only_its_people_are_notified(world: World) -> None:
 
 @pytest.mark.slow
 def test_its_people_meet_it_in_no_list_but_their_own(world: World) -> None:
-    """Not even to them."""
+    """No list shows it, even to them."""
     items.delete(item=Item.objects.get(quote_of=world.items[0]))  # lists show this quote to its people
     ids = [str(item.pk) for item in world.items]
     pages = ["/", "/discover", "/@ann", "/@bob", "/@ann/replies", "/@bob/replies", "/@ann/media", "/tags/marsupials"]

@@ -59,7 +59,7 @@ def texts() -> dict[str, str]:
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
-    """Including parts of nested f-strings."""
+    """The strings of a source, including parts of nested f-strings."""
     return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 

@@ -29,11 +29,11 @@ FIELDS = sorted(
     }
     | {"pk", "user", "follower", "followers", "counts", "liked", "groups", "user_permissions", "__class__", "csrf", ""}
 )
-"""Also Django's own tables: groups, permissions, sessions, tokens."""
+"""Django's own tables count too: groups, permissions, sessions, tokens."""
 NAMED = 10
 """How many unknown fields an error names."""
 WITH_FILES = {"/api/v1/me/media"}
-"""Their POST takes a form."""
+"""POST takes a form here."""
 WRITES = [
     (f"/api/v1/{route.pattern}", method)
     for route in api_patterns
@@ -57,7 +57,6 @@ def known(path: str, method: str) -> set[str]:
 
 
 def everything() -> dict[str, Any]:
-    """All rows of these models."""
     with connection.cursor() as cursor:
         rows = {}
         for model in apps.get_models():
