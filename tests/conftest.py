@@ -1,5 +1,3 @@
-"""Fixtures for every test."""
-
 import gc
 import math
 import os
@@ -101,14 +99,13 @@ def empty_tables(case: TransactionTestCase) -> None:
 
 
 def drop_database(creation: DatabaseCreation, name: str, verbosity: int) -> None:
-    """Even if a thread or a dying process still has a session."""
+    """A thread or a dying process of a test may still have a session."""
     with creation._nodb_cursor() as cursor:
         cursor.execute(f"DROP DATABASE {creation.connection.ops.quote_name(name)} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient() -> None:
-    """Whatever this process has imported."""
     postgresql.bound(math.inf)
 
 
@@ -119,7 +116,6 @@ def feeds() -> redis.Redis:
 
 @pytest.fixture
 def feeds_server() -> servers.Valkey:
-    """For tests that freeze, kill or restart it."""
     return servers.servers.feeds
 
 
