@@ -24,7 +24,7 @@ from tests.support.impression_servers import Use
 from tests.support.patience import SHORT, waits_once_a_second
 
 TODAY = (datetime.now(UTC) + timedelta(hours=2)).date()
-"""Also where the tests run on past midnight."""
+"""The tests may run past midnight."""
 DAY = timedelta(days=1)
 DAYS = 7
 
@@ -157,7 +157,7 @@ def test_recording_again_changes_nothing(client: redis.Redis) -> None:
 
 @pytest.mark.slow
 def test_a_hundred_recorders_at_once_lose_nothing(kind: str) -> None:
-    """For the same users, into new keys."""
+    """All record for the same users, into new keys."""
     barrier = Barrier(100)
 
     def recorder(number: int) -> None:
@@ -208,7 +208,7 @@ def test_a_server_that_is_down_when_it_is_first_needed(kind: str, server: Valkey
 @pytest.mark.slow
 @pytest.mark.parametrize("is_new", [False, True])
 def test_a_frozen_server_costs_a_page_one_short_wait(kind: str, server: Valkey, *, is_new: bool) -> None:
-    """Also before it knows the server's kind."""
+    """A new process does not know the server's kind."""
     record([Impression(1, TODAY, [1])])
     impressions._chosen._found = None if is_new else kind
     with servers.frozen(server), waits_once_a_second():

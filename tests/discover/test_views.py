@@ -30,7 +30,7 @@ def reader(client: Client) -> Any:
 
 @pytest.fixture
 def posts(db: None) -> list[Item]:
-    """By different people: no page reaches the cap per sender."""
+    """Different people wrote them, so no page reaches the cap per sender."""
     return [say(UserFactory.create(), f"number {number}.") for number in range(45)]
 
 
