@@ -49,7 +49,7 @@ SOON = 15.0
 
 
 class App:
-    """Read by a thread."""
+    """A socket that a thread reads."""
 
     def __init__(self, port: int, token: str, *options: tuple[int, int, int]) -> None:
         self.socket = websocket.WebSocket(sockopt=list(options))
@@ -62,7 +62,6 @@ class App:
         self.told: list[tuple[str, str]] = []
         """(event, status id)"""
         self.received = 0
-        """Bytes."""
         self.code: int | None = None
         self.thread = threading.Thread(target=self.read, daemon=True)
 
@@ -106,7 +105,7 @@ class App:
 
 
 class Apps:
-    """Each with its own token."""
+    """A socket and a stream, each with its own token."""
 
     def __init__(self, streams: StreamServer, user: User) -> None:
         tokens = [token_of(user, "read") for _ in range(2)]
@@ -115,13 +114,13 @@ class Apps:
         self.stream = Client(streams.port, "", headers, "/api/v1/streaming/user")
 
     def wait_for(self, *told: tuple[str, Item]) -> None:
-        """Until both heard exactly this."""
+        """Wait until both heard exactly this."""
         wanted = [(name, str(item.pk)) for name, item in told]
         self.socket.waits_for(lambda one: one.told == wanted)
         self.stream.waits_for(lambda one: [(each.name, _id(each.data)) for each in one.heard] == wanted)
 
     def wait_for_last(self, name: str, item: Item) -> None:
-        """Until both heard this last."""
+        """Wait until both heard this last."""
         wanted = (name, str(item.pk))
         self.socket.waits_for(lambda one: one.told[-1:] == [wanted])
         self.stream.waits_for(lambda one: [(each.name, _id(each.data)) for each in one.heard[-1:]] == [wanted])
@@ -274,7 +273,7 @@ def test_the_feeds_server_flushed(streams: StreamServer, author: User, fan: User
 @pytest.mark.long
 @pytest.mark.sessions
 def test_postgresql_ends_all_sessions(streams: StreamServer, author: User, fan: User) -> None:
-    """As when it is restarted."""
+    """This happens when it restarts."""
     apps = Apps(streams, fan)
     first = publish(author)
     apps.wait_for(("update", first))
@@ -412,14 +411,14 @@ def test_a_revocation_meets_a_connection_that_is_being_opened(patient: StreamSer
 
 # --- Clients that do not read --------------------------------------------------------------------------
 def worker_memory(streams: StreamServer) -> int:
-    """In KB."""
+    """The memory in KB."""
     assert streams.process is not None
     lines = Path(f"/proc/{streams.process.pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
 
 def connections_of(streams: StreamServer) -> int:
-    """On the process's side."""
+    """The connections on the process's side."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return sum(int(row[1].rpartition(":")[2], 16) == streams.port and row[3] == "01" for row in rows)
 
@@ -436,7 +435,6 @@ def deaf_stream(port: int, token: str) -> socket.socket:
 
 
 def deaf_socket(port: int, token: str) -> socket.socket:
-    """The same as a socket."""
     app = App(port, token, (socket.SOL_SOCKET, socket.SO_RCVBUF, 4096))
     assert app.socket.sock is not None
     return app.socket.sock

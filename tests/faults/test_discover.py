@@ -36,7 +36,7 @@ def readers() -> list[User]:
 
 
 def issued(reader: User) -> list[int]:
-    """Including repeated pages."""
+    """The items of all pages, including repeated ones."""
     pages = IssuedPage.objects.filter(user=reader).values_list("item_ids", flat=True)
     return [item_id for page in pages for item_id in page]
 

@@ -42,7 +42,6 @@ TASKS = TIMELINE | {
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
-    """Of both feeds."""
     workers = Workers(TASKS)
     monkeypatch.setattr(celery.app, "send_task", workers.send_task)
     return workers
@@ -75,7 +74,6 @@ def assert_exact(*readers: User) -> None:
 
 
 def read_all(workers: Workers, *readers: User) -> None:
-    """Builds missing windows."""
     for _ in range(3):
         assert_exact(*readers)
         workers.work()

@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 CLIENTS = 60
 POSTS = tries(6, 30)
-"""Of each client."""
 WAIT = 0.2
 RETURN_SECONDS = 10
 
@@ -64,7 +63,7 @@ def test_an_overload_is_refused_and_what_was_acknowledged_is_there(web: Queueing
     over = threading.Event()
 
     def write(client: int) -> list[tuple[str, Answer]]:
-        """Clients that ignore Retry-After."""
+        """The client ignores Retry-After."""
         said = [f"client {client} post {number}" for number in range(POSTS)]
         return [(text, web.publish(tokens[client], text)) for text in said]
 

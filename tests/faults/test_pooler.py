@@ -82,7 +82,6 @@ def backends() -> list[tuple[Any, ...]]:
 
 
 def direct() -> "psycopg.Connection[Any]":
-    """A session past the pooler."""
     name = connection.settings_dict["NAME"]
     return psycopg.connect(host=sockets_of_primary(), user="feedsite", dbname=name, autocommit=True)
 

@@ -130,7 +130,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 class Load:
-    """At a fixed rate, without waiting for answers. One in ten publishes."""
+    """Sends requests at a fixed rate, without waiting for answers. One in ten publishes."""
 
     def __init__(self, web: WebServer, tokens: tuple[str, str], rate: float) -> None:
         self.web = web
@@ -183,7 +183,7 @@ def has_ended(session: "psycopg.Connection[tuple[int, ...]]") -> bool:
 
 @pytest.mark.long
 def test_an_outage_is_told_once_at_its_start_and_once_at_its_end(site: Site) -> None:
-    """Per process, whatever else fails meanwhile."""
+    """Each process logs it once, whatever else fails meanwhile."""
     ann = site.sign_up("ann")
     site.worker.start()
     assert site.web.publish(ann).status == 201
@@ -347,7 +347,7 @@ def test_postgresql_frozen(site: Site, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_postgresql_that_takes_no_writes(site: Site) -> None:
-    """As in a switchover: writes get 503 and their sessions close. Reads go on."""
+    """This happens in a switchover: writes get 503 and their sessions close. Reads go on."""
     token = site.sign_up("ann")
     first = site.web.publish(token)
     assert first.status == 201

@@ -27,7 +27,7 @@ BACKLOG = 40
 """Publishers wait, so the worker finds time to build windows."""
 PEOPLE = 12
 MEND_SECONDS = 3
-"""Until a window is read again, or for this long on a slow machine."""
+"""Pause between two losses, unless a window is read again earlier."""
 
 
 @pytest.mark.long
