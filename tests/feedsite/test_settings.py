@@ -54,7 +54,7 @@ def test_plays_are_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, s
     [(BROKER, False), ("rediss://broker/1", True), ("rediss://broker/1?ssl_cert_reqs=CERT_NONE", False)],
 )
 def test_the_certificate_of_the_broker_is_verified(tmp_path: Path, url: str, verifies: bool) -> None:
-    """kombu does not by default."""
+    """kombu does not verify it by default."""
     found = settings_of(tmp_path, {"FEEDSITE_BROKER_URL": url})
     asked = Connection(found["CELERY_BROKER_URL"], ssl=found["CELERY_BROKER_USE_SSL"]).ssl
     assert (bool(asked) and asked["ssl_cert_reqs"] == ssl.CERT_REQUIRED) == verifies
