@@ -48,7 +48,7 @@ def test_both_forms_in_both_languages() -> None:
     "path", sorted((settings.BASE_DIR / "templates" / "mail").glob("*.txt")), ids=lambda path: path.stem
 )
 def test_a_letter_has_the_paragraphs_of_its_template(path: Path) -> None:
-    """Only a separate paragraph becomes a link or a large code in HTML."""
+    """HTML letters make links and large codes only from separate paragraphs."""
     pages = engines["jinja2"].env
     source = path.read_text()
     names = find_undeclared_variables(pages.parse(source)) - pages.globals.keys()
