@@ -255,7 +255,7 @@ def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypa
 
 @pytest.mark.slow
 def test_a_backup_is_its_owners_whatever_others_put_beside_it(tmp_path: Path) -> None:
-    """In /tmp others may create the temporary file, or a link, first."""
+    """Others may create the temporary file, or a link, first in /tmp."""
     theirs, path = tmp_path / "theirs", tmp_path / "site.backup"
     theirs.write_text("nothing")
     theirs.chmod(0o666)

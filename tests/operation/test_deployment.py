@@ -34,7 +34,7 @@ CELERY = celery.bin.celery.celery
 
 
 def interpolated(text: str) -> str:
-    """As compose does without variables. A required one becomes `x`."""
+    """Fill in the text like compose without variables. A required one becomes `x`."""
     while found := re.search(r"\$\{\w+:([-?])([^${}]*)\}", text):
         text = text[: found.start()] + (found[2] if found[1] == "-" else "x") + text[found.end() :]
     return text
@@ -65,7 +65,6 @@ def check_click(words: list[str], command: click.Command) -> list[str]:
 
 
 def check(words: list[str]) -> None:
-    """Check a command line."""
     program = Path(words[0]).name
     if program == "runtime.stream_server":
         assert stream_server.arguments(words[1:]).application == "feedsite.asgi:application"

@@ -77,7 +77,7 @@ def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(autouse=True)
 def synced() -> Iterator[None]:
-    """As on a site. Other tests skip this to save time."""
+    """Plays and queue sync to disk as on a site. Other tests skip this to save time."""
     roles = redis_servers.redis_roles()
     with redis.Redis.from_url(roles["plays"]) as plays, redis.Redis.from_url(roles["broker"]) as broker:
         plays.config_set("appendfsync", "always")
@@ -216,7 +216,7 @@ def test_wrong_configuration(settings: Any, values: dict[str, Any], name: str, s
 
 @pytest.mark.slow
 def test_a_public_site_as_the_documents_have_it(settings: Any) -> None:
-    """Also without HSTS for subdomains and preload."""
+    """HSTS for subdomains and preload are optional."""
     settings.ALLOWED_HOSTS, settings.HTTPS, settings.PROXY = ["feeds.example.org"], True, True
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = settings.SECURE_SSL_REDIRECT = True
     settings.SECURE_HSTS_SECONDS = 31_536_000
@@ -333,7 +333,7 @@ def test_the_store_of_the_filters(settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_an_outage_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the first check, which names those that could not run."""
+    """The first check to see it names those that could not run."""
 
     def away(*args: Any, **kwargs: Any) -> Any:
         raise OperationalError("the server does not answer\nin time")

@@ -28,7 +28,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 ROOT = Path(settings.BASE_DIR)
 MANAGE = [sys.executable, "-c", "import sys, manage; manage.run_command(['manage.py', *sys.argv[1:]])"]
-"""Without its installation."""
 PRODUCTION = {
     "FEEDSITE_ALLOWED_HOSTS": "feeds.example.org,127.0.0.1",
     "FEEDSITE_URL": "https://feeds.example.org",
@@ -87,7 +86,7 @@ class Place:
 
     @contextmanager
     def web(self, environ: dict[str, str]) -> Iterator[str]:
-        """Returns its address."""
+        """Start another web process. Returns its address."""
         port = free_ports()[0]
         more = {"PORT": str(port), "FEEDSITE_WEB_PROCESSES": "1"}
         web = Running([*MANAGE, "program", "web"], ROOT, environ | more)

@@ -92,7 +92,7 @@ def test_what_waits_is_seen(queue: Any) -> None:
 
 @pytest.mark.slow
 def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """Only a comparison with PostgreSQL finds a lost entry."""
+    """A window lost an entry. Only a comparison with PostgreSQL shows it."""
     sender, follower = UserFactory(), UserFactory(last_seen_at=timezone.now())
     relations.follow(follower=follower, followee=sender)
     follower.refresh_from_db()

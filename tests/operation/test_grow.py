@@ -1,4 +1,4 @@
-"""docs/grow.md: shell lines and nginx."""
+"""The shell lines and nginx configuration of docs/grow.md."""
 
 import contextlib
 import http.client
@@ -45,7 +45,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *args: object) -> None:
-        """Silent."""
+        """Keep it silent."""
 
 
 class Upgraded(Answers):
@@ -54,7 +54,6 @@ class Upgraded(Answers):
 
 @contextlib.contextmanager
 def machine(answers: type[Answers]) -> Iterator[int]:
-    """Returns the machine's port."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), answers) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

@@ -41,7 +41,7 @@ def test_rows_beyond_their_time_are_told_until_their_sweep_runs() -> None:
 
 
 def test_tables_are_judged_by_their_own_time(settings: Any) -> None:
-    """By the time in an id, by a state, by a date of "never"."""
+    """Tables have a time in an id, a state, or a date of "never"."""
     now = timezone.now()
     ann = UserFactory()
     age = settings.NOTIFICATION_LIFE + timedelta(days=3)

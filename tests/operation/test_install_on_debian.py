@@ -43,7 +43,7 @@ STAND_INS = {
     "systemctl": (SUPPORT / "systemctl.py").read_text(),  # starts what units say
     "certbot": CERTBOT,  # checks port 80 as the authority does, and signs by itself
 }
-"""All others are Debian's own."""
+"""All other programs are Debian's own."""
 ASKED = """
 import json, sys, time, urllib.error, urllib.request, ssl
 context = ssl.create_default_context(cafile="/etc/letsencrypt/live/{domain}/fullchain.pem")
@@ -128,7 +128,7 @@ def lines_for(lines: str, *, has_three: bool) -> str:
 
 @pytest.mark.parametrize(("suite", "has_three"), [("bookworm", True), ("trixie", False)])
 def test_every_line_of_the_page(suite: str, has_three: bool) -> None:
-    """With three instances of Redis, and with two."""
+    """It runs with three instances of Redis, and with two."""
     with debian(suite) as machine:
         install = Install(machine)
         prepare(machine)

@@ -42,7 +42,7 @@ PATH, STREAM, SOCKET = "/api/v1/users/absent", "/api/v1/stream", "/api/v1/stream
 
 
 def spellings(name: str) -> list[str]:
-    """With hyphens or underscores."""
+    """Every spelling with hyphens or underscores."""
     words = name.split("-")
     joints = itertools.product("-_", repeat=len(words) - 1)
     return ["".join(itertools.chain(*zip(words, [*joint, ""], strict=True))) for joint in joints]
@@ -95,7 +95,7 @@ PROGRAMS: dict[str, Callable[[Path, int, int, int], list[str]]] = {"caddy": cadd
 
 @contextlib.contextmanager
 def proxy(name: str, folder: Path, *, scheme: str = "http", **environ: str) -> Iterator[Proxy]:
-    """With its web and stream processes. Caddy knows `https` too."""
+    """A proxy with its web and stream processes. Caddy knows `https` too."""
     if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None:
         pytest.skip(f"{name} is not installed")
     asked = {"FEEDSITE_RATE_SCALE": "1", "FEEDSITE_PROXY": "1"} | environ

@@ -31,7 +31,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 ROOT = Path(settings.BASE_DIR)
 MANAGE = [sys.executable, "-c", "import sys, manage; manage.run_command(['manage.py', *sys.argv[1:]])"]
-"""Without its installation."""
 API = "/api/v1"
 KEY = "the key of the site and of all its machines, which None of them makes by itself"
 PASSWORD = "correct horse battery"
@@ -204,7 +203,7 @@ def test_who_logs_in_at_one_is_logged_in_at_the_other(machines: list[Machine], t
 
 
 def test_what_is_published_at_one_is_read_at_the_other(machines: list[Machine], tokens: list[str]) -> None:
-    """Also its picture and stream event."""
+    """So are its picture and stream event."""
     one, two, _ = machines
     ann, bob = tokens
     stream = http.client.HTTPConnection("127.0.0.1", two.stream, timeout=60)

@@ -46,7 +46,7 @@ NAMES = {
 
 
 def words(page: str) -> set[str]:
-    """With tool tips and buttons."""
+    """The words, including tool tips and buttons."""
     shown = HIDDEN.sub(" ", page)
     told = re.findall(r'(?:placeholder|title|aria-label|alt|value)="([^"]*[^\W\d_\x00-\x7f][^"]*)"', shown)
     text = unescape(re.sub(r"<[^>]+>", " ", shown) + " ".join(told))
