@@ -97,7 +97,7 @@ def oracle(reader: User) -> list[tuple[int, Line]]:
 
 
 def told_acts(reader: User) -> list[ToldAct]:
-    """Newest first, each checked by itself."""
+    """The acts, newest first, each checked by itself."""
     mark = ReadMark.objects.filter(user=reader).first()
     choice = Silenced.objects.filter(user=reader).first()
     return [
@@ -129,7 +129,7 @@ def walked(reader: User, kinds: Collection[str], limit: int, *, upward: bool) ->
 
 
 def places(lines: list[tuple[int, Line]]) -> set[tuple[Key, int]]:
-    """Without followers: a day may have two entries of those around midnight."""
+    """Followers are left out: a day may have two of their entries around midnight."""
     return {((kind, item), position) for position, (kind, item, *_) in lines if item}
 
 
@@ -291,7 +291,7 @@ class Notifications(RuleBasedStateMachine):
 
     @rule(who=people, pick=some)
     def put_one_away(self, who: int, pick: int) -> None:
-        """Only that one goes. All others keep their ids."""
+        """All other acts keep their ids."""
         before = told_acts(self.users[who])
         if before:
             gone = before[pick % len(before)]

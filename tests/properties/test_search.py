@@ -61,7 +61,7 @@ def units(text: str) -> list[Unit]:
 
 
 def holds(text: list[Unit], wanted: list[Unit], *, is_open: bool) -> bool:
-    """In a row, and touching where the wanted ones do."""
+    """Whether the words are in a row, and touch where the wanted ones do."""
     last = wanted[-1][0]
     may_go_on = is_open and last.isascii() and len(last) > 1 and not last.isdigit()
     for at in range(len(text) - len(wanted) + 1):
