@@ -193,7 +193,7 @@ def test_killed_keeper_takes_its_servers_along_and_is_replaced(servers: Servers)
 
 @pytest.mark.long
 def test_leftovers_of_a_crash_are_replaced(servers: Servers) -> None:
-    """After a reboot their pid is another program, here this one."""
+    """After a reboot their pid belongs to another program, here this one."""
     with servers.ensure():
         pass
     (servers.home.data_dir / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n/nowhere\n")
@@ -299,7 +299,7 @@ def test_secret_key_of_a_broken_folder(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_postgresql_that_is_killed_leaves_no_session(tmp_path: Path) -> None:
-    """Not even a frozen one, which does not notice its postmaster's end."""
+    """A frozen session does not notice its postmaster's end."""
     server = Postgres(Home(tmp_path / "data"), durable=False)
     server.home.make()
     server.start()
@@ -324,7 +324,7 @@ def test_a_postgresql_that_is_killed_leaves_no_session(tmp_path: Path) -> None:
 
 
 def test_a_process_is_known_by_its_words_also_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on macOS, with its tools."""
+    """macOS has none, so this uses its tools."""
     monkeypatch.setattr(embedded, "IS_LINUX", False)
     assert mentions(os.getpid(), "python")
     assert not mentions(os.getpid(), "no such word")

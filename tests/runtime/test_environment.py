@@ -315,7 +315,7 @@ def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path, command: li
 
 @pytest.mark.long
 def test_migrate_waits_for_a_database_that_starts_later(tmp_path: Path) -> None:
-    """As after a boot."""
+    """This happens after a boot."""
     run = subprocess.run(
         [sys.executable, "manage.py", "migrate", "--wait", "1"],
         cwd=ROOT,

@@ -207,7 +207,7 @@ def console(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
 
 def fail() -> None:
-    """As Django does without PostgreSQL."""
+    """Raise what Django raises without PostgreSQL."""
     wrapper = base.DatabaseWrapper(connection.settings_dict | {"HOST": "127.0.0.1", "PORT": "1"})
     wrapper.ensure_connection()
 

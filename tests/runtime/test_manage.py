@@ -289,7 +289,7 @@ def test_another_environment_is_left_alone(tree: Path, tmp_path: Path) -> None:
 
 
 def test_missing_venv_module_is_one_line(tree: Path, tmp_path: Path) -> None:
-    """As on Debian: `ensurepip` is missing."""
+    """Debian has a separate package for `ensurepip`."""
     blocker = tmp_path / "blocker"
     blocker.mkdir()
     (blocker / "sitecustomize.py").write_text(

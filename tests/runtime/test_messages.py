@@ -63,7 +63,7 @@ def test_placeholders_and_markup_are_kept(path: Path) -> None:
 
 
 def texts_of_pages() -> Iterator[tuple[str, Entry, list[str]]]:
-    """With context and value names. No text may be a variable."""
+    """(page, text with context, value names). No text may be a variable."""
     pages = engines["jinja2"].env
     for path in sorted(path for path in PAGES.rglob("*.*") if PAGES / "django" not in path.parents):
         for call in pages.parse(path.read_text()).find_all(nodes.Call):
@@ -86,7 +86,7 @@ def test_each_text_of_a_page_is_known_and_gets_its_values(path: Path) -> None:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """For commands to write into."""
+    """A copy of the site that commands may change."""
     if not shutil.which("xgettext"):
         pytest.skip("needs GNU gettext (Debian's package gettext)")
     site = tmp_path / "site"

@@ -44,7 +44,7 @@ def process(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def counted(folder: Path) -> dict[str, float]:
-    """From a process without counts of its own."""
+    """Samples of a process without counts of its own."""
     command = [sys.executable, "-c", f"{PREPARE}sys.stdout.buffer.write(metrics.exposition())"]
     shown = subprocess.run(
         command, cwd=settings.BASE_DIR, env=environ(folder), check=True, capture_output=True, text=True

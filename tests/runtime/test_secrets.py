@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.slow
 def test_a_whole_session_leaves_no_secret_in_the_log(caplog: pytest.LogCaptureFixture, settings: Any) -> None:
-    """At every log level."""
+    """This holds at every log level."""
     caplog.set_level(logging.DEBUG)
     settings.ACCESS_LOG, settings.STREAM_PORT = True, 8001
     client = Client(raise_request_exception=False)

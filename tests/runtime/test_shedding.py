@@ -14,7 +14,7 @@ HOME = "/"
 
 
 class Protocol:
-    """The first status counts."""
+    """It records statuses. The first one counts."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []
@@ -24,7 +24,7 @@ class Protocol:
 
 
 class Counter:
-    """Its threads answer once allowed."""
+    """A queue whose threads answer once allowed."""
 
     def __init__(self, threads: int = 1) -> None:
         self.may_go = threading.Event()
@@ -49,7 +49,7 @@ class Counter:
         return protocol
 
     def post(self) -> tuple[Protocol, threading.Thread]:
-        """And the thread that takes it."""
+        """A request with a body, and the thread that takes it."""
         protocol = Protocol()
         scope = {"PATH_INFO": HOME, "CONTENT_LENGTH": "5"}
         door = threading.Thread(target=self.queue.take, args=(protocol, scope), daemon=True)
@@ -67,7 +67,7 @@ def is_busy(counter: Counter, threads: int = 1) -> Callable[[], bool]:
 
 
 def let_them_be_late() -> None:
-    """Outwait the queue's limit."""
+    """Wait longer than the queue's limit."""
     time.sleep(SECONDS * 1.5)
 
 

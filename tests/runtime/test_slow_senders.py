@@ -15,7 +15,7 @@ START = 1000.0
 
 @pytest.fixture
 def pairs() -> Iterator[list[Pair]]:
-    """Each (client's end, site's end)."""
+    """Pairs of client's end and site's end."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         made: list[Pair] = []
         for _ in range(3):

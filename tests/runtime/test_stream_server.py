@@ -31,7 +31,7 @@ UPGRADE = (
 
 
 async def application(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-    """Keep sockets open, answer requests."""
+    """It keeps sockets open and answers requests."""
     if scope["type"] == "websocket":
         await send({"type": "websocket.accept"})
         while (await receive())["type"] != "websocket.disconnect":
@@ -76,7 +76,7 @@ def is_answered(port: int) -> bool:
 
 
 def ends(one: socket.socket) -> bool:
-    """Whatever it sends before."""
+    """Whether the other side closes, whatever it sends before."""
     with suppress(ConnectionError):
         while one.recv(65_536):
             pass
@@ -84,7 +84,7 @@ def ends(one: socket.socket) -> bool:
 
 
 def test_connections_are_looked_after_by_the_kernel() -> None:
-    """Within a minute, with or without writes."""
+    """The kernel drops a vanished peer within a minute."""
     with listening("127.0.0.1", 0) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
@@ -156,7 +156,7 @@ def test_a_message_has_few_parts(port: int) -> None:
 
 @pytest.mark.slow
 def test_little_is_read_of_a_client_before_others(port: int) -> None:
-    """Else a flood of tiny frames blocks others."""
+    """A flood of tiny frames must not block others."""
     taken: list[int] = []
     noted = patch.object(stream_server.Socket, "_says_too_much", lambda self, data: bool(taken.append(len(data))))
     with noted, opened(port) as one:
@@ -293,7 +293,7 @@ def test_a_socket_whose_request_cannot_be_read_is_refused(port: int, odd: bytes)
 
 @pytest.mark.slow
 def test_the_server_stops_with_a_client_that_closes_and_does_not_read(port: int) -> None:
-    """The fixture waits."""
+    """The fixture waits for its end."""
     one = socket.create_connection(("127.0.0.1", port), 10)
     with one:
         one.sendall(UPGRADE)

@@ -63,7 +63,7 @@ subprocess.run([postgres_binaries() / "pg_restore", *server, "--exit-on-error", 
 
 @pytest.fixture
 def site(folder: Path, port: int, django_db_setup: None) -> Iterator[Site]:
-    """From the tests' dump: first migrations take half a minute of CPU."""
+    """It starts from the tests' dump: first migrations take half a minute of CPU."""
     manage(folder, "shell", "-v", "0", "-c", RESTORE.format(dump=str(migrated.dump)))
     site = Site(folder, port, {"FEEDSITE_GRPC_PORT": str(free_ports()[0])})
     site.wait_until_up()
@@ -163,7 +163,7 @@ def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder:
 
 
 def ask(path: str, port: int) -> int | str:
-    """Or the error."""
+    """The status of an answer, or its error."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         client.request("GET", path)
@@ -269,7 +269,7 @@ def slow_to_end(tmp_path: Path, heard: list[tuple[str, str]]) -> Iterator[Superv
 def test_a_signal_does_not_cut_short_what_is_being_stopped(
     slow_to_end: Supervisor, heard: list[tuple[str, str]]
 ) -> None:
-    """A second one does."""
+    """A second signal does."""
     slow_to_end.signals = 1
     slow_to_end._stop(slow_to_end.children[0])
     assert heard[-1] == ("worker", "and")
@@ -376,7 +376,7 @@ def refused(folder: Path, port: int | str, more: Mapping[str, str], code: int = 
 
 
 def test_a_program_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
-    """Only an error while the site starts."""
+    """It is an error only while the site starts."""
     program = Program("odd", ["sleep", "60"], folder=tmp_path / "missing", environ={})
     supervisor = Supervisor([program], tend=lambda: None, say=Terminal("plain"))
     supervisor._restart_the_dead(give_up=False)
@@ -488,7 +488,7 @@ def test_missing_server(folder: Path, port: int, variable: str, url: str, name: 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Outside the site, and empty."""
+    """An empty PostgreSQL outside the site."""
     given = dict.fromkeys(("FEEDSITE_REDIS_URL", "FEEDSITE_BROKER_URL", "FEEDSITE_PLAYED_URL"), "redis://elsewhere")
     other = Servers(tmp_path / "other", given)
     with other.ensure():
