@@ -1,4 +1,4 @@
-"""Never a 5xx, always JSON."""
+"""Any request gets an answer from the schema: never a 5xx, always JSON."""
 
 import json
 from types import SimpleNamespace
