@@ -61,7 +61,7 @@ def unseen(api: APIClient, *ids: int, **fields: Any) -> list[str]:
 
 
 def refused(response: Any, path: str, status: int, name: str) -> None:
-    """In the schema's JSON."""
+    """Check the error, as the schema's JSON."""
     assert response.status_code == status, response.content
     assert response["Content-Type"] == JSON
     assert list(response.json()) == [name]
@@ -267,7 +267,7 @@ def test_deleted_users_are_as_unknown_ones(service: APIClient, ann: User, plays:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_over_the_rate(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In parallel, whichever of the three they call."""
+    """Calls count in parallel, and all three together."""
     monkeypatch.setitem(settings.RATES, "played", "3/hour")
     clients = [client_of(ann) for _ in range(6)]
 

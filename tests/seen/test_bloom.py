@@ -44,7 +44,7 @@ def known(chosen: Filter, user_id: int, item_ids: Sequence[int], *keys: str) -> 
 
 # --- Hashing ---------------------------------------------------------------------------------------------
 def test_splitmix64_is_the_published_one() -> None:
-    """From states 0 and 1234567."""
+    """The states are 0 and 1234567."""
     outputs = [splitmix64((1234567 + step * GOLDEN) % 2**64) for step in range(3)]
     assert outputs == [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert splitmix64(0) == 0xE220A8397B1DCDAF
@@ -74,7 +74,7 @@ def test_vectors_hash_as_numbers_do(ids: list[int], seed: int, hashes: int, bits
 def test_what_was_added_is_known(
     make: MakeFilter, client: redis.Redis, shown: list[tuple[int, str, list[int]]]
 ) -> None:
-    """In any order, far beyond capacity."""
+    """The order does not matter, even far beyond capacity."""
     client.flushall()
     chosen = make(50, 0.01)
     for user_id, key, items in shown:
@@ -106,7 +106,7 @@ def uneven(total: int) -> list[int]:
 def test_the_error_rate_at_capacity_is_the_configured(
     make: MakeFilter, client: redis.Redis, load: Callable[[int], list[int]], error: float
 ) -> None:
-    """Within five sigma of the expected false positives."""
+    """It is within five sigma of the expected false positives."""
     expected = tries(400, 2_500)
     rng = np.random.default_rng(2)
     capacity = 100_000
@@ -169,7 +169,7 @@ def test_users_do_not_share_what_they_saw(make: MakeFilter, client: redis.Redis)
 
 
 def test_members_of_any_key_are_known(make: MakeFilter, client: redis.Redis) -> None:
-    """Also for keys made with other settings."""
+    """Keys may have other settings."""
     add(make(10_000, 0.001), 1, [1, 2], "a")
     add(make(500, 0.01), 1, [2, 3], "b")
     assert known(make(20_000, 0.0001), 1, [5, 4, 3, 2, 1], "a", "b", "missing") == {1, 2, 3}

@@ -77,7 +77,7 @@ def test_it_grows_in_a_few_parts() -> None:
 
 
 def test_the_first_bits_are_where_the_format_says() -> None:
-    """A twin in plain integers."""
+    """The expected bits come from a twin in plain integers."""
     found = MonthFilter.empty(7, expected=100, error=ERROR)
     found.add(id_numbers([123_456_789]))
     data = found.to_bytes()

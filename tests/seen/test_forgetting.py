@@ -47,7 +47,7 @@ def play(user: User, *item_ids: int) -> None:
 
 
 def kept(user: User) -> list[str]:
-    """In Redis and in the store."""
+    """What Redis and the store have of a user."""
     client = played.client()
     found = [key for key in (keys.played_recent(user.pk), keys.issued(user.pk)) if client.exists(key)]
     marks = [keys.played_users(node, ring.shard_of(user.pk)) for node in range(ring.NODES)]

@@ -32,7 +32,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """With an empty server, a store, and few shards."""
+    """An empty server, with a store and few shards."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 4)
     played.client().flushdb()
@@ -218,7 +218,7 @@ class DiedError(Exception):
 
 
 class Merging(RuleBasedStateMachine):
-    """Beyond the limit. Merges die at any step, run twice, late and early."""
+    """People play beyond the limit. Merges die at any step, run twice, late and early."""
 
     @initialize()
     def begin(self) -> None:
@@ -245,7 +245,7 @@ class Merging(RuleBasedStateMachine):
 
     @rule(user_id=st.integers(1, 3), count=st.integers(1, 80))
     def crowd(self, user_id: int, count: int) -> None:
-        """As a version without the limit left them."""
+        """A version without the limit left these plays."""
         item_ids = range(1000, 1000 + count)
         moment = self.now.timestamp() * 1000
         played.client().zadd(f"played:recent:{user_id}", {str(item_id): moment for item_id in item_ids})
@@ -262,7 +262,7 @@ class Merging(RuleBasedStateMachine):
 
     @rule(step=st.integers(0, 12), after=st.booleans(), early=st.integers(0, 3))
     def merge_and_die(self, step: int, after: bool, early: int) -> None:
-        """At the `step`th server call, before or after its effect."""
+        """Die at the `step`th server call, before or after its effect."""
         calls = itertools.count()
         patch = pytest.MonkeyPatch()
 

@@ -1,4 +1,4 @@
-"""With a real server and socket."""
+"""A real server and a real socket."""
 
 import os
 import signal
@@ -58,7 +58,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """With an empty server and a store."""
+    """An empty server, with a store."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     played.client().flushdb()
     yield played.client()
@@ -130,7 +130,6 @@ def ids_left(seen: SeenStub, who: Metadata, *ids: int, user_id: int = 0) -> list
 
 
 def calls(seen: SeenStub) -> list[tuple[Any, Any]]:
-    """Every call and its message."""
     return [
         (seen.Filter, FilterRequest),
         (seen.RecordPlays, RecordPlaysRequest),
@@ -176,7 +175,7 @@ def test_as_many_as_may_be(seen: SeenStub, ann: User) -> None:
 
 
 def test_the_answer_is_the_message_that_protobuf_makes() -> None:
-    """With lengths of one, two and three bytes."""
+    """Lengths take one, two and three bytes."""
     for count in (0, 1, 15, 16, 17, 2047, 2048, 2049):
         ids = list(range(1, count + 1))
         answer = rpc._filtered(7, rpc.np.array(ids, dtype=rpc.np.uint64))
@@ -282,7 +281,7 @@ def test_a_token_that_ended_and_one_too_many(seen: SeenStub, ann: User) -> None:
 def test_bad_tokens_are_counted_and_then_cost_no_query(
     seen: SeenStub, ann: User, service: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By address. Known tokens go on."""
+    """They count by address. Known tokens go on."""
     monkeypatch.setattr(settings, "RATES", settings.RATES | {"attempt": "3/hour", "played": "3/hour"})
     known = token(ann)
     seen.Filter(FilterRequest(ids=[1]), metadata=known)
@@ -568,7 +567,7 @@ call_command("played_grpc")
 
 
 class Process:
-    """As `up` starts it, on a port reserved as `up` does."""
+    """The program as `up` starts it, on a port reserved the same way."""
 
     def __init__(self, folder: Path, command: tuple[str, str, str] | tuple[str, str] = COMMAND, port: int = 0) -> None:
         self.reserved = socket.socket()

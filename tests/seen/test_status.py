@@ -33,7 +33,7 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
-    """With an empty server, a store, and few shards."""
+    """An empty server, with a store and few shards."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 8)
     monkeypatch.setattr(settings, "PLAYED_TASK_SHARDS", 4)
@@ -41,7 +41,6 @@ def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
 
 
 def play(*user_ids: int, at: datetime = NOW, count: int = 1) -> None:
-    """`count` items each."""
     items = range(1, count + 1)
     played.record([Play(user_id, item_id, at) for user_id in user_ids for item_id in items], now=at)
 
@@ -52,7 +51,7 @@ def merge(at: datetime) -> None:
 
 
 def fail(at: datetime, monkeypatch: pytest.MonkeyPatch, task_shard: int) -> None:
-    """While its store is down."""
+    """Merge a task shard while its store is down."""
 
     def down(*args: Any) -> None:
         raise StoreUnavailableError("the disk is gone")

@@ -135,7 +135,7 @@ def test_filters_expire_at_night_in_the_sixth_month_after() -> None:
     "name", ["UTC", "Asia/Shanghai", "Asia/Kathmandu", "Europe/Berlin", "America/Santiago", "Pacific/Apia"]
 )
 def test_filters_expire_in_the_night_of_the_site(settings: Any, name: str) -> None:
-    """Also on nights when clocks change."""
+    """Some nights change the clock."""
     settings.SITE_ZONE = zone = ZoneInfo(name)
     for month in range(month_of(datetime(2025, 1, 1, tzinfo=UTC)), month_of(datetime(2027, 1, 1, tzinfo=UTC))):
         there = [expires_at(FilterKey(user_id, month)).astimezone(zone) for user_id in range(500)]

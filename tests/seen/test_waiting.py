@@ -29,7 +29,7 @@ MOST = 20
 
 @pytest.fixture(autouse=True)
 def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """With an empty server, a store, few shards, and little room."""
+    """An empty server, with a store, few shards and little room."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 1)
     monkeypatch.setattr(settings, "PLAYED_WAITING_CAP", MOST)
@@ -44,7 +44,7 @@ def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:
 
 
 def crowd(plays: redis.Redis, user_id: int, count: int) -> range:
-    """As an older version left them."""
+    """An older version left these plays."""
     moment = NOW.timestamp() * 1000
     plays.zadd(keys.played_recent(user_id), {str(item_id): moment + item_id for item_id in range(1, count + 1)})
     mark_strays(now=NOW)

@@ -53,7 +53,7 @@ def asked(
 
 
 class Answers:
-    """From `THREADS` threads at once."""
+    """Answers to `THREADS` queries at once."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         self.answered = self.failed = 0

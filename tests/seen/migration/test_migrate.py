@@ -60,7 +60,7 @@ def filters(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 @pytest.fixture
 def old_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """Held all plays before. Empty."""
+    """The Redis that held all plays, empty."""
     monkeypatch.setattr(settings, "PLAYED_OLD_URL", f"unix://{servers.broker.socket}?db=3")
     old.client().flushdb()
     yield old.client()
@@ -95,7 +95,7 @@ def seconds(moment: datetime) -> int:
 
 
 def middle(month: int) -> datetime:
-    """By the store's numbers."""
+    """The middle of a month in the store's numbers."""
     return datetime(month // 12, month % 12 + 1, 15, tzinfo=UTC)
 
 
@@ -496,7 +496,7 @@ class DiedError(Exception):
 
 
 def die(step: int, after: bool, call: Callable[[], object]) -> bool:
-    """At the `step`th server call, before or after its effect. False without that many calls."""
+    """Die at the `step`th server call, before or after its effect. False without that many calls."""
     calls = itertools.count()
 
     def dying(call: Any) -> Any:
@@ -611,7 +611,7 @@ def test_a_killed_run_goes_on_where_it_was(command: Say, tmp_path: Path, monkeyp
 
 # --- However it goes ---------------------------------------------------------------------------------------
 class Migrating(RuleBasedStateMachine):
-    """With rollback and a second migration. Commands and merges die at any step."""
+    """People play during migration, rollback and a second migration. Commands and merges die at any step."""
 
     kind: ClassVar[str]
     has_old_redis: ClassVar[bool]
