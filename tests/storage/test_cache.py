@@ -12,7 +12,7 @@ from tests.support.servers import Valkey, dead, frozen, full
 
 @pytest.fixture
 def kept(feeds: redis.Redis) -> bytes:
-    """The only value's key."""
+    """The key of the cache's only value."""
     cache.set("name", {"words": ["zebra", 7, None]}, 60)
     (key,) = feeds.keys("*")
     return bytes(key)

@@ -1,4 +1,4 @@
-"""With imports as rows."""
+"""The claims of long work, with imports as rows."""
 
 from datetime import timedelta
 from typing import Any

@@ -206,7 +206,7 @@ def test_a_slot_that_nobody_serves(cluster: ValkeyCluster, client: Cluster) -> N
 
 @pytest.mark.slow
 def test_a_frozen_node_costs_one_wait(cluster: ValkeyCluster) -> None:
-    """Whatever redis-py then asks the others."""
+    """redis-py may then ask the other nodes."""
     client = connections.feeds()
     build(connections.feeds_for_tasks(), 5)
     assert wait_for(lambda: answers(client), 10)

@@ -21,7 +21,6 @@ WINDOW = Some(1, "inbox:1")
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
-    """Collects the requested tasks."""
     tasks: list[tuple[str, int, str]] = []
     monkeypatch.setattr(construction, "enqueue", lambda *task: tasks.append(task) is None)
     return tasks

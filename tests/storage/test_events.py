@@ -70,7 +70,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(feeds_server: Valkey) -
 
 @pytest.mark.slow
 def test_what_was_lost_is_told_of_when_the_server_answers_again(feeds_server: Valkey, feeds: redis.Redis) -> None:
-    """Once, so that open pages reload."""
+    """It is reported once, so that open pages reload."""
     with frozen(feeds_server):
         announce(Published(1))
         announce(Published(2))

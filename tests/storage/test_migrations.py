@@ -150,7 +150,7 @@ def test_every_room_with_tables_is_looked_at() -> None:
 
 
 def test_first_migrations_are_first() -> None:
-    """The checks skip them."""
+    """The checks skip first migrations."""
     loader = MigrationLoader(None)
     for (app, name), migration in loader.disk_migrations.items():
         if app in APPS and migration.initial:

@@ -74,7 +74,7 @@ def mark(path: str) -> None:
 
 
 class LonelyWorker(Worker):
-    """Without beat: it gets only what the test sends."""
+    """A worker without beat: it gets only what the test sends."""
 
     def command(self) -> list[str]:
         more = ["--include", "later"] if "PYTHONPATH" in self.environ else []

@@ -124,7 +124,7 @@ def test_every_frequent_task_has_a_question_that_postgresql_understands() -> Non
 # --- One beat ----------------------------------------------------------------------------------------------
 @contextmanager
 def other_beat() -> Iterator[psycopg.Connection[Any]]:
-    """On another machine."""
+    """A beat's session from another machine."""
     with psycopg.connect(database_url(), autocommit=True) as session:
         assert session.execute("SELECT pg_try_advisory_lock(%s)", [quiet.LOCK]).fetchone() == (True,)
         yield session

@@ -54,7 +54,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 
 @pytest.fixture
 def server(running: Replica, transactional_db: None, settings: Any) -> Iterator[Replica]:
-    """Caught up, and patient."""
+    """A replica that has caught up, with enough time for a busy machine."""
     settings.RATE_SCALE = 1e6
     settings.REPLICA_TIMEOUT_SECONDS, settings.REPLICA_LAG_SECONDS = 60, 3600
     fetch(replica.NOTE, [0])  # as after a while
@@ -93,7 +93,7 @@ def outcomes() -> Counter[str]:
 
 
 class Outcomes:
-    """Of the block's reads that may lag."""
+    """Outcomes of reads that may lag."""
 
     def __enter__(self) -> "Outcomes":
         self.before = outcomes()

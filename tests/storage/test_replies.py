@@ -10,7 +10,7 @@ from tests.support.servers import Valkey, frozen
 
 
 def test_each_reply_stands_in_its_place(feeds: redis.Redis) -> None:
-    """Also long ones and errors."""
+    """Some replies are long or errors."""
     long = b"x" * (3 * RECEIVED_BYTES)
     feeds.set("text", long)
     commands = [("GET", "text"), ("ZSCORE", "none", "floor"), ("ZADD", "text", 1, "member"), ("ZADD", "set", 1, "one")]

@@ -22,7 +22,7 @@ OTHER = "another machine made this key for itself, and has never heard of ours"
 
 
 def ask(client: Client, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str | None]:
-    """As a freshly started program."""
+    """Ask as a freshly started program."""
     monkeypatch.setattr(health, "DEADLINE_SECONDS", 60)
     monkeypatch.setattr(health, "latest", health.Latest())
     answer = client.get("/readyz")
