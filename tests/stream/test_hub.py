@@ -47,7 +47,7 @@ BAD_EVENT_IDS = ("1", "x", "1-", "1-2-3", "%00", "1-2&last_event_id=1-2", "9" * 
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[StreamServer]:
-    """It starts slowly."""
+    """One process for all tests, because it starts slowly."""
     folder = tmp_path_factory.mktemp("stream")
     server = StreamServer(folder, FEEDSITE_STREAM_CAP="5", **changed(STREAM_USER_CAP=3))
     yield server
@@ -315,7 +315,7 @@ def test_what_the_process_refuses(streams: StreamServer, fan: User) -> None:
 
 
 def test_refused_connections_are_counted(tmp_path: Path, fan: User) -> None:
-    """By address. Known users go on."""
+    """They count by address. Known users go on."""
     server = StreamServer(tmp_path, FEEDSITE_RATES="attempt=3/hour,read=6/hour")
     server.start()
     try:
@@ -455,7 +455,7 @@ def test_it_serves_the_settings_of_the_site() -> None:
 
 
 def test_a_task_ends_whose_cancellation_is_dropped() -> None:
-    """In Python 3.11 `wait_for` may drop a cancellation."""
+    """`wait_for` may drop a cancellation in Python 3.11."""
 
     async def stop() -> tuple[list[str], bool]:
         answer, asks, turns = asyncio.get_running_loop().create_future(), asyncio.Event(), list[str]()

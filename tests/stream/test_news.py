@@ -31,7 +31,7 @@ def entries(*events: Event | None) -> list[Entry]:
 
 
 def heard(listeners: list[Listener], *events: Event) -> dict[Listener, list[tuple[str, str]]]:
-    """(name, data), in order."""
+    """(name, data) for each listener, in order."""
     told: dict[Listener, list[tuple[str, str]]] = {listener: [] for listener in listeners}
     for listener, _, data in news_for(listeners, entries(*events)):
         name, _, payload = data.decode().removeprefix("event: ").partition("\nid: ")

@@ -40,7 +40,7 @@ def session(host: User, **fields: Any) -> LiveSession:
 
 
 def told(people: dict[str, User], watched: int, *events: SessionChanged) -> dict[str, list[tuple[str, int]]]:
-    """On some page and on the session's page."""
+    """What each hears on some page and on the session's page."""
     names = {user.pk: name for name, user in people.items()}
     listeners = [Listener(user.pk) for user in people.values()]
     listeners += [Listener(user.pk, session=watched) for user in people.values()]
