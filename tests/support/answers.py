@@ -4,7 +4,7 @@ from django.http import HttpResponse
 
 
 def whole(response: HttpResponse) -> tuple[bytes, frozenset[tuple[str, str]]]:
-    """Without the request's id."""
+    """Everything a client gets except the request's id."""
     return response.content, frozenset(pair for pair in response.items() if pair[0] != "X-Request-ID")
 
 
@@ -14,5 +14,5 @@ OF_THE_MOMENT = re.compile(
 
 
 def lasting(response: HttpResponse) -> str:
-    """Without its address and what changes with every answer."""
+    """A page without its address and the parts that always change."""
     return OF_THE_MOMENT.sub("", response.content.decode())

@@ -1,4 +1,4 @@
-"""In Mastodon's format: outbox.json, actor.json, bookmarks.json and media."""
+"""Archives in Mastodon's format: outbox.json, actor.json, bookmarks.json and media."""
 
 import io
 import json
@@ -107,7 +107,7 @@ def actor(**fields: Any) -> bytes:
 
 
 def files_of(posts: Iterable[Any], media: Mapping[str, bytes] | None = None, **others: bytes) -> dict[str, bytes]:
-    """By name. `others` are top-level files, with `_` for the dot."""
+    """Content by name. `others` are top-level files, with `_` for the dot."""
     files = {f"media_attachments/files/{name}": data for name, data in (media or {}).items()}
     files["outbox.json"] = collection("outbox.json", posts)
     return files | {name.replace("_", "."): data for name, data in others.items()}

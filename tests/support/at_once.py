@@ -32,7 +32,7 @@ HERE = "database = (SELECT oid FROM pg_database WHERE datname = current_database
 
 
 def until_one_waits() -> None:
-    """For a lock of this database. Fails after half a minute."""
+    """Wait for a waiting lock in this database. Fails after half a minute."""
     deadline = time.monotonic() + 30
     waits = (
         "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())"

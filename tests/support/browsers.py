@@ -86,14 +86,14 @@ class Visitor:
         self._is_home()
 
     def enter(self, user: Any) -> None:
-        """Sign in, in any language."""
+        """Sign in."""
         client = Client()
         client.force_login(user)
         name = settings.SESSION_COOKIE_NAME
         self.page.context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": self.site}])
 
     def find_media(self, folder: Path) -> None:
-        """As a site does before Django."""
+        """Serve the files as a site does before Django."""
 
         def answer(route: Route) -> None:
             (found,) = folder.rglob(route.request.url.rsplit("/", 1)[1])
@@ -123,7 +123,7 @@ class Visitor:
         self.page.get_by_role("button", name="Publish").click()
 
     def choose(self, name: str, text: str = "") -> None:
-        """From the menu of the first card with `text`."""
+        """Use the menu of the first card with `text`."""
         self.settle()
         card = self.page.locator("article").filter(has_text=text).first
         card.locator(OPENER).click()
@@ -140,7 +140,7 @@ class Visitor:
         expect(self._texts()).to_have_text(texts, use_inner_text=True)
 
     def shown(self) -> list[str]:
-        """From the top: only for pages that no longer change."""
+        """The feed's texts now: only for pages that no longer change."""
         return [str(text) for text in self._texts().all_inner_texts()]
 
     def _texts(self) -> Locator:
@@ -177,13 +177,13 @@ class Held:
             route.continue_()
 
     def let_go(self) -> None:
-        """Later ones at once."""
+        """Answer all that wait, and later ones at once."""
         self._holds = False
         while self._waiting:
             self._waiting.pop(0).continue_()
 
     def answer(self, status: int = 500) -> None:
-        """Fail held requests."""
+        """Fail all that wait. Later ones are not held."""
         self._holds = False
         while self._waiting:
             self._waiting.pop(0).fulfill(status=status, body="")
@@ -216,7 +216,7 @@ class Underway:
 
 @pytest.fixture
 def tolerated() -> Callable[..., None]:
-    """For a server that the test stops."""
+    """Allow errors of a server that the test stops."""
     words: list[str] = []
 
     def tolerate(*some: str) -> None:

@@ -17,7 +17,7 @@ SECRET = "a/secret+of=thirteen"
 
 
 class BucketServer:
-    """moto's, with data in memory."""
+    """moto's server, which keeps data in memory."""
 
     def __init__(self, folder: Path) -> None:
         self.port, _ = free_ports()
@@ -36,7 +36,7 @@ class BucketServer:
             return False
 
     def get(self, path: str) -> http.client.HTTPResponse:
-        """For an anonymous request. The body stays unread."""
+        """Send an anonymous request. The body stays unread."""
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             client.request("GET", path)
@@ -51,7 +51,7 @@ class BucketServer:
         return address
 
     def publish(self, address: str) -> None:
-        """As in docs/servers.md."""
+        """Let everybody read, as in docs/servers.md."""
         bucket = Bucket(parse(address), 30)
         files = f"arn:aws:s3:::{bucket.address.name}/*"
         allowed = [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": files}]

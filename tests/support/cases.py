@@ -35,7 +35,7 @@ def report(item: Item, count: int = 1, **fields: Any) -> list[User]:
 
 
 def log() -> list[tuple[str, str | None]]:
-    """With each moderator's name."""
+    """Actions with their moderator's name."""
     return [(line.verb, line.by and line.by.username) for line in Decision.objects.order_by("pk").select_related("by")]
 
 
@@ -69,7 +69,7 @@ def moderator(db: None) -> User:
 
 @pytest.fixture
 def desk(client: Client, moderator: User) -> Client:
-    """Of a moderator who is not a superuser."""
+    """The browser of a moderator who is not a superuser."""
     client.force_login(moderator)
     client.get("/settings")  # copies the session
     return client

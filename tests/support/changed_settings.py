@@ -8,7 +8,7 @@ VARIABLE = "TEST_SETTINGS"
 
 
 def changed(**values: float | str) -> dict[str, str]:
-    """As environment variables. A number is seconds if the setting is a span."""
+    """Environment variables for these values. A number is seconds if the setting is a span."""
     return {"DJANGO_SETTINGS_MODULE": __name__, VARIABLE: json.dumps(values)}
 
 

@@ -29,7 +29,7 @@ def app_of(scopes: str = ALL, *addresses: str) -> ClientApp:
 
 
 def token_of(user: User | None, scopes: str = ALL, *, app: ClientApp | None = None) -> str:
-    """From the token address."""
+    """Ask the token address for it."""
     token = secrets.token_urlsafe(24)
     row = AccessToken(
         user=user, application=app or app_of(), scope=scopes, expires=timezone.now() + timedelta(days=1), resource=[]
@@ -48,7 +48,7 @@ class Caller:
     def ask(
         self, method: str, path: str, data: Any = None, *, status: int = 200, form: bool = False, **named: Any
     ) -> Any:
-        """Fails on another status."""
+        """The decoded answer. Fails on another status."""
         options: dict[str, Any] = {} if form or method == "get" else {"content_type": "application/json"}
         response = getattr(self.client, method)(f"/api/{path}", data, **options, **self.headers, **named)
         assert response.status_code == status, (method, path, response.status_code, response.content[:500])
@@ -78,7 +78,7 @@ class ClientSite(WebServer):
         self.environ |= {"FEEDSITE_URL": self.address, "FEEDSITE_DEBUG": "1", **changed(MEDIA_WAIT_SECONDS=60)}
 
     def let_in(self, address: str, user: User) -> str:
-        """After sign-in and approval of the app at this address."""
+        """Sign in and approve the app at this address. Returns the code."""
         # The site does not know the tests' hasher.
         known = PBKDF2PasswordHasher().encode(PASSWORD, "salt", iterations=1_000)
         User.objects.filter(pk=user.pk).update(password=known)

@@ -135,7 +135,7 @@ class ValkeyCluster:
         return str(self.ask(node, "CLUSTER", "MYID"))
 
     def primary_of(self, key: str) -> Valkey:
-        """In the view of answering nodes."""
+        """The primary, according to the answering nodes."""
         slot, by_port = key_slot(key.encode()), {port: node for node, port in self.places.items()}
         for first, last, primary, *_ in self.slots():
             if int(first) <= slot <= int(last):
@@ -164,7 +164,7 @@ class ValkeyCluster:
             raise AssertionError("the cluster does not come to rest; its nodes say:\n" + self.views())
 
     def views(self) -> str:
-        """For each answering node: addresses, flags, epochs and slots."""
+        """Addresses, flags, epochs and slots according to each answering node."""
         said = []
         for node in self.nodes:
             try:
@@ -174,7 +174,7 @@ class ValkeyCluster:
         return "\n".join(said)
 
     def settled(self) -> None:
-        """Until all nodes run and agree on each slot's owner."""
+        """Wait until all nodes run and agree on each slot's owner."""
 
         def is_well(node: Valkey) -> bool:
             said = self.info(node)
@@ -185,11 +185,11 @@ class ValkeyCluster:
         self.wait(lambda: all(is_well(node) for node in self.nodes) and self.is_agreed())
 
     def is_agreed(self) -> bool:
-        """On primary and epoch for every slot."""
+        """Whether nodes agree on each slot's primary and epoch."""
         return len({self.owners(node) for node in self.nodes if not node.has_ended()}) == 1
 
     def owners(self, node: Valkey) -> frozenset[tuple[int, int, tuple[str, ...]]]:
-        """In the node's view: port, epoch and slot ranges."""
+        """Ports, epochs and slot ranges according to the node."""
         return frozenset((line.port, line.epoch, line.slots) for line in self.lines(node) if line.slots)
 
     def lines(self, node: Valkey) -> list[Line]:
@@ -201,7 +201,7 @@ class ValkeyCluster:
             self.ask(node, "CONFIG", "SET", "cluster-node-timeout", milliseconds)
 
     def take_over(self, replica: Valkey) -> None:
-        """At once, as it is. The old primary becomes its replica."""
+        """Promote it as it is. The old primary becomes its replica."""
         former = self.primary_of_replica(replica)
         self.ask(replica, "CLUSTER", "FAILOVER", "TAKEOVER")
         self.ask(replica, "CONFIG", "SET", "primaryauth", "")
@@ -214,7 +214,7 @@ class ValkeyCluster:
         return self.places[primary] in {port for port, _, _ in self.owners(node)}
 
     def cut_off(self, replica: Valkey) -> None:
-        """Until `take_over` it misses what its primary acknowledges."""
+        """It misses all writes until `take_over`."""
         self.ask(replica, "CONFIG", "SET", "primaryauth", "wrong")
         self.ask(self.primary_of_replica(replica), "CLIENT", "KILL", "TYPE", "replica")
         self.wait(lambda: not self.in_sync(replica))
@@ -241,7 +241,7 @@ class ValkeyCluster:
         self.wait(self.is_agreed)
 
     def move(self, slot: int, source: Valkey, target: Valkey) -> None:
-        """As `valkey-cli --cluster reshard` does."""
+        """Move a slot as `valkey-cli --cluster reshard` does."""
         self.begin_move(slot, source, target)
         self.move_keys(slot, source, target)
         self.end_move(slot, source, target)
@@ -279,7 +279,7 @@ class ValkeyCluster:
 
 
 def free_ports() -> tuple[int, int]:
-    """For clients and for nodes, below the kernel's ephemeral ports."""
+    """One for clients and one for nodes, below the kernel's ephemeral ports."""
     while True:
         ports = random.sample(range(15_000, 32_000), 2)
         with ExitStack() as stack:

@@ -34,7 +34,7 @@ class Crowd:
             connection.close()
 
     def run(self, seconds: float, enough: Callable[[], bool] = lambda: True) -> None:
-        """At least this time, until it is enough."""
+        """Run for this time, and until it is enough."""
         for thread in self.threads:
             thread.start()
         try:

@@ -16,7 +16,6 @@ def as_json(posts: Iterable[Any]) -> list[str]:
 
 
 def database_url() -> str:
-    """For another process."""
     values = connection.settings_dict
     host = values["HOST"] or values["OPTIONS"].get("host", "")
     address = f"{values['USER']}:{values['PASSWORD']}@{host}:{values['PORT']}"

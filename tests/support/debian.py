@@ -43,7 +43,7 @@ class Debian:
         self.root, self.pid = root, pid
 
     def run(self, lines: str, *, online: bool = False) -> subprocess.CompletedProcess[str]:
-        """In a root shell, which stops at the first error. `online` uses this machine's network."""
+        """Use a root shell that stops at the first error. `online` uses this machine's network."""
         environ = ENVIRON | {name: os.environ[name] for name in FROM_HERE if name in os.environ}
         inside = ["chroot", str(self.root), "env", "-i", *(f"{name}={value}" for name, value in environ.items())]
         space = ["nsenter", "--target", str(self.pid), "--mount", "--pid", *(() if online else ("--net",)), "--"]
@@ -94,7 +94,7 @@ def debian(suite: str) -> Iterator[Debian]:
 
 
 def bootstrap(suite: str, folder: Path, root: Path, environ: dict[str, str]) -> None:
-    """With debootstrap, fetched if not installed."""
+    """Use debootstrap, fetched if not installed."""
     program = shutil.which("debootstrap", path=environ["PATH"])
     if program is None:
         fetched = subprocess.run(["apt-get", "download", "debootstrap"], cwd=folder, capture_output=True, check=False)

@@ -7,7 +7,7 @@ from accounts.models import Deletion, User
 
 
 def settle(user: User) -> int:
-    """To the end. Returns the number of parts."""
+    """Purge to the end. Returns the number of parts."""
     Deletion.objects.update(created_at=timezone.now() - purge.STRAGGLERS - timedelta(seconds=1))
     for part in range(1, 100):
         Deletion.objects.update(tried_at=None)

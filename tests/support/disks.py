@@ -21,7 +21,7 @@ def make_room(folder):
 def on_small_disk(
     folder: Path, code: str, environ: dict[str, str], size: str = "512k"
 ) -> subprocess.CompletedProcess[str]:
-    """In a namespace, where `folder` (`FOLDER` in the code) is a small file system."""
+    """Run code in a namespace where `folder` (`FOLDER` in the code) is a small file system."""
     mount = f'mount -t tmpfs -o size={size} tmpfs "$0" && exec "$@"'
     program = f"FOLDER = {str(folder)!r}\n{FILL}{code}"
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, str(folder), sys.executable, "-c", program]

@@ -46,7 +46,7 @@ def say(sender: Any, text: str = "words", **fields: Any) -> Item:
 
 
 def with_card(item: Item) -> Item:
-    """As a worker does."""
+    """Add a link card as a worker does."""
     picture = Entry(
         id="1", kind="image", name="aa/bb", ext="jpg", small_ext="jpg", width=640, height=336, blurhash="LEHV"
     )

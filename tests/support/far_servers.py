@@ -84,7 +84,7 @@ def moved(to: str, status: str = "302 Found") -> Callable[[Say], None]:
 
 
 def dripping(before: bytes, drop: bytes, seconds: float = 0.2) -> Callable[[Say], None]:
-    """Until the site closes."""
+    """Send drops until the site closes."""
 
     def drip(say: Say) -> None:
         say(before)
@@ -129,7 +129,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
 
 
 def certificate(name: str, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """For a server of this name, and for a client that trusts it."""
+    """Contexts for a server of this name, and for a client that trusts it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     made = (

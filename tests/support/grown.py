@@ -116,7 +116,7 @@ class Grown:
                 cursor.execute("VACUUM ANALYZE")
 
     def ids(self, series: int) -> str:
-        """Newest first, a minute apart."""
+        """SQL of ids, newest first, a minute apart."""
         return f"(({self.begun} - g::bigint * 60000) << {SEQUENCE_BITS} | {series})"
 
     @property
@@ -279,7 +279,7 @@ class Grown:
         grow(CountChange.objects.create(item=post, likes=1), 200, item_id=f"{self.busy.pk}")
 
     def _conversations(self) -> None:
-        """Of star and reader, with as many requests and messages."""
+        """Many of star and reader, with as many requests and messages."""
         first = ItemFactory(sender=self.ordinary, visibility=Visibility.MENTIONED, content={"text": "@star word1"})
         grow(first, MANY, id=self.ids(20), sender_id=self.nth)
         self.talk = ItemFactory(sender=self.star, visibility=Visibility.MENTIONED, content={"text": "@reader word1"})

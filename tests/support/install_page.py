@@ -5,11 +5,9 @@ from django.conf import settings
 
 PAGE = (Path(settings.BASE_DIR) / "docs" / "install.md").read_text()
 STEPS = re.findall(r"^\*\*(\d+)\. (.*?)(?=^\*\*\d+\. |\Z)", PAGE, re.DOTALL | re.MULTILINE)
-"""Number and text."""
 
 
 def blocks(text: str) -> list[str]:
-    """The shell blocks."""
     return re.findall(r"^```\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 

@@ -88,7 +88,7 @@ def change(chance: random.Random) -> None:
 
 
 def relate(chance: random.Random) -> None:
-    """Then fill the invalidated window, as reader and worker do."""
+    """Change it, then fill the invalidated window, as reader and worker do."""
     reader = chance.choice(list(User.objects.filter(username__startswith="fickle")))
     sender = a_sender(chance)
     verb = chance.choice([relations.follow, relations.unfollow])
@@ -208,7 +208,7 @@ def end(pid: int, hears: int) -> tuple[bool, str]:
 
 
 def kill_where_told(kind: str) -> None:
-    """For each number on stdin a child dies there. Prints its report, or for 0 the number of places."""
+    """A child dies at each number on stdin. Prints its report, or for 0 the number of places."""
     for line in sys.stdin:
         killed, told = end(*fork(kind, kind, int(line) or None, once=True))
         if killed == told.isdecimal():

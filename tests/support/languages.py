@@ -14,7 +14,7 @@ FORMS = 6
 
 
 def in_arabic(text: str) -> str:
-    """With the same length."""
+    """The text keeps its length."""
     parts, place = [], 0
     for kept in KEPT.finditer(text):
         parts += [_letters(text[place : kept.start()]), kept[0]]

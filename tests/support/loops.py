@@ -9,6 +9,6 @@ T = TypeVar("T")
 
 
 def on_a_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """In another thread. Raises its exceptions."""
+    """Use another thread. Raises the coroutine's exceptions."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()

@@ -28,7 +28,7 @@ ROOT = Path(settings.BASE_DIR)
 IMPORT = re.compile(r"^(?:from (?P<room>[\w.]+) import (?P<names>[\w, ]+)|import (?P<module>[\w.]+))", re.MULTILINE)
 ALWAYS = ("feedsite/settings.py", "runtime/options.py", "requirements/dev.lock", "tests/support/migrated.py")
 KEPT = 5
-"""Dumps for this many branches."""
+"""Number of branches with dumps."""
 dump: Path | None = None
 """Set once a test has asked for the database."""
 
@@ -100,7 +100,7 @@ def _run(program: str, *arguments: str) -> bool:
 
 
 def digest(root: Path) -> str:
-    """Of migrations, their SQL, modules and models, the policy and the packages."""
+    """A digest of migrations, their SQL, modules and models, the policy and the packages."""
     rooms = {path.parent.name for path in root.glob("*/__init__.py")}
     migrations = sorted([*root.glob("*/migrations/*.py"), *root.glob("*/*/migrations/*.py")])
     patterns = "*/sql/*.sql", "*/*/sql/*.sql", "*/models.py", "*/*/models.py", "storage/**/*.py"

@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """Error type, reason and status."""
+    """(error type, reason, status)"""
 
     def __init__(self, kind: str, why: str, status: int = 400) -> None:
         super().__init__(why)
@@ -51,7 +51,7 @@ def need(condition: bool, why: str, kind: str = "parsing_exception") -> None:
 
 
 def known(value: Any, *allowed: str, required: tuple[str, ...] = ()) -> Json:
-    """With only these keys."""
+    """Check that an object has only these keys."""
     need(isinstance(value, dict), f"{value!r} is not an object")
     need(set(value) <= set(allowed) | set(required), f"unknown key [{set(value) - set(allowed) - set(required)}]")
     need(set(required) <= set(value), f"[{set(required) - set(value)}] is required")
@@ -74,7 +74,7 @@ def integer(value: Any, least: int, most: int, why: str) -> int:
 
 
 def milliseconds(text: Any) -> float:
-    """5d, 12h, 500ms."""
+    """Parse a time unit: 5d, 12h, 500ms."""
     found = re.fullmatch(r"(\d+)(d|h|m|s|ms|micros|nanos)", text) if isinstance(text, str) else None
     need(found is not None, f"failed to parse [{text}] as a time value: unit is missing or unrecognized")
     assert found is not None
@@ -83,7 +83,7 @@ def milliseconds(text: Any) -> float:
 
 
 def date(text: Any) -> float:
-    """From strict_date_time: yyyy-MM-dd'T'HH:mm:ss.SSSZ."""
+    """Parse a strict_date_time: yyyy-MM-dd'T'HH:mm:ss.SSSZ."""
     pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)"
     need(
         isinstance(text, str) and re.fullmatch(pattern, text) is not None,
@@ -372,7 +372,7 @@ class OpenSearch:
 
     @property
     def documents(self) -> dict[int, Json]:
-        """By item, without empty ones."""
+        """Documents by item, without empty ones."""
         return {int(item_id): found for item_id, found in self.index("site-items").documents.items() if found}
 
     def searches(self) -> list[Json]:
@@ -555,7 +555,7 @@ def says(data: bytes) -> Trouble:
 
 
 def obeys_and_cuts(handler: Handler) -> bool:
-    """But cut the connection before the answer."""
+    """Act, but cut the connection before the answer."""
     handler.obey()
     handler.close_connection = True
     return True

@@ -28,7 +28,7 @@ def untraced() -> Iterator[None]:
 
 
 def cpu(call: Callable[[], object], enough: float = 0.0) -> float:
-    """In this thread: the best of nine, or the first below `enough`."""
+    """CPU seconds in this thread: the best of nine, or the first below `enough`."""
     best = float("inf")
     with untraced():
         for _ in range(9):
@@ -42,7 +42,7 @@ def cpu(call: Callable[[], object], enough: float = 0.0) -> float:
 
 @contextmanager
 def waits_once_a_second(server: str = "feeds") -> Iterator[None]:
-    """Once for a silent server, and once more per second, as the breaker allows."""
+    """The block may wait once, and once more per second, as the breaker allows."""
     trips = metrics.breaker_trips.labels(server)._value
     before, begun = trips.get(), time.monotonic()
     yield

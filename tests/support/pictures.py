@@ -31,7 +31,7 @@ def jpeg(width: int = 80, height: int = 60, **options: Any) -> bytes:
 
 
 def photo(width: int = 4000, height: int = 3000) -> bytes:
-    """As much detail as a photo has."""
+    """A JPEG with as much detail as a photo."""
     noise = Image.effect_noise((width // 8, height // 8), 60).convert("RGB")
     return encoded(noise.resize((width, height), Image.Resampling.BICUBIC), quality=90)
 
@@ -50,19 +50,19 @@ def opened(data: bytes) -> Image.Image:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Without decoders' work folders."""
+    """All files except those in decoders' work folders."""
     return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
 # --- Videos ----------------------------------------------------------------------------------------------
 def box(kind: bytes, *parts: bytes) -> bytes:
-    """Of the ISO base media format."""
+    """A box of the ISO base media format."""
     body = b"".join(parts)
     return struct.pack(">I4s", 8 + len(body), kind) + body
 
 
 def track(handler: bytes, *, width: int = 0, height: int = 0, turned: bool = False, table: bytes = b"") -> bytes:
-    """8 seconds."""
+    """A track of 8 seconds."""
     turn = (0, 65536, 0, -65536, 0, 0, 0, 0, 1 << 30) if turned else (65536, 0, 0, 0, 65536, 0, 0, 0, 1 << 30)
     head = bytes(4) + struct.pack(">IIIII", 0, 0, 1, 0, 8000) + bytes(16) + struct.pack(">9i", *turn)
     return box(
@@ -84,7 +84,7 @@ def table(start: int, *sizes: int) -> bytes:
 
 
 def mp4(*, secret: bytes = b"+48.8584+002.2945/", brand: bytes = b"isom", turned: bool = False) -> bytes:
-    """Without real frames, with places in its user data, metadata and a track."""
+    """A video without real frames, with places in its user data, metadata and a track."""
     head = box(b"ftyp", brand, bytes(4), b"isommp42")
     frames = b"\x11" * 500
     samples = secret * 3
@@ -103,13 +103,13 @@ def mp4(*, secret: bytes = b"+48.8584+002.2945/", brand: bytes = b"isom", turned
 
 
 def element(identity: bytes, *parts: bytes) -> bytes:
-    """Of EBML."""
+    """An element of EBML."""
     body = b"".join(parts)
     return identity + (len(body) | 1 << 28).to_bytes(4, "big") + body
 
 
 def webm(*, secret: bytes = b"Eiffel Tower", kind: bytes = b"webm") -> bytes:
-    """Without real frames, with a tag."""
+    """A WebM without real frames, with a tag."""
     seconds = element(b"\x2a\xd7\xb1", (1_000_000).to_bytes(3, "big")) + element(b"\x44\x89", struct.pack(">d", 8000))
     sides = element(b"\xb0", (640).to_bytes(2, "big")) + element(b"\xba", (360).to_bytes(2, "big"))
     entry = element(b"\xd7", b"\1") + element(b"\x83", b"\1") + element(b"\x86", b"V_VP9")

@@ -25,7 +25,7 @@ FILLED_IN = re.compile(r"%(?:\(\w+\))?s|\{\w*\}")
 # --- Statements in the source ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Text:
-    """Or the start of a composed statement."""
+    """A statement or the start of a composed one."""
 
     file: str
     line: int
@@ -37,7 +37,7 @@ class Text:
         return f"{self.file}:{self.line}"
 
     def is_in(self, statement: str) -> bool:
-        """In this order."""
+        """Whether a statement has the parts in this order."""
         position = 0
         for part in self.parts:
             found = statement.find(part, position)
@@ -52,7 +52,6 @@ def bare(text: str) -> str:
 
 
 def texts() -> list[Text]:
-    """By file."""
     return [
         Text(str(file.relative_to(ROOT)), line, tuple(filter(None, map(bare, FILLED_IN.split(text)))))
         for room in ROOMS
@@ -64,7 +63,7 @@ def texts() -> list[Text]:
 
 
 def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """With {} for insertions."""
+    """Strings, with {} for insertions."""
     inner = {
         id(part)
         for node in ast.walk(tree)
@@ -82,7 +81,7 @@ def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 # --- Plans of PostgreSQL ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Explained:
-    """In one step of a scenario, with one kind of plan."""
+    """A statement in one step of a scenario, with one kind of plan."""
 
     step: str
     statement: str
@@ -107,7 +106,7 @@ def touched(node: dict[str, Any]) -> int:
 
 
 def worst(node: dict[str, Any]) -> str:
-    """For the error message."""
+    """The worst nodes, for the error message."""
     found: list[tuple[int, str]] = []
 
     def walk(node: dict[str, Any]) -> None:
@@ -155,11 +154,11 @@ def _conditions(node: dict[str, Any]) -> Iterator[str]:
 
 
 TIMES = 12
-"""Different parameters explained per statement."""
+"""How many different parameters are explained per statement."""
 
 
 class Recorder:
-    """With the first `TIMES` different parameters. The caller sets `step`."""
+    """Explains statements with their first `TIMES` different parameters. The caller sets `step`."""
 
     def __init__(self) -> None:
         self.step = ""
@@ -240,7 +239,7 @@ def _types(cursor: psycopg.Cursor[Any], text: str, values: list[Any]) -> str:
 
 @contextmanager
 def explained() -> Iterator[Recorder]:
-    """In any thread of this process."""
+    """Explain all statements of this process's threads."""
     recorder = Recorder()
 
     def execute(cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:

@@ -45,11 +45,11 @@ REST = timedelta(days=2)
 BATCH = 500
 WORKERS = 2
 SHARDS, TASK_SHARDS = 500, 10
-"""As many users a shard as 4 million on 5,000."""
+"""A shard has as many users as with 4 million on 5,000 shards."""
 KILL_EVERY_SECONDS = 0.25
 """Average seconds between kills of mergers."""
 SERVER_KILLS = 2
-"""In a lap."""
+"""Kills per stormy lap."""
 NEVER = 2**40
 """Nobody played ids from here on."""
 READERS = 100
@@ -106,7 +106,7 @@ def _merge(pipe: Connection, bind: Callable[[], None]) -> None:
 
 
 class Simulation:
-    """With an exact record of acknowledged plays."""
+    """Plays, merges and kills, with an exact record of acknowledged plays."""
 
     def __init__(self, server: Valkey, *, seed: int, kill_every: float) -> None:
         self.server = server
@@ -172,7 +172,7 @@ class Simulation:
 
     # --- Plays -------------------------------------------------------------------------------------------
     def _record(self, pairs: Sequence[Pair], through: float, *, is_stormy: bool) -> None:
-        """Until acknowledged or given up."""
+        """Record until acknowledged or given up."""
         at = self.now + through * HOUR
         if is_stormy and self.chance.random() < 0.05:
             at -= timedelta(days=1)  # a user was without a network
@@ -213,7 +213,7 @@ class Simulation:
         self._tasks.extend(tasks)
 
     def _serve(self, *, is_stormy: bool) -> None:
-        """Sometimes kill a busy process."""
+        """Give tasks to free processes. Sometimes kill a busy one."""
         for merger in self.mergers:
             if merger.is_free() and self._tasks:
                 merger.give(*self._tasks.popleft())
@@ -235,7 +235,6 @@ class Simulation:
 
     # --- The server --------------------------------------------------------------------------------------
     def _kill_server(self) -> None:
-        """After some milliseconds."""
         self._revive()
         assert self.server.process is not None
         moment, pid = self.chance.random() / 20, self.server.process.pid
@@ -271,7 +270,7 @@ def simulation(
     shards: int = SHARDS,
     task_shards: int = TASK_SHARDS,
 ) -> Iterator[Simulation]:
-    """Both in this folder."""
+    """Server and store are in this folder."""
     home = Home(folder)
     home.make()
     server = make_server(home, "plays")

@@ -38,7 +38,6 @@ class Pooler(Server):
 
     @property
     def database_url(self) -> str:
-        """As FEEDSITE_DATABASE_URL takes it."""
         return f"postgresql://feedsite@:6432/feedsite?host={quote(str(self.home.sockets), safe='')}"
 
     def prepare(self) -> None:
@@ -75,7 +74,7 @@ class Pooler(Server):
 
 @contextmanager
 def past(connection: Any) -> Iterator[None]:
-    """For creating and migrating databases."""
+    """Bypass it to create and migrate databases."""
     places: dict[str, Any] = connection.settings_dict
     before = places["PORT"]
     connection.close()

@@ -48,7 +48,7 @@ class Device:
         ]
 
     def opened(self, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """By RFC 8291 or its draft 4."""
+        """Decrypt by RFC 8291 or its draft 4."""
         own = point(self.key)
         if headers["Content-Encoding"] == "aes128gcm":
             salt, theirs, record = body[:16], body[21 : 21 + body[20]], body[21 + body[20] :]
@@ -79,14 +79,14 @@ def decrypted(record: bytes, key: bytes, salt: bytes, key_info: bytes, nonce_inf
 
 
 def headers_of(head: str) -> dict[str, str]:
-    """Under the names that the site writes."""
+    """Headers under the names that the site writes."""
     lines = (line.partition(":") for line in head.splitlines()[1:])
     return {name: value.strip() for name, _, value in lines}
 
 
 @pytest.fixture
 def service(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarServer]:
-    """With https on loopback. The site trusts its certificate."""
+    """A service with https on loopback. The site trusts its certificate."""
     settings.OUTBOUND_TO_LOOPBACK = True
     server_context, client_context = certificate(HOST, tmp_path)
     monkeypatch.setattr(outbound, "_certificates", lambda: client_context)

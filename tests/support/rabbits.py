@@ -34,7 +34,6 @@ class Rabbit(Server):
 
     @property
     def url(self) -> str:
-        """As FEEDSITE_BROKER_URL takes it."""
         return f"amqp://guest:guest@127.0.0.1:{self.port}//"
 
     def prepare(self) -> None:

@@ -37,13 +37,11 @@ def post(
 
 
 def follow(follower: User, *followees: User, at: datetime = NOW - timedelta(days=30)) -> None:
-    """Follows of long ago."""
     for followee in followees:
         Follow.objects.create(follower=follower, followee=followee, created_at=at)
 
 
 def like(user: User, *items: Item, at: datetime = NOW - timedelta(minutes=5)) -> None:
-    """Recent likes."""
     for item in items:
         Like.objects.create(user=user, item=item, created_at=at)
 
@@ -56,7 +54,7 @@ def page(client: Client, ann: User) -> Client:
 
 @pytest.fixture
 def publish() -> Publish:
-    """By this many senders in turn. Returns ids, newest first."""
+    """Publish by this many senders in turn. Returns ids, newest first."""
 
     def publish(count: int, *, senders: int = 0) -> list[int]:
         people = [UserFactory.create() for _ in range(senders or count)]

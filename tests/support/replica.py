@@ -55,7 +55,6 @@ class Replica(Postgres):
         draft.rename(self.data)
 
     def run_sql(self, statement: str) -> Any:
-        """Past Django."""
         with psycopg.connect(host=str(self.home.sockets), user="feedsite", dbname="feedsite", autocommit=True) as own:
             cursor = own.execute(statement.encode())
             row = cursor.fetchone() if cursor.description else None
@@ -82,7 +81,6 @@ class Replica(Postgres):
         assert wait_for(lambda: not self.run_sql(behind), 60)
 
     def cut_off(self) -> None:
-        """It receives nothing more."""
         self.run_sql("ALTER SYSTEM SET primary_conninfo = ''")
         self.run_sql("SELECT pg_reload_conf()")
         assert wait_for(lambda: self.run_sql("SELECT count(*) FROM pg_stat_wal_receiver") == 0, 60)
@@ -93,7 +91,7 @@ class Replica(Postgres):
 
 @contextmanager
 def failed_over(server: Replica) -> Iterator[None]:
-    """It is this process's primary."""
+    """The server is this process's primary."""
     primary = connections["default"]
     before = {name: primary.settings_dict[name] for name in ("HOST", "PORT")}
     try:
@@ -107,7 +105,7 @@ def failed_over(server: Replica) -> Iterator[None]:
 
 @contextmanager
 def in_use(host: str) -> Iterator[None]:
-    """With enough time for a busy machine."""
+    """The server is this process's replica, with enough time for a busy machine."""
     primary: dict[str, Any] = dict(connections["default"].settings_dict)
     given = primary | {"HOST": host, "PORT": "", "OPTIONS": {}}
     connections.settings[replica.REPLICA] = replica_database(primary, given)

@@ -77,7 +77,7 @@ from timeline.hydrate import verify_bodies
 from timeline.senders import Scope
 
 READERS, EVENTS = 400, 100
-"""In one query."""
+"""The stream's connections, and the events in one query."""
 DRAIN = 1_000
 SCOPES = "read write follow push"
 
@@ -519,7 +519,7 @@ class Scenario:
         self.queue.append((name, tuple(args)))
 
     def work(self) -> None:
-        """And what that queues."""
+        """Run what is queued, and what that queues."""
         for _ in range(DRAIN):
             if not self.queue:
                 return
@@ -552,7 +552,7 @@ class Scenario:
 
 
 def filled(value: Any, names: dict[str, Any]) -> Any:
-    """With the site's ids."""
+    """Fill in the site's ids."""
     if isinstance(value, str):
         return value.format(**names)
     if isinstance(value, list):
@@ -667,7 +667,7 @@ def planned_posts(user: User) -> dict[str, int]:
 
 
 def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
-    """From registration to the end of its token."""
+    """All calls of a Mastodon app, from registration to the end of its token."""
     asked = {"client_name": "An app", "redirect_uris": OUT_OF_BAND, "scopes": SCOPES}
     app = scenario.ask(APIClient(), who, "post", "/api/v1/apps", asked).json()
     query = {"client_id": app["client_id"], "redirect_uri": OUT_OF_BAND, "response_type": "code", "scope": SCOPES}
@@ -769,7 +769,7 @@ def returning(scenario: Scenario) -> None:
 
 
 def tagged(scenario: Scenario) -> None:
-    """From windows, and beyond them."""
+    """Home is read from windows, and beyond them."""
     user = scenario.site.ordinary
     User.objects.filter(pk=user.pk).update(level=3, last_seen_at=timezone.now())
     api = APIClient()
@@ -796,7 +796,7 @@ def tagged(scenario: Scenario) -> None:
 
 
 def host(scenario: Scenario) -> None:
-    """Many wait for it."""
+    """A session starts while many wait."""
     reader, star = APIClient(), APIClient()
     reader.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.reader)}")
     star.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.star)}")
@@ -826,7 +826,7 @@ def strangers(scenario: Scenario) -> None:
 
 
 def joining(scenario: Scenario) -> None:
-    """By invitation, and by an application that an admin decides."""
+    """Some join by invitation, some apply and an admin decides."""
     member, page, api = Client(), Client(), APIClient()
     member.force_login(scenario.site.reader)
     scenario.ask(

@@ -40,7 +40,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Schedulin
 
 
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """Once, on all processors. Otherwise each worker takes long for it before its first test."""
+    """Rewrite assertions once, on all processors. Otherwise each worker takes long for it before its first test."""
     tests = config.rootpath / "tests"
     new = [path for path in tests.rglob("*.py") if is_test(path) and not rewritten(path).exists()]
     if new:
@@ -53,12 +53,11 @@ def is_test(path: Path) -> bool:
 
 
 def rewritten(path: Path) -> Path:
-    """It must match the source."""
+    """The file must match the source."""
     return rewrite.get_cache_dir(path) / (path.stem + rewrite.PYC_TAIL)
 
 
 def keep_rewritten(path: Path) -> None:
-    """As pytest's import does."""
     source, code = rewrite._rewrite_test(path, None)  # type: ignore[arg-type]  # it asks for options that are not ours
     kept = rewritten(path)
     kept.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""For schemathesis: a form's file (`format: binary`) is a tiny picture."""
+"""schemathesis loads this: a form's file (`format: binary`) is a tiny picture."""
 
 import schemathesis
 from hypothesis import strategies as st

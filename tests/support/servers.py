@@ -97,7 +97,7 @@ def pytest_unconfigure() -> None:
 
 @contextmanager
 def frozen(*some: Server) -> Iterator[None]:
-    """As on a machine that swaps."""
+    """They take connections and do not answer, as on a machine that swaps."""
     processes = [server.process for server in some if server.process is not None]
     assert len(processes) == len(some)
     for process in processes:
@@ -128,7 +128,7 @@ def frozen_postgres(server: Postgres) -> Iterator[None]:
 
 @contextmanager
 def hasty() -> Iterator[None]:
-    """Also on open connections."""
+    """Open connections change too."""
     read = AbstractConnection.read_response
 
     def hastily(connection: AbstractConnection, *args: Any, **kwargs: Any) -> Any:

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Worker:
-    """With beat, in its own process group."""
+    """A worker with beat, in its own process group."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
@@ -67,7 +67,6 @@ class Worker:
         os.killpg(self.process.pid, signal_number)
 
     def kill(self) -> None:
-        """Kill -9, children and all."""
         if self.process is not None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -102,7 +101,7 @@ def web(tmp_path: Path, transactional_db: None) -> Iterator[WebServer]:
 
 @pytest.fixture
 def star(transactional_db: None) -> User:
-    """All have inboxes."""
+    """Their followers all have inboxes."""
     star = UserFactory(last_seen_at=timezone.now())
     fans = User.objects.bulk_create(
         User(username=f"fan{number}", level=3, last_seen_at=timezone.now(), following_count=1)
@@ -120,7 +119,7 @@ def star(transactional_db: None) -> User:
 
 
 def until(done: Callable[[], bool], seconds: float) -> float:
-    """Returns the seconds."""
+    """Wait until it is true. Returns the seconds."""
     start = time.monotonic()
     while not done():
         assert time.monotonic() - start < seconds, "it did not happen in time"

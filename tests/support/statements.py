@@ -1,4 +1,4 @@
-"""By the ORM and by storage.connections.fetch."""
+"""Statements sent by the ORM and by storage.connections.fetch."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ MOST = 40
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    """A list that fills."""
+    """The list fills during the block."""
     seen: list[str] = []
 
     def noting(execute: Any) -> Any:
@@ -37,13 +37,13 @@ def statements() -> Iterator[list[str]]:
 
 
 def as_sent(statement: str) -> str:
-    """Without empty lines, with PostgreSQL's placeholders even if psycopg fills them in."""
+    """The statement without empty lines, with PostgreSQL's placeholders even if psycopg fills them in."""
     lines = numbered(statement)[0].decode().splitlines()
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
 
 
 def long_ones(executed: Iterable[str]) -> list[str]:
-    """As sent, each once."""
+    """Long statements as sent, each once."""
     return [text for text in dict.fromkeys(map(as_sent, executed)) if text.count("\n") > MOST]
 
 

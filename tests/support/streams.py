@@ -29,7 +29,7 @@ def database_url() -> str:
 
 
 class StreamServer:
-    """As `up` starts it, in its own process group."""
+    """The process as `up` starts it, in its own process group."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
@@ -70,7 +70,7 @@ class StreamServer:
         return any(local.endswith(own) and state in ("01", "08") for _, local, _, state, *_ in lines)
 
     def end(self) -> None:
-        """As its supervisor does, which keeps coverage. Kill it if it does not end."""
+        """End it gently, which keeps coverage. Kill it if it does not end."""
         if self.process is not None:
             with suppress(ProcessLookupError, subprocess.TimeoutExpired):
                 self.process.terminate()
@@ -79,7 +79,6 @@ class StreamServer:
         self.kill()
 
     def kill(self) -> None:
-        """Kill -9, children and all."""
         if self.process is not None:
             with suppress(ProcessLookupError):  # it has ended
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -113,7 +112,7 @@ class Heard(NamedTuple):
 
 
 class Client:
-    """Read by a thread."""
+    """A stream that a thread reads."""
 
     def __init__(self, port: int, query: str, headers: dict[str, str], path: str = PATH) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -156,7 +155,7 @@ class Client:
 
     @property
     def news(self) -> list[tuple[str, Any]]:
-        """Without resets: (name, item id or payload)."""
+        """Events without resets: (name, item id or payload)."""
         told = [each for each in self.heard if each.name != "reset"]
         return [(each.name, int(each.data["id"]) if "id" in each.data else each.data) for each in told]
 

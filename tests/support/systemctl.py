@@ -27,7 +27,7 @@ KEPT = {"RuntimeDirectory": "/run", "StateDirectory": "/var/lib", "LogsDirectory
 
 
 class Unit:
-    """With its file's settings for this instance."""
+    """A unit with its file's settings for this instance."""
 
     def __init__(self, name: str) -> None:
         self.name = name if "." in name.rpartition("@")[2] else f"{name}.service"

@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 
 class WebServer(StreamServer):
-    """Without rates."""
+    """granian without rates."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         super().__init__(folder, **{"FEEDSITE_RATE_SCALE": "100000"} | environ)
@@ -69,7 +69,7 @@ class WebServer(StreamServer):
         return self.ask(f"{API}/items", token, method="POST", body={"content": {"text": text}})
 
     def homes(self, tokens: Iterable[str], *, at_once: int) -> list[Answer]:
-        """With this many clients at the same time."""
+        """Read homes with this many clients at the same time."""
         with ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(lambda token: self.ask(f"{API}/timeline/home", token), tokens))
 

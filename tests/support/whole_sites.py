@@ -17,7 +17,7 @@ from runtime.management.commands.check_all import clean_environ
 from runtime.supervisor import tagged
 
 PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker")
-"""In their command lines."""
+"""Words of their command lines."""
 
 
 class Running:
@@ -46,11 +46,11 @@ class Running:
         return "".join(self.output)
 
     def says(self, words: str, seconds: float) -> bool:
-        """Or ends."""
+        """Whether it prints this, or ends, in time."""
         return wait_for(lambda: words in self.printed or self.process.poll() is not None, seconds)
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Returns its exit code."""
+        """End it if it still runs. Returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         code = self.process.wait(150)
@@ -99,7 +99,7 @@ class Site(Running):
         return True
 
     def children(self) -> dict[str, int]:
-        """Name → process."""
+        """Processes by program name."""
         found = {}
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             try:
@@ -111,7 +111,7 @@ class Site(Running):
         return {name: pid for name, pid in found.items() if name != "?"}
 
     def beat(self) -> int:
-        """Or 0."""
+        """The beat process, or 0."""
         worker = self.children()["worker"]
         children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
         beats = (pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "beat\n")

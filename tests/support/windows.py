@@ -5,7 +5,6 @@ from storage.connections import fetch
 
 
 def epochs(user_ids: Iterable[int]) -> dict[int, int]:
-    """Of these users' windows, just now."""
     query = f"SELECT u.id, {policy.EPOCH} FROM accounts_user u WHERE u.id = ANY(%s)"  # noqa: S608 (constants)
     return dict(fetch(query, [list(user_ids)]))
 

@@ -31,11 +31,11 @@ class Workers:
         self.queue: list[tuple[str, tuple[Any, ...]]] = []
 
     def send_task(self, name: str, args: Iterable[Any], **options: Any) -> None:
-        """Replaces Celery's."""
+        """Stands in for Celery's."""
         prompt_tasks(lambda *task: self.queue.append(task))(name, args, **options)
 
     def work(self) -> None:
-        """And what that queues."""
+        """Run what is queued, and what that queues."""
         for _ in range(1_000):
             if not self.queue:
                 return
@@ -46,7 +46,6 @@ class Workers:
 
 
 def empty_queue() -> None:
-    """Drop the broker's waiting tasks."""
     broker = servers.servers.broker
     if isinstance(broker, Rabbit):
         broker.empty()
@@ -56,5 +55,5 @@ def empty_queue() -> None:
 
 @functools.cache
 def queue_server() -> redis.Redis:
-    """If it is a Valkey."""
+    """The broker, if it is a Valkey."""
     return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT_SECONDS)

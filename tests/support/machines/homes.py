@@ -73,7 +73,7 @@ class Home(RuleBasedStateMachine):
 
     queue: list[tuple[str, tuple[Any, ...]]]
     may_be_short = False
-    """At their work limit."""
+    """Pages may stop at their work limit."""
 
     @initialize(
         follows=st.sets(pairs, min_size=4, max_size=16),
@@ -128,7 +128,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Item.objects.exists())
     @rule(sender=people, pick=some, visibility=st.sampled_from(Visibility.values), reposter=st.none() | people)
     def reply(self, sender: int, pick: int, visibility: str, reposter: int | None) -> None:
-        """Perhaps for followers only."""
+        """Some replies are for followers only."""
         item = self._say(sender, visibility, "a reply #red", answered=self._item(pick))
         if reposter is not None and item is not None and not item.is_private:
             items.repost(sender=self._fresh(reposter), item=item)
@@ -136,7 +136,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Item.objects.exists())
     @rule(pick=some, senders=st.lists(st.tuples(people, st.integers(0, 4)), min_size=1, max_size=4))
     def repost(self, pick: int, senders: list[tuple[int, int]]) -> None:
-        """With this many other posts in between."""
+        """Each pair is a sender and a number of other posts in between."""
         item = self._item(pick)
         if item.is_private:
             return
@@ -229,7 +229,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: TagFollow.objects.exists())
     @rule(pick=some, sender=people, count=st.integers(1, 6), hide=st.sampled_from(["", "block", "mute", "suspend"]))
     def flood(self, pick: int, sender: int, count: int, hide: str) -> None:
-        """By somebody perhaps blocked, with a hashtag. Its follower reads on."""
+        """A sender, perhaps hidden, posts much with a hashtag. Its follower reads on."""
         follows = TagFollow.objects.select_related("tag").order_by("id")
         followed = follows[pick % follows.count()]
         reader = self._number(followed.user_id)
@@ -247,7 +247,7 @@ class Home(RuleBasedStateMachine):
 
     @rule(sender=people, person=people, tag=tags, at=st.sampled_from(["claimed", "delivered"]), built=st.booleans())
     def follow_amid_a_delivery(self, sender: int, person: int, tag: str, at: str, built: bool) -> None:
-        """Perhaps its first follow. Its outbox may be built meanwhile."""
+        """Perhaps it is the hashtag's first follow. Its outbox may be built meanwhile."""
         item = items.publish(sender=self._fresh(sender), content={"text": f"words #{tag}"})
         self._page(person, None, 3)
 
@@ -281,7 +281,7 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people, tag=tags, sender=people, what=st.sampled_from(["publish", "edit", "unedit"]), pick=some)
     def build_an_outbox_amid_changes(self, person: int, tag: str, sender: int, what: str, pick: int) -> None:
-        """Just before or after the outbox's snapshot."""
+        """A change happens just before or after the outbox's snapshot."""
         follow_tag(user=self.users[person], tag=tag)
         source = -Tag.objects.get(name=tag).pk
         connections.feeds_for_tasks().delete(keys.tag_outbox(-source))
@@ -353,7 +353,7 @@ class Home(RuleBasedStateMachine):
     @precondition(lambda self: Mute.objects.exclude(expires_at=None).exists())
     @rule(pick=some, is_ended=st.booleans())
     def mute_is_over(self, pick: int, is_ended: bool) -> None:
-        """Until then windows may have forgotten."""
+        """Windows may have forgotten items until then."""
         timed = Mute.objects.exclude(expires_at=None).order_by("id")
         mute = timed[pick % timed.count()]
         Mute.objects.filter(pk=mute.pk).update(expires_at=Now() - timedelta(seconds=1))
@@ -544,7 +544,7 @@ class Home(RuleBasedStateMachine):
         self._page(person, self.cursors.get(person), 7)
 
     def _interfere(self, person: int, what: str, pick: int) -> None:
-        """Complete with its deliveries."""
+        """Make a change, complete with its deliveries."""
         reader, other = self.users[person], pick % USERS
 
         def restore() -> None:
@@ -610,7 +610,6 @@ class Home(RuleBasedStateMachine):
 
     @rule()
     def time_passes(self) -> None:
-        """Waiting deliveries become due."""
         past = Now() - timedelta(seconds=1)
         Delivery.objects.update(not_before=past, sweep_at=past)
         backfill.Backfill.objects.update(sweep_at=past)

@@ -215,7 +215,7 @@ class Live(RuleBasedStateMachine):
 
     @rule(reader=readers, size=sizes, write=st.booleans())
     def begin(self, reader: int, size: int, write: bool = True) -> None:
-        """Without a written snapshot, the server died after its answer."""
+        """A snapshot that is not written means: the server died after its answer."""
         user = User.objects.get(pk=self.readers[reader].pk)
         expected = feed(user.pk)
         related = relations_of(user.pk)
@@ -380,7 +380,7 @@ class Live(RuleBasedStateMachine):
         return walked
 
     def _page(self, walk: Walk, last_id: int | None, size: int) -> Page:
-        """Against the frozen list and what is visible now."""
+        """Compare with the frozen list and what is visible now."""
         user = User.objects.get(pk=self.readers[walk.reader].pk)
         rows = {row.pk: row for row in LiveSession.objects.all()}
         now = dict(feed(user.pk))
@@ -452,7 +452,7 @@ BEYOND = timedelta(seconds=10)
 
 
 def relations_of(reader_id: int) -> set[int]:
-    """If nobody were suspended."""
+    """Hosts in the feed if nobody were suspended."""
     user = User.objects.get(pk=reader_id)
     hidden = {
         *user.blocks.values_list("blocked", flat=True),

@@ -153,7 +153,7 @@ class Discover(RuleBasedStateMachine):
             assert self._visible(reader) <= self.shown[reader], "something is never shown"
 
     def _visible(self, reader: int) -> set[int]:
-        """By plain queries."""
+        """Ids from plain queries."""
         user = self.readers[reader]
         hidden = {
             *Block.objects.filter(blocked=user).values_list("blocker", flat=True),
