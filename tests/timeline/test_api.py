@@ -21,7 +21,7 @@ def bob(ann: User) -> User:
 
 
 def publish(sender: User, count: int) -> list[str]:
-    """Ids, newest first."""
+    """The ids are newest first."""
     made = [items.publish(sender=sender, content={"text": f"words {number}"}) for number in range(count)]
     return [str(item.pk) for item in reversed(made)]
 

@@ -70,7 +70,7 @@ def publish_many(sender: User, *, visibility: str = "public", reposts: bool = Fa
 
 
 def follow_two(reader: User) -> tuple[User, User]:
-    """The first has 30 posts."""
+    """The first followee has 30 posts."""
     plain, other = seen(), seen()
     for followee in (plain, other):
         relations.follow(follower=reader, followee=followee)
@@ -144,7 +144,7 @@ def test_a_count_over_hidden_reposts_is_bounded(reader: User, queries: list[str]
 
 @pytest.mark.slow
 def test_a_large_page_goes_on_behind_hidden_reposts(reader: User) -> None:
-    """Even if a full page of rows was examined."""
+    """The page may have examined a full page of rows."""
     plain, other = follow_two(reader)
     publish_many(other, reposts=True, count=5)
     for _ in range(98):
@@ -158,7 +158,7 @@ def test_a_large_page_goes_on_behind_hidden_reposts(reader: User) -> None:
 def test_a_follow_back_and_the_end_of_a_suspension_show_again_what_no_window_heard_of(
     reader: User, workers: Workers, settings: Any
 ) -> None:
-    """Also on pages from a tail written earlier."""
+    """Some pages come from a tail written earlier."""
     settings.LEVEL_CAPS = {3: 5}
     plain, other = follow_two(reader)
     suspended = seen()

@@ -76,7 +76,7 @@ class Steps:
 
 @pytest.fixture
 def stops(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
-    """At each query of fan-out and backfill."""
+    """Steps stop at each query of fan-out and backfill."""
     running: list[Steps] = []
 
     def stopping(module: Any, name: str) -> None:
@@ -295,7 +295,7 @@ def test_a_page_during_which_something_changes(
 def test_a_connection_that_ends_takes_what_it_remembers_with_it(
     reader: User, follow: Any, say: Say, workers: Workers
 ) -> None:
-    """After a crash or failover the same number may stand for another delivery."""
+    """The same number may stand for another delivery after a crash or failover."""
     sender = seen()
     follow(reader, sender)
     say(sender)

@@ -47,7 +47,7 @@ def explained(reader: User, item: Item | int | None = None) -> dict[str, Part]:
 
 
 def verdict(reader: User, item: Item | int) -> list[str]:
-    """Checked against the oracle."""
+    """The oracle must agree."""
     found = explained(reader, item)["item"]
     item_id = item.pk if isinstance(item, Item) else item
     shown, *why = found.words

@@ -540,7 +540,7 @@ def test_a_tail_lacks_nothing_that_was_delivered_above_the_inboxs_floor_since(
 def test_a_tail_is_used_beside_a_usable_inbox_only(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis, lost: str
 ) -> None:
-    """Without one nothing shows which deliveries the tail has."""
+    """Otherwise nothing shows which deliveries the tail has."""
     settings.LEVEL_CAPS = {3: 5}
     sender = seen()
     follow(reader, sender)

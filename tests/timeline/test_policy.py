@@ -166,7 +166,7 @@ def test_a_fan_out_that_was_split_under_another_policy(
 def test_without_a_generation_pages_come_from_postgresql(
     weekly: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
-    """After a promotion, until a worker notices."""
+    """This lasts after a promotion until a worker notices."""
     Policy.objects.update(drawn_on=77)
     assert policy.current().generation is None
     item = say(star())
@@ -185,7 +185,7 @@ def test_without_a_generation_pages_come_from_postgresql(
 # --- Readers with few followees --------------------------------------------------------------------------
 @pytest.fixture
 def pair(follow: Any, workers: Workers) -> tuple[User, User]:
-    """With two followees and with one."""
+    """One reader has two followees, the other one."""
     many, few, second = seen(level=3), seen(level=3), seen(username="second")
     follow(many, second)
     for reader in (many, few):

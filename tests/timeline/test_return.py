@@ -126,7 +126,7 @@ def test_the_first_page_of_a_dormant_reader_is_one_pull(
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], *, before: bool = False) -> None:
-    """Once, right after or before the next deepening's snapshot."""
+    """Act once, right after or before the next deepening's snapshot."""
     acts = [act]
 
     def pulled(reader_id: int, count: int) -> Any:
@@ -348,7 +348,7 @@ def test_however_many_pages_miss_the_deepening_one_task_does_it(
 def test_a_tail_of_before_the_rise_is_not_used_after_it(
     reader: User, star: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:
-    """At a low level no tail hears of the item."""
+    """No tail hears of the item while the level is low."""
     settings.LEVEL_CAPS = {1: 3, 2: 5, 3: 5}
     hidden = say(star)
     for _ in range(12):
