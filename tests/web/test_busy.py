@@ -10,7 +10,7 @@ DETAIL = "The service is unavailable for a moment."
 
 
 class Unread:
-    """Its client may be slow."""
+    """A body that must not be read: its client may be slow."""
 
     def read(self, size: int = -1) -> bytes:
         raise AssertionError("the body was read")
@@ -19,7 +19,6 @@ class Unread:
 
 
 def answer(path: str, **environ: str) -> tuple[str, dict[str, str], bytes]:
-    """Without reading the request's body."""
     said: list[Any] = []
     given = RequestFactory().get(path).environ | {"wsgi.input": Unread()} | environ
     body = b"".join(refused(given, lambda status, headers: said.extend((status, dict(headers)))))

@@ -36,14 +36,14 @@ def unreadable(client: Client) -> Any:
 
 
 def too_often(client: Client) -> Any:
-    """By the middleware, before the session is read."""
+    """The middleware refuses before the session is read."""
     for _ in range(3):
         response = client.get("/about")
     return response
 
 
 def too_often_in_a_view(client: Client) -> Any:
-    """By a rate that the view counts."""
+    """The view's own rate refuses."""
     for _ in range(3):
         response = client.post("/password-reset", {"username_or_email": "nobody"})
     return response

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine a late answer counts as one."""
+    """A late answer on a busy machine counts as one."""
     monkeypatch.setattr("web.health.DEADLINE_SECONDS", 60)
     monkeypatch.setattr("web.health.SHARED_SECONDS", 0)
     monkeypatch.setattr("web.health.latest", health.Latest())
