@@ -199,7 +199,7 @@ DATABASES["default"] |= {
     | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
 }
 # True behind a pooler that lends sessions per transaction. Then no statement is prepared, and no session setting made.
-# See docs/decisions.md: PgBouncer gets no prepared statements.
+# See docs/servers.md, PgBouncer.
 POOLED = not env.prepare
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLED
 # Maximum seconds per statement of web, stream and gRPC (storage.postgresql). Workers and commands have no limit.

@@ -1,7 +1,7 @@
 """Clients of the servers: Redis with short time-outs, and prepared SQL for the hot paths.
 
 See docs/decisions.md: Own code in place of a library.
-See docs/decisions.md: PgBouncer gets no prepared statements.
+See docs/servers.md, PgBouncer.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 The device has a key pair and a secret. The site makes a key pair for each message. Both ends derive the same key.
 
-See docs/decisions.md: Push messages without pywebpush.
+See docs/decisions.md: Own code in place of a library.
 """
 
 import os
@@ -99,10 +99,7 @@ def _derived(key: bytes, salt: bytes, info: bytes, length: int) -> bytes:
 # --- Signature -------------------------------------------------------------------------------------------
 @lru_cache(8)
 def _site_key(secret: str) -> ec.EllipticCurvePrivateKey:
-    """The site's key pair, made of a secret key.
-
-    See docs/decisions.md: The key of push messages comes from the secret key.
-    """
+    """The site's key pair, made of a secret key: the same on every machine, also after a restart or restore."""
     digest = salted_hmac("notifications.push", "", secret=secret, algorithm="sha512").digest()
     return ec.derive_private_key(int.from_bytes(digest, "big") % (ORDER - 1) + 1, CURVE)
 

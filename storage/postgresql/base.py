@@ -1,7 +1,7 @@
 """Django's PostgreSQL backend with a client-side deadline, because a frozen server does not end a statement.
 
 See docs/decisions.md: PostgreSQL gets a deadline of our own.
-See docs/decisions.md: PgBouncer gets no prepared statements.
+See docs/servers.md, PgBouncer.
 """
 
 import math
