@@ -5,7 +5,6 @@ sender follows twenty others. The site's own code builds the readers' windows.
 """
 
 import secrets
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -115,11 +114,9 @@ class Community:
         self.publishers = {count: FIRST_PUBLISHER + place for place, count in enumerate(size.followers)}
         """By number of followers. Theirs are the first of `followers`."""
         self.followers = range(FIRST_FOLLOWER, FIRST_FOLLOWER + max(size.followers))
-        self.seconds = 0.0
 
     def build(self) -> None:
         """Replace all data, and build the readers' windows."""
-        begin = time.perf_counter()
         size = self.size
         emptied()
         with loading() as cursor:
@@ -145,7 +142,6 @@ class Community:
                     FOLLOW_PUBLISHER, {"publisher": publisher, "first": self.followers.start, "count": count}
                 )
         self.materialise()
-        self.seconds = time.perf_counter() - begin
 
     def materialise(self) -> None:
         """Build all windows that pages read."""
@@ -166,10 +162,7 @@ class Community:
         (follows,), (users,) = fetch("SELECT count(*) FROM relations_follow") + fetch(
             "SELECT count(*) FROM accounts_user"
         )
-        return (
-            f"{self.size.items:,} items by {self.size.senders:,} senders, {users:,} users, {follows:,} follows; "
-            f"generated in {self.seconds:.0f} s"
-        )
+        return f"{self.size.items:,} items by {self.size.senders:,} senders, {users:,} users, {follows:,} follows"
 
 
 def emptied(*, find_people: bool = True) -> None:

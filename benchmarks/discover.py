@@ -16,9 +16,8 @@ chosen on other dates.
 """
 
 import random
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -202,24 +201,34 @@ def impressions(community: Community) -> Report:
     report = Report(
         "impressions",
         FILTERED,
-        ["filters", "what", "ms", "x PING"],
+        ["what"],
         f"{size.impression_rounds} rounds; {size.impressions:,} impressions a day and filter",
     )
     module = redisbloom(Home(settings.DATA_DIR))
     if module is None:
         report.notes.append("RedisBloom is not installed here: there is no peer, and the bitmap alone was measured.")
         with recorded_in(settings.REDIS_URL, "bitmap", size.impressions):
-            _measure(report, "bitmap", size.impressions, size.impression_rounds, has_module=False)
+            rows = _measure(report, "bitmap", size.impressions, size.impression_rounds, has_module=False)
+        _add_columns(report, {"bitmap": rows})
         return report
     module.start()
+    found = {}
     try:
         assert wait_for(module.answers, 30), module.last_words()
         for kind in ("bitmap", "module"):
             with recorded_in(f"unix://{module.socket}", kind, size.impressions):
-                _measure(report, kind, size.impressions, size.impression_rounds, has_module=True)
+                found[kind] = _measure(report, kind, size.impressions, size.impression_rounds, has_module=True)
     finally:
         module.stop()
+    _add_columns(report, found)
     return report
+
+
+def _add_columns(report: Report, found: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
+    """Two columns for each kind of filter."""
+    report.columns = ["what", *(column for kind in found for column in (f"{kind}, ms", "x PING"))]
+    names = next(iter(found.values()))
+    report.rows = [[name, *(figure for rows in found.values() for figure in rows[name])] for name in names]
 
 
 @contextmanager
@@ -242,7 +251,8 @@ def _forget_clients() -> None:
         client.cache_clear()
 
 
-def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: bool) -> None:
+def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: bool) -> dict[str, tuple[float, float]]:
+    """Add the ratios. Returns each call's ms, and its time over that of PING."""
     client = feeds_for_tasks()
     today = datetime.now(UTC).date()
     readers = _fill(today, count)
@@ -257,8 +267,6 @@ def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: 
     if has_module:
         cases |= _peers(client, readers, count)
     times = interleaved(cases, rounds=rounds)
-    for name, taken in times.items():
-        report.rows.append([kind, name, round(milliseconds(taken), 3), round(over(times, name, "PING"), 1)])
     if has_module:
         limit = 1.0 if kind == "module" else 0.5
         report.ratio(f"{kind}: shown / 7 BF.MEXISTS (redis-py)", over(times, "shown, 500", MEXISTS), at_most=limit)
@@ -266,6 +274,7 @@ def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: 
     report.ratio(f"{kind}: wrong / configured", _wrong(readers, today), at_most=1.1)
     used = client.memory_usage(keys.impressions(today - timedelta(days=1), 0), samples=0)
     report.ratio(f"{kind}: bytes an impression", used / count)
+    return {name: (round(milliseconds(taken), 3), round(over(times, name, "PING"), 1)) for name, taken in times.items()}
 
 
 def _fill(today: date, impressions: int) -> list[int]:
@@ -338,16 +347,13 @@ class RealData:
     def __init__(self, size: Size, folder: Path | None) -> None:
         assert folder, "give a data set by --data"
         self.size, self.folder = size, folder
-        self.seconds = 0.0
 
     def build(self) -> None:
         """Replace all data by the data set."""
-        begin = time.perf_counter()
         emptied()
         load(Dataset(self.folder, quiet=True), password=None, say=lambda message: None)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
-        self.seconds = time.perf_counter() - begin
 
     def described(self) -> str:
         """The data set in a line."""
@@ -355,7 +361,7 @@ class RealData:
             fetch(f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608 (constants)
             for table in ("accounts_user", "relations_follow", "items_item")
         )
-        return f"{posts:,} real posts, {users:,} users, {follows:,} follows; loaded in {self.seconds:.0f} s"
+        return f"{posts:,} real posts, {users:,} users, {follows:,} follows"
 
 
 class Past:
@@ -438,9 +444,9 @@ def quality(data: RealData) -> Report:
     report = Report(
         "discover_quality",
         FINDS,
-        ["at", "readers", "posts", "way", "hit rate @ 20", "precision @ 20"],
-        f"{DATES} dates, up to {size.quality_readers:,} readers each; scale {settings.DISCOVER_SCALE_DAYS:g} days, "
-        f"offset {settings.DISCOVER_OFFSET_DAYS:g}, decay {settings.DISCOVER_DECAY:g}",
+        ["at"],
+        f"Hit rate / precision @ 20, up to {size.quality_readers:,} readers; scale {settings.DISCOVER_SCALE_DAYS:g} "
+        f"days, offset {settings.DISCOVER_OFFSET_DAYS:g}, decay {settings.DISCOVER_DECAY:g}",
     )
     recall = PostgresRecall()
     found: defaultdict[str, list[float]] = defaultdict(list)
@@ -454,11 +460,13 @@ def quality(data: RealData) -> Report:
             "most followed": lambda _, posts=most_followed: posts,
             "most newly followed": lambda _, posts=rising: posts,
         }
+        row = [f"{past.now:%Y-%m-%d}: {len(past.later):,} readers, {len(past.newest):,} posts"]
         for way, ranked in ways.items():
             rate, precision = past.measure(ranked)
             found[way].append(rate)
-            about = [f"{past.now:%Y-%m-%d}", len(past.later), len(past.newest)]
-            report.rows.append([*about, way, round(rate, 3), round(precision, 3)])
+            row.append(f"{rate:.3f} / {precision:.3f}")
+        report.rows.append(row)
+    report.columns = ["at", *found]
     for number in range(DATES):
         at_date = {way: found[way][number] for way in found}
         best = max(rate for way, rate in at_date.items() if way != "recall")

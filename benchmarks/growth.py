@@ -93,11 +93,9 @@ class Followers:
         free = iter(range(FIRST_READER, FIRST_PUBLISHER))
         self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.growth_followers}
         """By number of followers of their sender."""
-        self.seconds = 0.0
 
     def build(self) -> None:
         """Replace all data."""
-        begin = time.perf_counter()
         size = self.size
         senders = size.senders // 40
         emptied(find_people=False)
@@ -121,16 +119,12 @@ class Followers:
         for reader in readers:
             materialise_inbox(reader)
         give_windows(self.followers)
-        self.seconds = time.perf_counter() - begin
 
     def described(self) -> str:
         """The data set in a line."""
         ((follows,),) = fetch("SELECT count(*) FROM relations_follow")
         counts = ", ".join(f"{count:,}" for count in self.publishers)
-        return (
-            f"Senders with {counts} followers, {follows:,} follows, windows of a few entries; "
-            f"generated in {self.seconds:.0f} s"
-        )
+        return f"Senders with {counts} followers, {follows:,} follows, windows of a few entries"
 
     def senders(self) -> dict[int, User]:
         """The publishers, by number of followers."""
@@ -320,7 +314,7 @@ def big_v(followed: Followers) -> Report:
     report = Report(
         "big_v",
         BIG_V_FANS,
-        ["followers", "active", *(f"{part}, ms" for part in PARTS)],
+        ["followers", *(f"{part}, ms" for part in PARTS)],
         f"{size.big_v_rounds} rounds in turn, {size.growth_few_rounds} with the set gone; medians",
     )
     followed.set_big_v(counts)
@@ -343,7 +337,7 @@ def big_v(followed: Followers) -> Report:
     assert nothing_left(), "a fan-out was not completed"
     for work in works:
         spent = (round(milliseconds(work.times[part]), 2) for part in PARTS)
-        report.rows.append([work.count, len(followed.active), *spent])
+        report.rows.append([work.count, *spent])
     fewest, most = works[0], works[-1]
     for work in works[1:]:
         for part in PARTS[:3]:

@@ -45,11 +45,10 @@ def run(community: Community) -> Report:
             "CPU of all, ms",
             "PostgreSQL",
             "Redis",
-            "workers",
             "waited ms",
             "CPU over plain",
-            "CPU over counted",
-            "CPU of all over counted",
+            "for apps: CPU ms",
+            "CPU of all",
         ],
         f"{size.http_rounds} blocks of {size.http_requests} requests; ms a request, of processors means, else medians",
     )
@@ -67,11 +66,16 @@ def run(community: Community) -> Report:
     with workers() as family, served() as port:
         found = over_http(port, requests | pages, rounds=size.http_rounds, each=size.http_requests, family=family)
     plain, counted = found[PLAIN], found[COUNTED]
-    for name, blocks in found.items():
-        own, *others = blocks.parts
-        figures = [seconds * 1000 for seconds in (own, blocks.total, *others, median(blocks.waited))]
-        ratios = [blocks.worker / plain.worker, blocks.worker / counted.worker, blocks.total / counted.total]
-        report.rows.append([name, *(round(figure, 3) for figure in (*figures, *ratios))])
+    for name in [PLAIN, COUNTED, *kinds, *pages]:
+        blocks = found[name]
+        own, truth, feeds, _ = blocks.parts
+        figures = [seconds * 1000 for seconds in (own, blocks.total, truth, feeds, median(blocks.waited))]
+        apps = found.get(for_apps(name))
+        of_apps: list[str | float] = (
+            [round(seconds * 1000, 3) for seconds in (apps.parts[0], apps.total)] if apps else ["", ""]
+        )
+        over_plain = blocks.worker / plain.worker
+        report.rows.append([name, *(round(figure, 3) for figure in (*figures, over_plain)), *of_apps])
     for name in kinds:
         page, for_app = found[name], found[for_apps(name)]
         report.ratio(f"{name} / plain constant (CPU)", page.worker / plain.worker, at_most=TARGET)

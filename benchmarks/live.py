@@ -10,7 +10,6 @@ second.
 """
 
 import secrets
-import time
 from pathlib import Path
 
 import redis
@@ -86,11 +85,9 @@ class Hosts:
         self.size = size
         free = iter(range(FIRST_READER, FIRST_READER + 100_000))
         self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.live_followed}
-        self.seconds = 0.0
 
     def build(self) -> None:
         """Generate everything, with lineups and inboxes of replays."""
-        begin = time.perf_counter()
         size, people = self.size, [reader for group in self.readers.values() for reader in group]
         params = {"first": FIRST_HOST, "hosts": size.live_hosts, "each": size.live_sessions}
         with connection.cursor() as cursor:
@@ -111,14 +108,13 @@ class Hosts:
             token = secrets.token_hex(8)
             pipelined(feeds_for_tasks(), [Replays(reader).drop(), Replays(reader).begin(token, 1)])
             assert materialise(reader, token), reader
-        self.seconds = time.perf_counter() - begin
 
     def described(self) -> str:
         """The data set in a line."""
         counts = dict(fetch("SELECT state, count(*) FROM live_livesession GROUP BY state"))
         return (
             f"{self.size.live_hosts:,} hosts, {counts['live']:,} sessions live, {counts['upcoming']:,} upcoming, "
-            f"{counts['replay']:,} replays; generated in {self.seconds:.0f} s"
+            f"{counts['replay']:,} replays"
         )
 
 
@@ -128,17 +124,18 @@ def run(hosts: Hosts) -> Report:
     report = Report(
         "live",
         __doc__.splitlines()[0],
-        ["reader of", "call", "ms", "pages/s"],
+        ["ms", *(f"{count:,} hosts" for count in hosts.readers)],
         f"{size.live_rounds} rounds over {size.readers} readers of each kind, {size.http_rounds} blocks of "
         f"{size.http_requests} requests over HTTP; medians",
     )
-    for count, reader_ids in hosts.readers.items():
-        _process(report, count, users(reader_ids), size.live_rounds)
+    found = [_process(report, count, users(ids), size.live_rounds) for count, ids in hosts.readers.items()]
+    report.rows = [[name, *(round(spent[name], 3) for spent in found)] for name in found[0]]
     _http(report, hosts)
     return report
 
 
-def _process(report: Report, count: int, readers: list[User], rounds: int) -> None:
+def _process(report: Report, count: int, readers: list[User], rounds: int) -> dict[str, float]:
+    """Add the ratios. Returns each call's ms."""
     raw = redis.Redis.from_url(settings.REDIS_URL)
     lineups = [[keys.lineup(row[0]) for row in fetch(FOLLOWED, [reader.pk])] for reader in readers]
     first = [live_page(reader, page_size=LIMIT, now=timezone.now()) for reader in readers]
@@ -181,13 +178,11 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> No
         "page of replays": lambda number: page(number, last_id=tops[number % len(tops)]),
     }
     times = interleaved(cases, rounds=rounds, warm_up=2 * len(readers))
-    for name in cases:
-        spent = milliseconds(times[name])
-        report.rows.append([f"{count} hosts", name, round(spent, 3), round(1000 / spent)])
     for name in (*LIMITS, "redis-py ZREVRANGE"):
         report.ratio(f"first page / {name}, {count} hosts", over(times, "first page", name))
     report.ratio(f"following / first page, {count} hosts", over(times, "following page", "first page"))
     raw.close()
+    return {name: milliseconds(times[name]) for name in cases}
 
 
 def _zrevrange(key: str) -> bytes:
@@ -217,9 +212,14 @@ def _http(report: Report, hosts: Hosts) -> None:
         requests[f"following page, {count} hosts"] = [Request(following, headers)]
     with served() as port:
         found = over_http(port, requests, rounds=size.http_rounds, each=size.http_requests)
-    for name, blocks in found.items():
-        for whose, seconds in (("the worker", blocks.worker), ("all", blocks.total)):
-            report.rows.append(["over HTTP", f"{name}: CPU of {whose}", round(seconds * 1000, 3), round(1 / seconds)])
+    for name in ("first page", "following page"):
+        blocks = [found[f"{name}, {count} hosts"] for count in readers]
+        report.rows.append([f"{name} over HTTP, CPU of the worker", *(round(one.worker * 1000, 3) for one in blocks)])
+        report.rows.append([f"{name} over HTTP, CPU of all", *(round(one.total * 1000, 3) for one in blocks)])
+    plain = found[PLAIN]
+    report.notes.append(
+        f"A plain constant over HTTP: CPU of the worker {plain.worker * 1000:.3f} ms, of all {plain.total * 1000:.3f}."
+    )
     for name in list(requests)[2:]:
         report.ratio(f"{name} / plain constant (CPU of the worker)", found[name].worker / found[PLAIN].worker)
     fewest = min(readers)

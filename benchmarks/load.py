@@ -96,11 +96,9 @@ class Crowd:
         self.sessions: dict[int, dict[str, str]] = {}
         self.items: list[int] = []
         self.files: list[str] = []
-        self.seconds = 0.0
 
     def build(self) -> None:
         """Replace all data."""
-        begin = time.perf_counter()
         size = self.size
         emptied(find_people=False)
         with loading() as cursor:
@@ -120,7 +118,6 @@ class Crowd:
         for number, user in User.objects.in_bulk([*self.people, self.big_v]).items():
             self.tokens[number], self.sessions[number] = by_token(user), by_session(user)
         self._publish_pictures()
-        self.seconds = time.perf_counter() - begin
 
     def _publish_pictures(self) -> None:
         for user in User.objects.in_bulk(list(self.people[:PICTURES])).values():
@@ -135,8 +132,7 @@ class Crowd:
         """The data set in a line."""
         return (
             f"{self.size.load_people} people who follow up to 50 each other by chance and have written "
-            f"{self.size.load_items:,} items, and a big-V with {self.size.load_fans:,} followers; made in "
-            f"{self.seconds:.0f} s"
+            f"{self.size.load_items:,} items, and a big-V with {self.size.load_fans:,} followers"
         )
 
 
@@ -702,7 +698,6 @@ class Loads:
         report.notes += [
             f"All was as before {times} s after each time beyond the capacity.",
             by_kind(heavy),
-            by_kind(beyond),
             f"The site's processor is busy for {beyond.spent.total() / beyond.seconds:.0%} ({beyond.name}): {busy}.",
             f"Writes looked for: {done} acknowledged, {refused:,} answered 503; {self.ledger.unknown:,} had another.",
             self.streams(),

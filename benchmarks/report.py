@@ -17,8 +17,6 @@ from benchmarks.measure import Ratio, Report
 
 PACKAGES = ("django", "djangorestframework", "celery", "psycopg", "redis", "hiredis", "granian", "msgspec")
 MET = {True: "met", False: "**missed**", None: ""}
-NAMED = 12
-"""Met targets are listed up to this number."""
 
 
 def machine() -> dict[str, Any]:
@@ -52,8 +50,8 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         )
         for row in texts
     ]
-    rule = " | ".join("-" * (width - 1) + (":" if right else "-") for width, right in zip(widths, numeric, strict=True))
-    return "\n".join(f"| {line} |" for line in (lines[0], rule, *lines[1:]))
+    rule = "|".join("-" * (width + 1) + (":" if right else "-") for width, right in zip(widths, numeric, strict=True))
+    return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
 
 
 def _cell(cell: Any) -> str:
@@ -82,9 +80,10 @@ def write(path: Path, reports: Mapping[str, Report]) -> None:
 def renew(page: Path, reports: Mapping[str, Report]) -> None:
     """Replace each report between its marks in the page, or append it."""
     text = page.read_text()
+    head = text.partition("<!-- figures: ")[0]
     for name, report in reports.items():
         begin, end = f"<!-- figures: {name} -->", f"<!-- end of {name} -->"
-        part = f"{begin}\n{as_part(report)}\n{end}"
+        part = f"{begin}\n{as_part(report, head)}\n{end}"
         if begin in text:
             before, rest = text.split(begin)
             text = f"{before}{part}{rest.split(end)[1]}"
@@ -93,26 +92,36 @@ def renew(page: Path, reports: Mapping[str, Report]) -> None:
     page.write_text(text)
 
 
-def as_part(report: Report) -> str:
-    """The page's part: date and machine, table, targets, notes."""
+def as_part(report: Report, head: str) -> str:
+    """The page's part: date and machine, table, targets, notes. It does not repeat what the page's head tells."""
     facts = report.machine
     load = " to ".join(f"{facts[name]:g}" for name in ("load_before", "load_after") if name in facts)
-    about = (
-        f"{facts['date']}, {facts['cores']} cores of {facts['processor']} at a load of {load}, Python "
-        f"{facts['python']}, PostgreSQL {facts['postgresql']}, Valkey {facts['valkey']}. {report.data_set}. {report.n}."
-    )
-    return "\n\n".join([about, table(report.columns, report.rows), *_targets(report.ratios), *report.notes])
+    versions = f"Python {facts['python']}, PostgreSQL {facts['postgresql']}, Valkey {facts['valkey']}"
+    about = [
+        f"{facts['date'].partition(' ')[0]}, load {load}",
+        f"{facts['cores']} cores of {facts['processor']}, {versions}",
+        report.data_set,
+        report.n,
+    ]
+    told = " ".join(f"{sentence}." for sentence in about if sentence not in head)
+    return "\n\n".join([told, table(report.columns, report.rows), *_targets(report.ratios), *report.notes])
 
 
 def _targets(ratios: Sequence[Ratio]) -> list[str]:
     aimed = [ratio for ratio in ratios if ratio.target]
     if not aimed:
         return []
-    met, missed = ([ratio for ratio in aimed if ratio.is_met is wanted] for wanted in (True, False))
-    said = [f"Targets met: {len(met)} of {len(aimed)}{_named(met) if len(met) <= NAMED else ''}."]
-    return [" ".join([*said, *([f"**Missed**{_named(missed)}."] if missed else [])])]
+    missed = [ratio for ratio in aimed if not ratio.is_met]
+    said = f"Targets met: {len(aimed) - len(missed)} of {len(aimed)}."
+    return [f"{said} **Missed**: {_named(missed)}." if missed else said]
 
 
 def _named(ratios: Sequence[Ratio]) -> str:
-    names = "; ".join(f"{one.name} {written(one.value)} ({one.target})" for one in ratios)
-    return f": {names}" if names else ""
+    """Ratios of the same two things and the same target stand together."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in ratios:
+        about, _, case = one.name.partition(", ")
+        if "/" not in about:
+            about, case = one.name, ""
+        groups.setdefault((about, one.target), []).append(f"{case} {written(one.value)}".strip())
+    return ". ".join(f"{about} ({target}): {'; '.join(cases)}" for (about, target), cases in groups.items())

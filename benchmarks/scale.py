@@ -141,14 +141,14 @@ def run(community: Community) -> Report:
     report = Report(
         "scale",
         __doc__.splitlines()[0],
-        ["unit", "measured", "in"],
+        ["unit", "measured"],
         f"{community.size.cost_rounds} calls of each act; rows of {ROWS:,} and more",
     )
     community.materialise()
     costs, units = measured(community)
     for name, value in units.items():
         unit, factor = ("bytes", 1) if name in BYTES or name.startswith("row: ") else ("µs", 1e6)
-        report.rows.append([name, round(value * factor, 1), unit])
+        report.rows.append([f"{name}, {unit}", round(value * factor, 1)])
     rows = [[name, *(_short(work(site)) for site in SITES)] for name, work in needs(units).items()]
     report.notes.append(table(["in the busiest hour", *(site.name for site in SITES)], rows))
     users = community.size.graph_users
