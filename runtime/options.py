@@ -112,19 +112,19 @@ class Options(BaseSettings):
     port: int = option(8000, "The port on which `up` serves pages.", name="PORT", ge=1, le=65_535)
     host: Place = option("127.0.0.1", "The address on which `up` listens.")
     data_dir: Folder = option(BASE_DIR / "var",
-        "The folder for embedded servers, logs, static files, pictures, filters of plays and the secret key.",
+        "The folder for embedded servers, logs, static files, pictures, plays and the secret key.",
         otherwise="`var/` beside manage.py", example="/srv/feedsite/data")
     venv: Line = option("", "The virtual environment. Set it in the environment, not in a file.",
         otherwise="`.venv` beside manage.py", example="/srv/feedsite/venv")
-    wheels: Line = option("", "A folder of wheels, for a machine without internet. manage.py installs packages only "
-        "from it. Set it in the environment, not in a file.",
+    wheels: Line = option("", "A folder of wheels, for a machine without internet. Set it in the environment, not in a "
+        "file.",
         otherwise="pip's package index", example="/srv/wheels")
     env_file: Line = option("", "The settings file to read instead of `.env`. Set it in the environment.",
         otherwise="`.env` beside manage.py, if there is one", example="/etc/feedsite.env")
     time_zone: Zone = option("UTC", "The site's time zone: for nightly jobs and for readers without one.",
         example="Asia/Shanghai")
     sign_up: Annotated[Literal["", "open", "invite", "approval", "closed"], BeforeValidator(str.lower)] = option("",
-        "Who may join: everybody, people with an invitation, people whom an admin approves, or nobody.",
+        "Who may join: everybody, people with an invitation, people an admin approves, or nobody.",
         otherwise="chosen in the admin (at first: open)", example="closed")
     domain: Host = option("localhost", "Only for compose: the site's host name, for Caddy and the allowed hosts.",
         example="feeds.example.org")
@@ -135,85 +135,83 @@ class Options(BaseSettings):
         otherwise="the primary serves all reads", example="postgresql://feedsite:secret@standby.internal/feedsite")
     database_timeout_seconds: float = option(3.5, "Maximum seconds for an SQL statement of web, stream and gRPC.",
         ge=0.001, le=86_400)
-    prepare: bool = option(True, "Set 0 behind PgBouncer with transaction pooling. The site then prepares no "
-        "statements and sets nothing per session.")
+    prepare: bool = option(True, "Set 0 behind PgBouncer with transaction pooling (docs/servers.md, PgBouncer).")
     redis_url: Feeds = option("", "The feeds server: a Redis, or a Redis Cluster "
-        "(`redis+cluster://user:password@node1:6379,node2:6379`, or `rediss+cluster` for TLS).",
+        "(`redis+cluster://user:password@node1:6379,node2:6379`).",
         otherwise="the embedded server", example="redis://feeds.internal/0")
     redis_timeout_seconds: float = option(0.2,
-        "How long a page waits for the feeds server. After that PostgreSQL serves the page.", ge=0.001, le=86_400)
+        "How long a page waits for the feeds server before PostgreSQL serves it.", ge=0.001, le=86_400)
     broker_url: Broker = option("", "Celery's queue, on a server that never evicts data.",
-        otherwise="the feeds server if that is set, else the embedded server", example="redis://broker.internal/0")
+        otherwise="the feeds server, else the embedded server", example="redis://broker.internal/0")
     cache_url: Redis = option("",
         "Rate counters, copies of sessions, suggestions and popular hashtags, on a server that never evicts data.",
         otherwise="the broker's server if it is a Redis, else the feeds server", example="redis://broker.internal/2")
     played_url: Redis = option("", "Plays that are not merged yet, on a Redis that never evicts data and syncs each "
         "write.",
-        otherwise="the broker's server if set and a Redis, else the feeds server if set, else the embedded server",
+        otherwise="the broker's server if it is a Redis, else the feeds server, else the embedded server",
         example="redis://plays.internal/1")
-    feeds_memory: Memory = option("512mb", "Maximum memory of the embedded feeds server. A full server evicts data.")
+    feeds_memory: Memory = option("512mb", "Maximum memory of the embedded feeds server. When full it evicts data.")
 
     web_processes: int = option(PROCESSORS, "Web processes.",
         otherwise="one per processor", example="4", ge=1, le=1024)
     web_threads: int = option(4, "Threads per web process.", ge=1, le=1024)
-    web_wait_seconds: float = option(0.5, "How long a request waits for a free thread. After that it gets 503 with "
-        "Retry-After, and is not run.", ge=0.05, le=60)
-    web_memory_mb: int = option(512, "A web process that uses more MiB of memory is replaced, between two requests.",
+    web_wait_seconds: float = option(0.5, "How long a request waits for a free thread before it gets 503 with "
+        "Retry-After.", ge=0.05, le=60)
+    web_memory_mb: int = option(512, "A web process with more MiB of memory is replaced, between two requests.",
         ge=128, le=65_536)
     worker_processes: int = option(PROCESSORS, "Worker processes.",
         otherwise="one per processor", example="4", ge=1, le=1024)
-    worker_memory_mb: int = option(384, "A worker process that uses more MiB of memory is replaced, between two tasks.",
+    worker_memory_mb: int = option(384, "A worker process with more MiB of memory is replaced, between two tasks.",
         ge=128, le=65_536)
-    small: bool = option(False, "Set 1 on a machine with 1 GB. It lowers the defaults of other settings, and the "
-        "embedded PostgreSQL uses less memory (docs/scaling.md, A small machine).")
+    small: bool = option(False, "Set 1 on a machine with 1 GB: other defaults get lower (docs/scaling.md, A small "
+        "machine).")
 
     allowed_hosts: Hosts = option(["localhost", "127.0.0.1", "[::1]"],
         "The site's host names. Requests for other names get 400.", example="feeds.example.org")
     url: Origin = option("", "The site's own address. Links in letters begin with it.",
-        otherwise="the first of FEEDSITE_ALLOWED_HOSTS, with https if FEEDSITE_HTTPS=1, on this machine with PORT",
+        otherwise="the first of FEEDSITE_ALLOWED_HOSTS, with https if FEEDSITE_HTTPS=1",
         example="https://feeds.example.org")
-    csrf_trusted_origins: TrustedOrigins = option([], "Origins whose forms the site trusts, with scheme. "
-        "`https://*.example.org` means all subdomains.", otherwise="none", example="https://feeds.example.org")
+    csrf_trusted_origins: TrustedOrigins = option([], "Origins whose forms the site trusts. `https://*.example.org`: "
+        "all subdomains.", otherwise="none", example="https://feeds.example.org")
     https: bool = option(False, "Set 1 behind a proxy that ends TLS and sets the header Forwarded. Cookies are then "
-        "for HTTPS only, and plain HTTP is redirected.")
-    proxy: bool | None = option(None, "Set 1 behind a proxy that sets the header Forwarded on every request. The site "
-        "then trusts this header.", otherwise="as FEEDSITE_HTTPS", example="1")
-    hsts_seconds: int = option(YEAR_SECONDS, "With FEEDSITE_HTTPS=1: how long browsers remember to use only HTTPS "
-        "(Strict-Transport-Security). You cannot undo it: during this time they need a valid certificate. 0 sends no "
-        "such header.", ge=0, le=10 * YEAR_SECONDS)
+        "for HTTPS only, and HTTP is redirected.")
+    proxy: bool | None = option(None, "Set 1 behind a proxy that sets the header Forwarded on every request: the site "
+        "trusts it.", otherwise="as FEEDSITE_HTTPS", example="1")
+    hsts_seconds: int = option(YEAR_SECONDS, "With FEEDSITE_HTTPS=1: how long browsers insist on HTTPS "
+        "(Strict-Transport-Security). You cannot undo it. 0: no such header.", ge=0, le=10 * YEAR_SECONDS)
     secret_key: Secret = option("", "Signs sessions and links: 50 random characters or more.",
         otherwise="made in the data folder")
-    secret_key_fallbacks: Secrets = option([], "Earlier secret keys. They still verify and decrypt old data "
-        "(docs/runbook.md, Rotate keys).", otherwise="none")
+    secret_key_fallbacks: Secrets = option([], "Earlier secret keys, for old data (docs/runbook.md, Rotate keys).",
+        otherwise="none")
     admin_path: AdminPath = option("admin", "The path of the admin.")
-    debug: bool = option(False, "1 shows code and settings when a page fails. Never use it in public.")
+    debug: bool = option(False, "1: a failing page shows code and settings. Never use it in public.")
 
     email_required: bool = option(False, "Set 1 to require an e-mail address. Members can change it but not remove it.")
     token_days: int = option(90, "Days until an API token expires.", ge=1, le=36_500)
     app_token_days: int = option(365, "Days until the token of an unused app expires.", ge=1, le=36_500)
 
-    email_url: Mail = option("console://", "Where letters go: smtp+tls (STARTTLS, port 587), smtps (TLS, port 465), "
-        "smtp (plain, port 25), filemail:///FOLDER (one file each), or console:// (the worker's log). In user and "
-        "password write %40 for @, %3A for :, %2F for /.", example="smtp+tls://user:password@mail.example.org:587")
+    email_url: Mail = option("console://", "Where letters go: smtp+tls (STARTTLS), smtps (TLS), smtp (plain), "
+        "filemail:///FOLDER (one file each), or console:// (the log). In user and password write %40 for @, %3A for :, "
+        "%2F for /.", example="smtp+tls://user:password@mail.example.org:587")
     email_from: Sender = option("", "The sender of letters.",
         otherwise="noreply at the host of FEEDSITE_URL, with the site's name", example="Feeds <noreply@example.org>")
 
     log_format: Annotated[Literal["plain", "json"], BeforeValidator(str.lower)] = option("plain",
-        "plain: lines for people. json: one JSON object per line, of all programs under `up`.")
+        "plain: lines for people. json: one JSON object per line.")
     log_level: Annotated[Literal["", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], BeforeValidator(str.upper)] = (
         option("", "The lowest level to log.",
             otherwise="INFO, and WARNING for beat and worker under `up`", example="INFO"))
     access_log: bool | None = option(None, "1: one line per request.", otherwise="1 with json, else 0", example="1")
 
-    metrics_token: Token = option("", "The bearer token for other machines that read /metrics: 16 random characters or "
-        "more.", otherwise="only this machine may read")
-    check_readers: int = option(20, "How many readers' windows are compared with PostgreSQL every minute. 0: none.",
+    metrics_token: Token = option("", "The bearer token with which other machines read /metrics: 16 random characters "
+        "or more.", otherwise="only this machine may read")
+    check_readers: int = option(20, "Readers whose windows are compared with PostgreSQL every minute. 0: none.",
         ge=0, le=100_000)
 
-    level_1_cap: int = option(100, "Maximum inbox entries of readers seen within a month (level 1). A higher level "
-        "needs a higher cap.", ge=1, le=100_000)
-    level_2_cap: int = option(300, "Maximum inbox entries of readers seen within a week (level 2). Keep it at least 50 "
-        "below the feeds server's zset-max-listpack-entries (512).", ge=1, le=100_000)
+    level_1_cap: int = option(100, "Maximum inbox entries of readers seen within a month (level 1): below level 2's.",
+        ge=1, le=100_000)
+    level_2_cap: int = option(300, "Maximum inbox entries of readers seen within a week (level 2): at least 50 below "
+        "the feeds server's zset-max-listpack-entries (512).", ge=1, le=100_000)
     level_3_cap: int = option(1000, "Maximum inbox entries of readers seen within a day (level 3).", ge=1, le=100_000)
     outbox_cap: int = option(1000, "Maximum items in a big-V's outbox.", ge=1, le=100_000)
     follow_cap: int = option(2000, "How many users one user may follow.", ge=1, le=100_000)
@@ -221,8 +219,8 @@ class Options(BaseSettings):
         ge=0, le=10**12)
 
     stream: bool = option(True, "0: pages open no streams. They poll for news.")
-    stream_port: int = option(0, "The port where browsers reach the stream process. 0: under `up` the next free one, "
-        "otherwise the site's own port, through a proxy.", ge=0, le=65_535)
+    stream_port: int = option(0, "The port where browsers reach the stream process. 0: the next free one under `up`, "
+        "else the site's own, through a proxy.", ge=0, le=65_535)
     stream_origins: Origins = option([], "Origins whose pages may read streams from another port.",
         otherwise="those of FEEDSITE_ALLOWED_HOSTS", example="https://feeds.example.org")
     stream_cap: int = option(10_000, "Maximum open streams of one process.", ge=1, le=1_000_000)
@@ -240,45 +238,43 @@ class Options(BaseSettings):
         ge=0, le=1_000_000)
 
     discover_seen: Annotated[Literal["auto", "impressions", "plays", "both"], BeforeValidator(str.lower)] = option(
-        "auto", "What Discover hides: posts shown in the last week (impressions), posts opened in the last three "
-        "months (plays), or both. auto: impressions, and plays if a service reports plays. With plays or both, opening "
-        "a post counts as a play.")
-    discover_scale_days: float = option(14.0, "After one day and this many days, a post scores half in Discover. For "
-        "news set 2, for a forum 60.", ge=0.001, le=36_500)
+        "auto", "What Discover hides: posts shown in the last week (impressions), opened in three months (plays), or "
+        "both. auto: impressions, and plays if a service reports them.")
+    discover_scale_days: float = option(14.0, "After one day and this many days a post scores half in Discover. News: "
+        "2, a forum: 60.", ge=0.001, le=36_500)
     opensearch_url: OpenSearch = option("", "OpenSearch, which finds posts for Discover. If it fails, PostgreSQL does.",
         otherwise="PostgreSQL finds them", example="https://user:password@search.internal:9200/feedsite")
-    impression_capacity: int = option(100_000, "Impressions per day and filter. Each takes about 2 bytes of the feeds "
-        "server, for 16 filters and 7 days.", ge=1000, le=100_000_000)
+    impression_capacity: int = option(100_000, "Impressions per day and filter, each 2 bytes of the feeds server. "
+        "There are 16 filters for 7 days.", ge=1000, le=100_000_000)
     notification_days: int = option(90, "Days after its last change until a notification is deleted.",
         ge=1, le=36_500)
 
     media_image_mb: int = option(10, "Maximum MiB of a picture's file.", ge=1, le=1024)
     media_video_mb: int = option(40, "Maximum MiB of a video's file.", ge=1, le=4096)
-    archive_mb: int = option(512, "Maximum MiB of an archive from another site. An upload needs twice as much disk, "
-        "and an import 256 MiB more.", ge=1, le=16_384)
+    archive_mb: int = option(512, "Maximum MiB of an archive from another site. It needs twice as much disk and 256 "
+        "MiB.", ge=1, le=16_384)
     media_megapixels: int = option(50, "Maximum megapixels of a picture, or of all frames of an animation. Decoding "
-        "may need 448 MiB and 14 bytes per pixel: 1.1 GiB of address space for 50, 0.6 GiB for 12.", ge=1, le=250)
-    media_accel_path: AccelPath = option("", "nginx's internal path of the folder `media/files`. nginx then sends the "
-        "files (X-Accel-Redirect, docs/proxy.md).", otherwise="the site sends them", example="/protected-media/")
-    media_store: Bucket = option("", "An S3 bucket for pictures and videos, and nothing else. Write %2F for a / in key "
-        "or secret. `endpoint=`: the API's origin, if it is not https://host. `public=`: the address where browsers "
-        "fetch files. Without it the site sends them. Some stores need `region=` or `style=virtual`: docs/servers.md.",
+        "takes 448 MiB and 14 bytes per pixel: 1.1 GiB for 50.", ge=1, le=250)
+    media_accel_path: AccelPath = option("", "nginx's internal path of the folder `media/files`, if nginx sends the "
+        "files (docs/proxy.md).", otherwise="the site sends them", example="/protected-media/")
+    media_store: Bucket = option("", "An S3 bucket for pictures and videos. In key and secret write %2F for /. "
+        "`endpoint=`: the API's origin, if not https://host. `public=`: where browsers fetch files. Also `region=` and "
+        "`style=virtual` (docs/servers.md).",
         otherwise="the data folder", example="s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org")
-    link_cards: bool = option(True, "1: posts show a preview of their first link. The worker asks those servers, so "
-        "they learn the site's address.")
+    link_cards: bool = option(True, "1: posts show a preview of their first link. Its server learns the site's "
+        "address.")
 
-    backup_to: Backups = option("", "A folder or bucket for nightly backups. Backups hold secrets: nobody else may "
-        "read it.", otherwise="the site makes no backups by itself", example="/var/lib/feedsite/backups")
+    backup_to: Backups = option("", "A folder or bucket for nightly backups. They hold secrets: nobody else may read "
+        "it.", otherwise="the site makes no backups by itself", example="/var/lib/feedsite/backups")
     backup_days: int = option(7, "Keep one backup for each of this many days, and for each of four weeks.",
         ge=1, le=3660)
 
-    played_store_url: Redis = option("", "The store for the month filters: Kvrocks, or another server with the Redis "
-        "protocol that keeps data on disk.", otherwise="LMDB in the data folder",
-        example="redis://kvrocks.internal:6666/0")
-    played_timeout_seconds: float = option(0.5, "How long a request waits for the plays server and for the store of "
-        "filters. After that it goes on without them, or gets 503.", ge=0.001, le=86_400)
-    played_store_gb: int = option(1024, "Maximum GiB of the LMDB file. It uses address space at once, and disk as it "
-        "grows.", ge=1, le=65_536)
+    played_store_url: Redis = option("", "The store of month filters: Kvrocks, or another server with the Redis "
+        "protocol and data on disk.", otherwise="LMDB in the data folder", example="redis://kvrocks.internal:6666/0")
+    played_timeout_seconds: float = option(0.5, "How long a request waits for the plays server and the store before it "
+        "goes on without, or gets 503.", ge=0.001, le=86_400)
+    played_store_gb: int = option(1024, "Maximum GiB of the LMDB file: address space at once, disk as it grows.",
+        ge=1, le=65_536)
     grpc_host: Place = option("127.0.0.1", "The address where gRPC listens: plain HTTP/2, for a proxy that ends TLS.")
     grpc_port: int = option(0, "The port of gRPC. 0: no gRPC.", example="8002", ge=0, le=65_535)
     played_old_url: Redis = option("", "The old Redis with all plays, during a migration (docs/plays.md).",

@@ -28,27 +28,26 @@ PAGE = """\
 
 Written by `manage.py document_settings` from `runtime/options.py`.
 
-The site reads its settings from the environment first, then from a file: `.env` beside manage.py, or the file that
-`FEEDSITE_ENV_FILE` names. Write one `NAME=value` per line. Put values with spaces, `$`, `#` or quotes in single quotes.
-Compose gives `.env` to every container. The systemd units read `/etc/feedsite.env`. For a command by hand set
-`FEEDSITE_ENV_FILE=/etc/feedsite.env`. A variable without a value (`FEEDSITE_HOST=`) counts as not set.
+The site reads its settings from the environment, then from a file: `.env` beside manage.py, or the one that
+`FEEDSITE_ENV_FILE` names. Write one `NAME=value` per line, values with spaces, `$`, `#` or quotes in single quotes.
+Compose gives `.env` to every container. The systemd units read `/etc/feedsite.env`. A variable without a value
+(`FEEDSITE_HOST=`) counts as not set.
 
-All settings are checked before anything starts. If a value is wrong, every command exits with code 2 and prints one
-line per wrong variable, with the allowed values. It never prints secrets or addresses. If a name begins with
-`FEEDSITE_` but is not in this list, `up`, `check`, `migrate` and `doctor` warn and suggest a similar name.
+All settings are checked first. If a value is wrong, every command exits with code 2 and prints a line per wrong
+variable, with the allowed values, never a secret or an address. `up`, `check`, `migrate` and `doctor` warn of an
+unknown name that begins with `FEEDSITE_`.
 
 A first site needs no settings. A public site needs these:
 
 - the address where `up` listens: `PORT`, `FEEDSITE_HOST`
-- the data folder (database, queue, logs, secret key): `FEEDSITE_DATA_DIR`. Several sites can run on one machine if each
-  has its own folder and `PORT`
+- the data folder: `FEEDSITE_DATA_DIR`. Several sites on one machine each need their own, and their own `PORT`
 - your own PostgreSQL: `FEEDSITE_DATABASE_URL`
 - the feeds server, which may lose all data at any time: `FEEDSITE_REDIS_URL`, a server or a
   [cluster](servers.md#feeds-on-a-redis-cluster)
 - Celery's queue, rate counters, and plays that are not merged yet: `FEEDSITE_BROKER_URL`, `FEEDSITE_CACHE_URL`,
   `FEEDSITE_PLAYED_URL`
 - the proxy: `FEEDSITE_HTTPS`, `FEEDSITE_ALLOWED_HOSTS`, `FEEDSITE_CSRF_TRUSTED_ORIGINS`
-- [letters](runbook.md#mail-does-not-go-out), for example to reset a password: `FEEDSITE_URL`, `FEEDSITE_EMAIL_URL`,
+- [letters](runbook.md#mail-does-not-go-out): `FEEDSITE_URL`, `FEEDSITE_EMAIL_URL`,
   `FEEDSITE_EMAIL_FROM`
 """
 
@@ -94,13 +93,17 @@ def _page() -> str:
         if name in SECTIONS:
             title, text = SECTIONS[name]
             parts.append(f"\n## {title}\n\n" + (f"{text}\n\n" if text else ""))
-            parts.append("| variable | default | what | it must be |\n|---|---|---|---|\n")
+            parts.append("| variable | default | what | allowed |\n|---|---|---|---|\n")
         field = Options.model_fields[name]
         default = _shown(field)[0] or f"`{_default(field)}`"
-        parts.append(_row(f"`{variable}`", default, str(field.description), allowed(field)))
+        parts.append(_row(f"`{variable}`", default, str(field.description), _briefly(allowed(field))))
     parts.append("\n## The rates\n\nNames for `FEEDSITE_RATES`.\n\n| rate | default | what |\n|---|---|---|\n")
     parts += [_row(f"`{name}`", f"`{rate.default}`", rate.text) for name, rate in RATES.items()]
     return "".join(parts)
+
+
+def _briefly(text: str) -> str:
+    return text.removeprefix("a whole number from ").removeprefix("an address such as ")
 
 
 def _row(*cells: str) -> str:
