@@ -1,9 +1,7 @@
-"""Writes of live sessions. Each is one transaction that locks the host's row, so a host's sessions change one at a
-time.
+"""Writes of live sessions.
 
-A wrong or repeated transition changes nothing and raises WrongStateError with the current state. Times have
-milliseconds, as in lineups. A change of the lineup gives the host a new version (models.Host); `live.apply` brings it
-to Redis after the commit, and the sweeper finds lost calls.
+Each is one transaction under the lock on the host's row. A wrong or repeated transition changes nothing and raises
+WrongStateError. Times have milliseconds, as in lineups. A lost `live.apply` is found by the sweeper.
 """
 
 from datetime import datetime, timedelta
@@ -55,7 +53,7 @@ RESCHEDULE = f"""
 
 
 class WrongStateError(Exception):
-    """The session's state does not allow this. `state` is the current one."""
+    """The session's state, `state`, does not allow this."""
 
     def __init__(self, state: str) -> None:
         super().__init__(state)
@@ -63,7 +61,7 @@ class WrongStateError(Exception):
 
 
 class RejectedError(WrongStateError):
-    """Moderators rejected the session, so nobody would see it."""
+    """Moderators rejected the session."""
 
 
 class TooManyError(Exception):
@@ -85,8 +83,8 @@ def create(
     automatic: bool = False,
     minutes: int = 60,
 ) -> LiveSession:
-    """Plan a session. `cover_id` is an unused picture of the host. If moderation has a reason, only the host sees it
-    until it is approved. Raises ValidationError by field, and TooManyError.
+    """Plan a session, hidden until approved if moderation has a reason. Raises ValidationError by field, and
+    TooManyError.
     """
     session = LiveSession(
         host=host,
@@ -119,10 +117,10 @@ def create(
 @telling
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
-    """Change title, url, cover_url or cover_id; before the start also starts_at, automatic or minutes.
+    """Change a session; before the start also its plan.
 
-    New words may hold the session, and always hold a rejected one. A young account cannot add links to a visible
-    session. Raises ValidationError by field, and WrongStateError.
+    New words may hold it, and always hold a rejected one. A young account cannot add links to a visible session. Raises
+    ValidationError by field.
     """
     session = _held(session)
     if session.state not in OPEN_TO_EDIT:
@@ -164,9 +162,7 @@ def _cover(session: LiveSession, medium_id: int | None) -> None:
 
 @transaction.atomic
 def renew_cover(*, session: LiveSession, now: datetime) -> None:
-    """Show the cover's current description and focus, edited separately. A description may hold the session, except for
-    links, because it never becomes a link.
-    """
+    """Show the cover's edited description and focus. Links in a description hold nothing: they stay text."""
     session = _held(session)
     before, was_hidden = session.cover, session.hidden_at is not None
     covers.renew(session)
@@ -188,7 +184,7 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
 
 @transaction.atomic
 def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
-    """Remove this cover, for moderators. True if the session showed it."""
+    """Remove this cover. True if the session showed it."""
     session = _held(session)
     if session.cover_id != medium_id:
         return False
@@ -201,9 +197,7 @@ def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
 # --- Transitions -----------------------------------------------------------------------------------------
 @transaction.atomic
 def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> LiveSession:
-    """Go live: by the host at any time, or `by_itself` if automatic and due. Users with a reminder are notified. Raises
-    WrongStateError and RejectedError.
-    """
+    """Go live, `by_itself` only if automatic and due. Raises RejectedError."""
     session = _held(session)
     _needs(session, State.UPCOMING)
     if session.review == Review.REJECTED:
@@ -219,7 +213,7 @@ def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> Li
 
 @transaction.atomic
 def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> LiveSession:
-    """Live becomes a replay. Unless `keeps_short`, one shorter than `SHORT` is hidden. Raises WrongStateError."""
+    """Make a replay, hidden if shorter than `SHORT` unless `keeps_short`."""
     session = _held(session)
     _needs(session, State.LIVE)
     assert session.started_at is not None  # noqa: S101 (a constraint of the table)
@@ -229,7 +223,7 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
     session = _transition(session, State.REPLAY, now, "ended_at", "position")
     _plan_next(session, now)
     if is_short and not keeps_short and (session.hidden_at is None or session.review):
-        _hide(session, "", now)  # also during a review, so that a moderator's decision does not show it again
+        _hide(session, "", now)  # also during a review: a moderator's decision does not show it again
     if session.hidden_at is None:
         deliver_anew(session=session)
     return session
@@ -237,7 +231,7 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
 
 @transaction.atomic
 def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes cancelled, for good. Raises WrongStateError. A replay can only be hidden."""
+    """Upcoming becomes cancelled, for good."""
     session = _held(session)
     _needs(session, State.UPCOMING)
     covers.remove(session)
@@ -248,7 +242,7 @@ def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
 
 @transaction.atomic
 def miss(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes missed after settings.LIVE_GRACE. Raises WrongStateError, also if postponed meanwhile."""
+    """Upcoming becomes missed after settings.LIVE_GRACE, unless postponed."""
     session = _held(session)
     _needs(session, State.UPCOMING)
     if session.starts_at + settings.LIVE_GRACE > now:
@@ -273,7 +267,7 @@ def force_end(*, session: LiveSession, now: datetime) -> bool:
 # --- Visibility ------------------------------------------------------------------------------------------
 @transaction.atomic
 def hide(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session from everybody but its host, whatever moderators decided. True if anything changed."""
+    """Hide a session from others, whatever moderators decided. True if anything changed."""
     session = _held(session)
     if session.hidden_at is not None and not session.review:
         return False
@@ -327,14 +321,14 @@ def hold(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def approve(*, session: LiveSession, now: datetime) -> bool:
-    """Show what moderation held or rejected. True if it did. What the host or an admin hid stays hidden."""
+    """Show what moderation held or rejected, but not what the host or an admin hid. True if it did."""
     session = _held(session)
     return bool(session.review) and _show(session, now)
 
 
 @transaction.atomic
 def reject(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session because of its content, and tell its host. True if anything changed."""
+    """Hide a session for its content, and tell its host. True if anything changed."""
     session = _held(session)
     if session.review == Review.REJECTED or (session.hidden_at is not None and not session.review):
         return False
@@ -349,10 +343,10 @@ def locked(session_id: int) -> LiveSession | None:
 
 
 def _reworded(session: LiveSession, now: datetime) -> list[str]:
-    """Moderation's reasons. Raises ValidationError for refused links."""
+    """Raises ValidationError for refused links."""
     session.worded_at = now
     if session.hidden_at is not None and not session.review:
-        return []  # hidden by its host or an admin: moderators need not look at it
+        return []  # hidden by host or admin: moderators need not look at it
     reasons = _reasons(session, now) or (["resubmitted"] if session.review == Review.REJECTED else [])
     if session.hidden_at is None and review.only_links(reasons):
         raise ValidationError({"url": _("New accounts can't add links to what others already see.")})
@@ -384,7 +378,7 @@ def _tell_held(session: LiveSession, reasons: list[str]) -> None:
 
 
 # --- Reminders -------------------------------------------------------------------------------------------
-# Waits for a start in progress, and a start waits for it: every user with a row is notified.
+# Waits for a start in progress, and a start for it: every user with a row is notified.
 REMIND = """
     WITH upcoming AS (SELECT id FROM live_livesession WHERE id = %(session)s AND state = 'upcoming' FOR SHARE),
     new AS (
@@ -392,7 +386,7 @@ REMIND = """
         ON CONFLICT DO NOTHING RETURNING 1)
     SELECT EXISTS (SELECT FROM new) FROM upcoming
 """
-# A separate statement after the start, so that it sees every reminder that did not wait for the start.
+# A statement of its own, so that it sees every reminder that did not wait for the start.
 REMINDERS_DUE = """
     UPDATE live_livesession SET reminders_due = true
     WHERE id = %(session)s AND EXISTS (SELECT FROM live_reminder WHERE session_id = %(session)s) RETURNING id
@@ -402,7 +396,7 @@ FORGET_REMINDER = "DELETE FROM live_reminder WHERE session_id = %(session)s AND 
 
 @transaction.atomic
 def remind(*, user: User, session: LiveSession) -> bool:
-    """Remind `user` when an upcoming session starts. True if new. Raises WrongStateError."""
+    """Remind `user` when an upcoming session starts. True if new."""
     rows = fetch(REMIND, {"session": session.pk, "user": user.pk})
     if not rows:
         session.refresh_from_db(fields=["state"])
@@ -449,7 +443,7 @@ def _save(session: LiveSession, now: datetime, *fields: str) -> None:
 
 
 def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
-    """Announce a change after the commit. `moves`: the lineup has changed."""
+    """`moves`: the lineup has changed."""
     if moves:
         fetch(RESCHEDULE, {"host": session.host_id})
         transaction.on_commit(partial(enqueue, "live.apply", session.host_id))
@@ -457,8 +451,7 @@ def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
 
 
 def _plan_next(session: LiveSession, now: datetime) -> None:
-    """Plan the next of a repeating session, however late. Only the demo repeats."""
-    if session.repeat_minutes is None or session.review:  # a session that was not approved does not repeat
+    if session.repeat_minutes is None or session.review:  # not approved: does not repeat
         return
     period = timedelta(minutes=session.repeat_minutes)
     periods = max(0, (now - session.starts_at) // period) + 1
@@ -483,7 +476,7 @@ def _milliseconds(moment: datetime) -> datetime:
 
 
 def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
-    """Check only changed fields, because others may have become wrong with time. Raises ValidationError."""
+    """Check only changed fields: others may have become wrong with time. Raises ValidationError."""
     errors: dict[str, str] = {}
     if "title" in changed and is_blank(session.title):
         errors["title"] = _("Enter a title.")

@@ -1,4 +1,4 @@
-"""Live sessions, and replays with incomplete fan-out, in the admin."""
+"""Live sessions and incomplete deliveries of replays in the admin."""
 
 from collections.abc import Callable
 from typing import Any

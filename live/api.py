@@ -58,7 +58,7 @@ class MediumField(serializers.Field):  # type: ignore[type-arg]  # not generic a
     """A medium's id as text."""
 
     def to_internal_value(self, data: Any) -> int:
-        """An id, or 0 for an invalid one, which no medium has. Raises ValidationError unless it is text."""
+        """An id; 0 if invalid, which no medium has."""
         if not isinstance(data, str):
             raise serializers.ValidationError("Send the id of a picture as text, or null.")
         return parse_id(data) or 0
@@ -69,8 +69,8 @@ class MediumField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 
 
 class NewSession(StrictSerializer):
-    """A session to plan. An automatic one starts at `starts_at` and ends `minutes` later. `cover` is the id of an
-    unused picture of the caller.
+    """A session to plan. An automatic one starts at `starts_at` and ends `minutes` later. `cover`: an unused picture of
+    the caller.
     """
 
     title = TextField(max_length=TITLE_LENGTH)
@@ -83,8 +83,8 @@ class NewSession(StrictSerializer):
 
 
 class SessionEdit(StrictSerializer):
-    """Changes of a session. `starts_at`, `automatic` and `minutes` cannot change after the start. `cover` is the id of
-    another picture, or null for none.
+    """Changes of a session. `starts_at`, `automatic` and `minutes` cannot change after the start. `cover`: a picture,
+    or null for none.
     """
 
     title = TextField(max_length=TITLE_LENGTH, required=False)
@@ -156,9 +156,7 @@ class LiveSessionsView(ApiView):
         responses={201: SessionBody, 409: OpenApiResponse(Problem, "The caller has as many planned as one may.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Plan a session. When this answers, it is upcoming in every follower's live feed, unless moderators must
-        review it first (`review`).
-        """
+        """Plan a session. It is in followers' feeds at once, unless moderators must review it first (`review`)."""
         host = signed_in(request)
         fields = body(request, NewSession)
         with answers():
@@ -253,9 +251,7 @@ class UserSessionsView(PublicApiView):
 
     @extend_schema(operation_id="list_user_live_sessions", parameters=PAGED, responses={200: SessionPage})
     def get(self, request: Request, username: str) -> HttpResponse:
-        """Sessions of a user, newest first: upcoming, live and replays. Your own also include cancelled and missed
-        ones.
-        """
+        """A user's upcoming, live and recorded sessions, newest first. Your own include cancelled and missed ones."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         host = user_or_404(username, reader)
         return FeedResponse(sessions_of(host, reader, last_id=last_id, limit=count))

@@ -9,7 +9,7 @@ class LiveConfig(AppConfig):
     verbose_name = _("Live")
 
     def ready(self) -> None:
-        """Connect the receivers, and tell packages below how to show and review sessions."""
+        """Connect receivers, and give notifications and moderation their functions."""
         from accounts import review as reviewed
         from live import receivers, review  # noqa: F401 - connects the receivers
         from live.hydrate import cards, shown_in_notifications

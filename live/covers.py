@@ -1,4 +1,4 @@
-"""Covers of sessions. `LiveSession.cover` has the picture's facts for pages, the medium's row its session.
+"""Covers of sessions.
 
 Call these functions in a transaction, under the lock on the host, and save the session afterwards.
 """
@@ -43,7 +43,7 @@ def remove(session: LiveSession) -> None:
 
 
 def put_away(session: LiveSession) -> None:
-    """Give a hidden session's cover a new address, for the host and staff only."""
+    """Give a hidden session's cover a new address, for host and staff only."""
     if session.cover_id is not None:
         show(session, attaching.renamed_cover(session.cover_id))
 

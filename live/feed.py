@@ -1,12 +1,9 @@
 """The feed of live sessions: live (newest start first), upcoming (soonest first), replays (newest end first).
 
-Sessions are verified when shown: invisible ones are dropped, and the page is filled up. A page takes two SQL queries
-(context; verify and hydrate), a third if Redis lacks something, and one or two round trips to Redis. Pending deliveries
-are read before windows, so a committed replay is in one of them.
+Pending deliveries are read before windows, so a committed replay is in one of them. An end committed before the freeze
+has a position below `frozen`, one begun later a position above. If it was in progress, the snapshot has the session as
+live, and the replays leave it out.
 
-Nothing is lost or repeated between snapshot and replays. An end committed before the freeze has a position below
-`frozen`, one that began later a position above. If it was in progress, the snapshot has the session as live, and the
-replays leave such sessions out.
 See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
@@ -95,8 +92,8 @@ def live_page(
     page_size: int = 20,
     now: datetime,
 ) -> Page:
-    """The page after `last_id` of walk `session_id`, or the first page of a new walk. Without a walk, `last_id` is a
-    position among the replays. Raises UnknownSnapshotError and SnapshotExpiredError.
+    """The page after `last_id` of a walk, or the first of a new one. Without a walk, `last_id` is a replay's position.
+    Raises UnknownSnapshotError and SnapshotExpiredError.
     """
     if session_id is None and last_id is None:
         return _first_page(reader, page_size, now)
@@ -122,7 +119,6 @@ def _first_page(reader: User, page_size: int, now: datetime) -> Page:
 
 
 def _freeze(walk: Walk) -> list[tuple[int, int]]:
-    """Sessions of all followed hosts in the feed's order, as (score, id)."""
     context, found = walk.context, list[tuple[int, int]]()
     lost: list[int] = []
     commands = list(map(Lineup.packed, context.hosts))
@@ -152,7 +148,7 @@ def _freeze(walk: Walk) -> list[tuple[int, int]]:
 
 
 def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int]]:
-    """Sessions of hosts without a usable lineup. `repairs` of them are rewritten."""
+    """Sessions of hosts without a usable lineup; `repairs` of them are rewritten."""
     walk.sources.add("sql")
     versions: dict[int, int] = {}
     lineups: dict[int, list[Scheduled]] = {}
@@ -191,7 +187,7 @@ def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, pag
 
 
 def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) -> tuple[Slice, Snapshot | None]:
-    """The snapshot's next sessions, and the snapshot if it may have more. Waits for one that is still being written."""
+    """The next sessions, and the snapshot if it may have more. Waits for one still being written."""
     count, deadline = walk.wanted, time.monotonic() + WAIT_SECONDS
     while True:
         with suppress(FeedsUnavailableError), feeds_errors():

@@ -37,9 +37,8 @@ SOURCE = OpenApiParameter(
 
 
 class LiveFeedPage(msgspec.Struct):
-    """A page of a walk. Ask for the next one with its `last_id` and `session_id`.
-
-    A page may have fewer sessions than asked for, or none, although `has_more` is true.
+    """A page of a walk. Ask for the next with its `last_id` and `session_id`. `has_more` may be true on a short or
+    empty page.
     """
 
     items: list[SessionBody]
@@ -49,7 +48,7 @@ class LiveFeedPage(msgspec.Struct):
 
 
 class Expired(msgspec.Struct):
-    """The walk cannot continue (`code`: `snapshot_expired`). Begin a new one without last_id and session_id."""
+    """The walk cannot continue (`code`: `snapshot_expired`). Begin again without last_id and session_id."""
 
     detail: str
     code: str
@@ -84,7 +83,7 @@ class LiveFeedView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """Sessions of followed hosts: live (newest start first), upcoming (soonest first), replays (newest end first).
-        Live and upcoming sessions keep the order and `shown_as` of the first page.
+        The first page freezes order and `shown_as`.
         """
         reader = signed_in(request)
         session_id, last_id, count = (

@@ -42,7 +42,7 @@ def _address(label: Any, help_text: Any) -> LinkField:
 
 
 class SessionForm(forms.Form):
-    """A session. The time is in the form's own `zone`, even if the reader has changed theirs since."""
+    """A session. Its time is in the form's own `zone`."""
 
     title = forms.CharField(
         label=_("Title"), max_length=TITLE_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "off"})
@@ -111,7 +111,7 @@ class SessionForm(forms.Form):
                 del self.fields[name]
 
     def clean_starts_at(self) -> datetime:
-        """The start in UTC. Raises ValidationError for a time that clocks of this zone skip."""
+        """The start in UTC. Raises ValidationError for a time that the zone's clocks skip."""
         return moment_of(self.cleaned_data["starts_at"], self.clock)
 
     def clean_minutes(self) -> int:
@@ -128,7 +128,7 @@ class SessionForm(forms.Form):
         return str(self.cleaned_data["description"]).replace("\r\n", "\n").replace("\r", "\n")
 
     def take_cover(self, owner: User) -> None:
-        """Store the uploaded picture, or find an earlier upload of this form. Refusals become errors of the form."""
+        """Take the picture, new or of an earlier try. Refusals become the form's errors."""
         said = self.cleaned_data.get("description", "")
         file = self.cleaned_data.get("picture")
         try:

@@ -134,7 +134,6 @@ def _refuse(form: SessionForm, error: ValidationError) -> None:
 @telling
 @transaction.atomic
 def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession:
-    """Unless the same form was sent before."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('live.plan', %s))", [host.pk])
     same = LiveSession.objects.filter(
@@ -182,7 +181,7 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
 @limited("live")
 @require_http_methods(FORM_METHODS)
 def change(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
-    """Start, end, cancel or remove. Without JavaScript, ask first. A repeated action counts as done."""
+    """Start, end, cancel or remove. Repeating counts as done."""
     step = STEPS.get(verb)
     if step is None:
         raise Http404

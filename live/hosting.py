@@ -107,7 +107,7 @@ def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, li
 
 
 def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
-    """Most followed hosts with something scheduled, among the `PROPOSED_OF` most followed users. For an empty feed."""
+    """Hosts with something scheduled, among the `PROPOSED_OF` most followed."""
     params = {"reader": reader.pk, "count": count, "of": PROPOSED_OF}
     return [user_of(row) for row in fetch(_to_follow(), params)]
 
@@ -127,14 +127,14 @@ def _to_follow() -> str:
 
 # --- Changes since a page was made -----------------------------------------------------------------------
 def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[int, bool]:
-    """Sessions of the feed that went live and still are, except `known`; and whether there are more."""
+    """How many unknown sessions of the feed have gone live; and whether there are more."""
     params = {"reader": reader.pk, "since": since, "known": id_array(known), "count": STARTED_CAP + 1}
     count = fetch(STARTED, params)[0][0]
     return min(count, STARTED_CAP), count > STARTED_CAP
 
 
 def changed_among(shown: Mapping[int, int], reader: User | AnonymousUser) -> dict[int, int]:
-    """Sessions with another version than the shown one, with the current version, or 0 if not visible."""
+    """Current versions of changed sessions; 0 if no longer visible."""
     if not shown:
         return {}
     now = dict(fetch(VERSIONS, {"ids": id_array(shown), "reader": reader.pk or 0}))

@@ -77,8 +77,8 @@ class HostCard(UserCard):
 
 
 class SessionBody(msgspec.Struct):
-    """A session. `state` is current; `shown_as` is the state in which the list was frozen. `duration` is in seconds.
-    `url` is empty while there is nothing to watch.
+    """A session. `shown_as` is the state in which the list was frozen. `duration` is in seconds. `url` is empty while
+    there is nothing to watch.
     """
 
     id: str
@@ -162,7 +162,7 @@ def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str
 def sessions_of(
     host: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> SessionPage:
-    """Visible sessions below `last_id`, newest first. Only the host sees cancelled and missed ones."""
+    """Visible sessions, newest first. Others see no cancelled and missed ones."""
     params = {"host": host.pk, "reader": reader.pk or 0, "below": below(last_id), "count": limit + 1}
     part = part_of(fetch(OF_HOST, params, into=SessionRow._make), limit, attrgetter("id"))
     return SessionPage(bodies(part.shown), as_text(part.last_id), part.has_more)
@@ -180,7 +180,6 @@ def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
 
 
 def _linked(address: str) -> str:
-    """Nothing but https links from the table becomes a link or picture."""
     return address if address and is_link(address) else ""  # most have no address
 
 

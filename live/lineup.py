@@ -1,19 +1,13 @@
 """The lineup of a host in Redis: their live and upcoming sessions, with a version.
 
-Members of the ZSET:
+Members of the ZSET, which is in the feed's order from the top:
+- a live session's id; score: ms since 1970 of its start
+- an upcoming session's id; score: minus the ms of its planned start
+- `version:{generation}`; score: minus the host's version, an id above 2^50, so always the lowest
 
-| member | score | what |
-|---|---|---|
-| id of a live session | ms since 1970 of its start | an entry |
-| id of an upcoming session | minus the ms since 1970 of its planned start | an entry |
-| `version:{generation}` | minus the host's version | the state of PostgreSQL in this lineup |
+Late, repeated or unordered writes are harmless. Readers compare version and generation with PostgreSQL and ignore
+others, so a flushed, restored or late Redis, or a failover that assigns a version twice, shows nothing wrong.
 
-A version is an id (storage.ids), above 2^50 since 2009; times in ms stay below 2^42 until 2109. So the version has the
-lowest score. From the top, the order is the feed's. (Redis breaks ties by text; readers sort by id.)
-
-Late, repeated or unordered writes are harmless. Readers compare version and generation with PostgreSQL (models.Host and
-the policy), ignore others, and send `live.apply`. So no reader notices if Redis is flushed, restored or behind, or if
-PostgreSQL fails over to a standby that assigns a lost version again.
 See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
@@ -113,7 +107,7 @@ class Lineup:
         return list(zip(map(int, reply[3::2]), map(int, reply[2::2]), strict=True))
 
     def put(self, generation: int, version: int, entries: Sequence[Scheduled]) -> Command:
-        """Write everything, unless the stored one has this generation and is not older. Returns the stored version."""
+        """Write everything, unless the stored one of this generation is newer. Returns the stored version."""
         pairs = [part for entry in entries for part in (entry.score, entry.session_id)]
         return ("EVALSHA", PUT, 1, self.key, generation, version, TTL_SECONDS, *pairs)
 
@@ -128,7 +122,7 @@ class Lineup:
 
 
 def apply(host_id: int) -> bool:
-    """Write the committed lineup. False without Redis; the sweeper retries."""
+    """Write the committed lineup. False without Redis."""
     generation, version, entries = _current(host_id)
     if not version:
         return True

@@ -21,7 +21,7 @@ SHORT = timedelta(minutes=1)
 
 
 class State(models.TextChoices):
-    """A session's states. Upcoming becomes live, cancelled or missed; live becomes a replay. The others are final."""
+    """States of a session. All but upcoming and live are final."""
 
     UPCOMING = "upcoming", _("upcoming")
     LIVE = "live", _("live")
@@ -40,12 +40,9 @@ class Review(models.TextChoices):
 class LiveSession(models.Model):
     """A session, changed only through live.actions.
 
-    `version` grows with every change. `position` is an id from the end (storage.ids), which sorts and pages replays.
-    With `hidden_at` only the host sees the session: `review` says whether moderators hid it or must still look at it;
-    if empty, its host or an admin hid it. `worded_at`: last change of its words. An `automatic` one starts at
-    `starts_at` and ends after `minutes`. With `repeat_minutes` (demo only), its end plans the next. `pulled` is set at
-    the end for good: a replay of a host who was a big-V then is pulled, never pushed. `reminders_due`: reminders are
-    left to send.
+    `position` (storage.ids) sorts replays by end. With `hidden_at` only the host sees it; an empty `review` then means
+    that host or admin hid it. `pulled` is set at the end for good: a big-V's replay is pulled, never pushed.
+    `repeat_minutes` is the demo's. `reminders_due`: some are left to send.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
@@ -136,11 +133,10 @@ class LiveSession(models.Model):
 
 
 class Host(models.Model):
-    """A user with sessions. The row is locked while one of them changes.
+    """A user with sessions. The row is locked while one changes.
 
-    `version` is an id from the last change of the lineup. It grows, and never repeats, even after a restore. Lineups of
-    another version are not used. `applied` is the version last written to Redis; the sweeper finds differing ones.
-    `has_pulled`: some replays are pulled.
+    `version`, an id from the lineup's last change, never repeats, even after a restore. `applied` is the version last
+    written to Redis.
     """
 
     user = models.OneToOneField(
@@ -163,7 +159,7 @@ class Host(models.Model):
 
 
 class Reminder(models.Model):
-    """A wish to be told of a start. Deleted in the transaction that tells it, or when there will be no start."""
+    """A wish to be told of a start. Deleted in the transaction that tells it."""
 
     session = models.ForeignKey(LiveSession, on_delete=models.CASCADE, related_name="reminders", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -177,7 +173,7 @@ class Reminder(models.Model):
 
 
 class ReplayDelivery(AbstractDelivery):
-    """A replay until every follower's inbox of replays has it. Inserted in the transaction of the end."""
+    """A replay not yet in every follower's inbox."""
 
     task = "live.fan_out"
 
@@ -198,10 +194,7 @@ class ReplayDelivery(AbstractDelivery):
 
 
 class KeptSnapshot(models.Model):
-    """A snapshot of the feed (live/snapshot.py) that Redis did not take.
-
-    See docs/decisions.md: Lineups are whole, walks are frozen.
-    """
+    """A snapshot (live/snapshot.py) that Redis did not take."""
 
     reader = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     digest = models.CharField(max_length=24, help_text="Of what was frozen.")

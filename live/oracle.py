@@ -1,7 +1,4 @@
-"""The oracle: the live feed as one plain SQL query, for tests.
-
-It shares no text with the queries of pages, so that no mistake is in both.
-"""
+"""The live feed as one plain SQL query, for tests. It shares no text with the queries of pages."""
 
 from storage.connections import fetch
 

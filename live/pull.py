@@ -1,7 +1,6 @@
 """Replays from PostgreSQL, for new windows and for what no window has.
 
-Like home's pull: one index probe per host finds its newest replay, and only hosts that can be on the page are read
-further. Each kind of replay has its own index, so no other kind is scanned.
+One index probe per host finds its newest replay. Each kind of replay has its own index.
 """
 
 from collections.abc import Sequence
@@ -25,8 +24,8 @@ HOSTS = f"""
 
 
 def newest(hosts: str, condition: str) -> str:
-    """WITH expressions ending in `pulled`: the newest `count` replays below `below` of `hosts` (a query of `id`).
-    `condition` (on `l`) must be an index's, except for parts that few sessions fail.
+    """WITH expressions ending in `pulled`: the newest `count` replays of `hosts` (a query of `id`). `condition` on `l`
+    must be an index's, except for parts that few sessions fail.
     """
     return f"""
     heads AS MATERIALIZED (

@@ -1,7 +1,4 @@
-"""Deletes a deleted account's sessions and reminders.
-
-Sessions of inactive hosts are hidden already. Remains in Redis and notifications are never shown.
-"""
+"""Deletes a deleted account's sessions and reminders."""
 
 from django.db import transaction
 
@@ -22,7 +19,7 @@ OF_SESSIONS = """
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Delete about `limit` rows per kind. Return how many; 0 when none is left."""
+    """Delete about `limit` rows per kind. Return how many."""
     params = {"user": user_id, "limit": limit}
     taken = len(fetch(REMINDERS, params)) + len(fetch(OF_SESSIONS, params))
     return taken or _sessions(user_id, limit)

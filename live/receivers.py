@@ -23,7 +23,7 @@ def renew_cover(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> No
 
 @receiver(account_purged)
 def purge_sessions(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Delete at most `limit` of a deleted account's sessions. Return their number."""
+    """Delete at most `limit` sessions of a deleted account."""
     return purge.purge(user_id=user.pk, limit=limit)
 
 

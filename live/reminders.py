@@ -1,8 +1,7 @@
 """Sends reminders when a session has started.
 
-Rows of `Reminder` are the queue of record. A batch is deleted in the transaction that writes its notifications, so
-users are told once, even if workers die or run in parallel. While `reminders_due` is set, the sweeper queues the
-session again. A batch is one event for open pages: 10,000 events would displace all others.
+A batch of rows is deleted in the transaction that writes its notifications, so users are told once. A batch is one
+event for open pages: 10,000 would displace all others.
 """
 
 from django.db import transaction
@@ -51,7 +50,7 @@ def _send_batch(session_id: int, host_id: int, size: int) -> int:
 
 
 def sweep() -> int:
-    """Queue sessions with unsent reminders. Return their number. Parallel workers share the work."""
+    """Queue sessions with unsent reminders. Return their number."""
     due = [row[0] for row in fetch(DUE, {"count": SWEEP_LENGTH})]
     for session_id in due:
         if not enqueue("live.remind", session_id):

@@ -1,11 +1,7 @@
 """Replays: an ended session never changes, so it is pushed to followers.
 
-A reader's inbox of replays is a window (storage/window.py) of positions (ids from the end) and hosts. The delivery
-table is the queue of record (storage.deliveries).
-
-A big-V's replay is not pushed. The session stores that at its end (`pulled`), so a replay is always either in windows
-or pulled, whatever its host becomes. The alternative, new epochs for all followers at each demotion, would cost a write
-each.
+An inbox is a window of positions and hosts. A big-V's replay is not pushed: `pulled` says so from its end on, so a
+replay is always either in windows or pulled. New epochs for all followers at a demotion would cost a write each.
 """
 
 from functools import partial
@@ -60,10 +56,7 @@ FINISH = f"""
 
 
 class Replays(BuiltWindow):
-    """A reader's inbox of replays, with epoch policy.EPOCH.
-
-    See docs/decisions.md: Windows keep what may come back without an event.
-    """
+    """A reader's inbox of replays, with epoch policy.EPOCH."""
 
     builder: ClassVar[str] = "live.materialise_replays"
     __slots__ = ()
@@ -73,7 +66,7 @@ class Replays(BuiltWindow):
 
 
 def materialise(user_id: int, token: str) -> bool:
-    """Fill the inbox for construction `token`. True if it is now in use. Starts again if a follow changes the epoch."""
+    """Fill the inbox for construction `token`. True if it is now in use."""
     window = Replays(user_id)
     if not construction.is_under_way(window, token):
         return False
@@ -91,7 +84,7 @@ def materialise(user_id: int, token: str) -> bool:
 
 # --- The end of a session --------------------------------------------------------------------------------
 def deliver_anew(*, session: LiveSession) -> None:
-    """Insert the delivery row, and start the fan-out after the commit. Only mark a big-V's replay as pulled."""
+    """Insert the delivery and start the fan-out after the commit. A big-V's replay is only marked as pulled."""
     if fetch(PULL, {"session": session.pk}):
         return
     params = {

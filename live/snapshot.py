@@ -1,13 +1,11 @@
 """Snapshots: the frozen order of live and upcoming sessions of a walk.
 
-`session_id` names a walk: frozen position, time, digest of the order, and an HMAC over these and the reader. So a
-forged one is detected, and a valid one without a snapshot has expired.
+`session_id` names a walk: frozen position, time, digest of the order, and an HMAC over these and the reader. Walks of
+equal order share a snapshot. A reader has at most `LIVE_SNAPSHOTS_CAP`; a new one replaces the least recently used.
 
-Snapshots are named by digest, so walks of equal order share one. A reader has at most `LIVE_SNAPSHOTS_CAP`: a new one
-replaces the least recently used, and its walks expire. So an account's memory does not grow with its requests.
+In Redis it is a LIST: `h` and the number of live entries, then ids in frozen order, negative if upcoming (11 bytes
+each). Without Redis it is a row (models.KeptSnapshot).
 
-In Redis a snapshot is a LIST: `h` and the number of live entries, then ids in frozen order, negative if upcoming (11
-bytes each). Without Redis it is a row (models.KeptSnapshot).
 See docs/decisions.md: Lineups are whole, walks are frozen.
 """
 
@@ -115,8 +113,8 @@ class SnapshotExpiredError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Entries of a snapshot. If not `is_entry`, the requested id is a position among the replays. `lives`: all live
-    entries, if replays may follow.
+    """Entries of a snapshot. If not `is_entry`, the requested id is a replay's position. `lives` is empty unless
+    replays may follow.
     """
 
     is_entry: bool
@@ -140,9 +138,7 @@ class Snapshot:
 
     @classmethod
     def take(cls, reader_id: int, frozen: int, entries: Sequence[int], lives: int, now: datetime) -> "Snapshot":
-        """Name a new walk. `entries` are signed ids, the first `lives` were live. Replays below `frozen` belong to
-        it.
-        """
+        """Name a new walk. The first `lives` of `entries` were live. Replays below `frozen` belong to it."""
         taken_at = int(now.timestamp() * 1000)
         order = ",".join(map(str, (frozen, lives, *entries)))
         digest = hashlib.blake2b(order.encode(), digest_size=DIGEST_BYTES).digest()
@@ -152,7 +148,7 @@ class Snapshot:
 
     @classmethod
     def named(cls, session_id: str, reader_id: int) -> "Snapshot | None":
-        """The walk, or None if this site never gave its name to the reader."""
+        """The walk, or None if the name is not this reader's."""
         try:
             text = session_id.encode("ascii")
             data = base64.b64decode(text + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)

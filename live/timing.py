@@ -1,7 +1,7 @@
 """Timed changes: automatic starts and ends, missed sessions, and the end after a day.
 
-One periodic task calls the hosts' actions, which check again under the host's lock. So a session changes once, and a
-postponed or cancelled one stays so. The site does not see the video, so it cannot know when a session is over.
+The hosts' actions check again under the lock, so a postponed session stays so. The site does not see the video, so it
+cannot know when one is over.
 """
 
 import logging

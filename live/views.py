@@ -1,7 +1,6 @@
 """Pages of the feed and of one session.
 
-A card looks the same in every list (`LOOKS`). When its session changes, only the card is fetched again, with its state
-in the list (`as`). The card also shows later changes.
+When a session changes, only its card is fetched again, with its state in the list (`as`).
 """
 
 from datetime import UTC, datetime, timedelta
@@ -46,7 +45,7 @@ BEFORE = timedelta(seconds=5)
 @require_safe
 @signed_in
 def live(request: PageRequest, reader: User) -> HttpResponse:
-    """The feed in the order of the first page. If the walk has expired, the list starts again with a notice."""
+    """The feed. An expired walk starts again with a notice."""
     now = timezone.now()
     last_id, size, session_id = position(request), limit(request, "page_size"), once(request.GET, "session_id") or None
     try:
@@ -106,9 +105,7 @@ def _following(page: Page, size: int) -> str:
 
 @require_safe
 def news(request: PageRequest) -> HttpResponse:
-    """News: how many sessions went live `since`, except `known`, and which of those the page `has` differ. 204 without
-    news.
-    """
+    """How many other sessions went live `since`, and which shown ones differ. 204 without news."""
     since, known = position(request, "since"), once(request.GET, "known")
     shown = _versions(once(request.GET, "has"))
     changed = hosting.changed_among(shown, request.user)
@@ -225,9 +222,7 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
 def answer_card(
     request: PageRequest, reader: User, session_id: int, *, said: str = "", notice: str = "", problem: str = ""
 ) -> HttpResponse:
-    """The current card, or a redirect, with the result or problem. With a `notice` only the button gets the focus,
-    because it says the same.
-    """
+    """The current card, or a redirect. With a `notice` only the button gets the focus, because it says the same."""
     if wants_part(request):
         look, shown_as = _look(request.POST)
         session = session_or_404(session_id, reader, shown_as)

@@ -1,8 +1,7 @@
 """Who may see a live session, as SQL for all queries.
 
-`%(reader)s` is the reader's id, or 0. The host always sees a session. Others see it if it is not hidden, its host is
-active, and neither blocks the other. Feeds also require that the host `belongs`. Queries for windows and lineups check
-less, because pages verify entries.
+`%(reader)s` is the reader's id, or 0. Queries for windows and lineups check less, because pages verify entries.
+
 See docs/decisions.md: Who may see what is SQL text in one place.
 """
 
@@ -25,12 +24,12 @@ def shown(session: str, host: str) -> str:
 
 
 def visible(session: str, host: str, reader: str = READER) -> str:
-    """Whether a reader sees a session: their own, or a shown one without a block."""
+    """Whether a reader sees a session: their own, or one shown and unblocked."""
     return f"({session}.host_id = {reader} OR ({shown(session, host)} AND {unblocked(reader, f'{session}.host_id')}))"
 
 
 def announced(session: str, host: str, was_hidden: str) -> str:
-    """Whether others hear of a change: also of its hiding, unless `was_hidden` (SQL)."""
+    """SQL: whether others hear of a change, also of its hiding."""
     return f"{host}.is_active AND NOT ({hidden(session)} AND {was_hidden})"
 
 
@@ -45,7 +44,7 @@ def of_interest(session: str) -> str:
 
 
 def in_lineup(session: str) -> str:
-    """Whether it is in its host's lineup. Suspended hosts keep theirs, because pages verify."""
+    """Whether it is in its host's lineup, even if the host is suspended."""
     return f"{session}.state IN ('upcoming', 'live') AND {unhidden(session)}"
 
 

@@ -1,7 +1,4 @@
-"""Builds a page of the live feed: takes the walk's next entries, verifies them, and fills the page up.
-
-First the snapshot's entries, then replays from inbox, pending deliveries and pulled ones, at last from PostgreSQL.
-"""
+"""Builds a page of the live feed: takes the walk's next entries, verifies them, and fills the page up."""
 
 import logging
 import secrets
@@ -87,8 +84,8 @@ class Verified(NamedTuple):
 
 @dataclass(slots=True)
 class Page:
-    """A page of the feed. `last_id` is the last session or position checked. `has_more` is true only if another session
-    exists, or if the page is short. Its sender calls `keep` afterwards.
+    """A page of the feed. `last_id` is the last one checked. `has_more` is true only if another session exists, or the
+    page is short. Call `keep` after sending it.
     """
 
     items: list[SessionBody]
@@ -99,7 +96,7 @@ class Page:
     news: "News"
 
     def keep(self) -> None:
-        """Write snapshot and repairs to Redis. Never fails: without its snapshot, a walk begins again."""
+        """Write snapshot and repairs to Redis. Never fails."""
         self.news.tell()
 
 
@@ -249,9 +246,7 @@ class Walk:
         return replies
 
     def fill(self, entries: Entries) -> None:
-        """Entries, then replays from inbox, deliveries and pulled ones, then from PostgreSQL. Short after `BOUND`
-        entries.
-        """
+        """Take entries, then replays from inbox, deliveries and pulled ones, then PostgreSQL."""
         count = self.wanted
         refills = looked = 0
         while not self.is_done:
@@ -274,7 +269,7 @@ class Walk:
             self._pull(entries.held)
 
     def _candidates(self, count: int, needed: int) -> list[int] | None:
-        """Up to `count` positions from inbox and deliveries, newest first. None if PostgreSQL must serve the rest."""
+        """None if PostgreSQL must serve the rest."""
         if self.is_windowless:
             return None
         if self.window is None or self.window_count < count:
@@ -343,9 +338,7 @@ class Walk:
         self.window = None
 
     def _forget(self, by_position: Mapping[int, Verified]) -> None:
-        """Drop entries of hosts no longer followed. Hidden replays stay, because showing one again sends no
-        delivery.
-        """
+        """Hidden replays stay: showing one again sends no delivery."""
         window = self.window
         if window is None:
             return
