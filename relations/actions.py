@@ -1,10 +1,7 @@
-"""The verbs that change relations. A bool result says whether the verb changed anything.
+"""The verbs that change relations. A bool result says whether anything changed.
 
-Each is idempotent and one transaction, except `end_mutes` and a repeated timed `mute`.
-
-Verbs that make a sender's items visible again (follow, unblock, unmute, the end of a mute, showing reposts) change the
-follower's window epoch in the same transaction, because cached windows may lack these items. Windows of users who do
-not follow the sender lack nothing.
+Each is idempotent and one transaction, except `end_mutes` and a repeated timed `mute`. Verbs that make a sender's items
+visible again change the follower's window epoch in the same transaction, because windows may lack these items.
 """
 
 from collections.abc import Sequence
@@ -90,7 +87,7 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
 
 
 def _lock_follower(follower: User) -> int:
-    """Lock the follower's row. Returns their number of followees."""
+    """Returns the number of followees."""
     rows = User.objects.held().values_list("following_count", flat=True)
     return int(rows.get(pk=follower.pk))
 
@@ -118,7 +115,7 @@ def show_reposts(*, follower: User, followee: User, reposts: bool) -> bool:
 
 @transaction.atomic
 def unfollow(*, follower: User, followee: User) -> bool:
-    """Stop following, or withdraw a request. Pages hide the items, and windows drop them when read."""
+    """Stop following, or withdraw a request."""
     _lock_follower(follower)
     asked, _ = FollowRequest.objects.filter(follower=follower, followee=followee).delete()
     gone, _ = Follow.objects.filter(follower=follower, followee=followee).delete()
@@ -143,7 +140,7 @@ def _ask(follower: User, followee: User, reposts: bool | None, *, waits: bool) -
 
 @transaction.atomic
 def accept(*, followee: User, follower: User) -> bool:
-    """Accept a follow request. Raises FollowCapError and keeps the request then."""
+    """Accept a follow request. FollowCapError keeps it."""
     following = _lock_follower(follower)
     request = FollowRequest.objects.filter(follower=follower, followee=followee).first()
     if request is None:
@@ -156,7 +153,7 @@ def accept(*, followee: User, follower: User) -> bool:
 
 
 def reject(*, followee: User, follower: User) -> bool:
-    """Delete a follow request. The requester is not notified and may ask again."""
+    """Delete a follow request. The requester is not notified."""
     gone, _ = FollowRequest.objects.filter(follower=follower, followee=followee).delete()
     return bool(gone)
 
@@ -174,7 +171,7 @@ def block(*, blocker: User, blocked: User) -> bool:
 
 @transaction.atomic
 def unblock(*, blocker: User, blocked: User) -> bool:
-    """Remove a block. Items may become visible again to a side that follows the other."""
+    """Remove a block."""
     gone, _ = Block.objects.filter(blocker=blocker, blocked=blocked).delete()
     if gone:
         _lock([blocker, blocked])
@@ -184,10 +181,10 @@ def unblock(*, blocker: User, blocked: User) -> bool:
 
 
 def mute(*, muter: User, muted: User, lasts: timedelta | None = None, notifications: bool = True) -> bool:
-    """Hide a sender from the muter's home, also in place of an existing mute. True if there was none.
+    """Hide a sender from the muter's home, in place of an existing mute. True if there was none.
 
-    `notifications`: also hide notifications of what they do. A task deletes expired mutes. Queries do not check the
-    time, because the end must change the muter's epoch.
+    `notifications`: also hide theirs. Only `end_mutes` ends an expired mute, because the end must change the muter's
+    epoch.
     """
     _pair(muter, muted)
     params = {"muter": muter.pk, "muted": muted.pk, "lasts": lasts, "notifications": notifications}
@@ -210,7 +207,7 @@ def _unmuted(mutes: QuerySet[Mute], muter_id: int, muted_id: int) -> bool:
 
 
 def end_mutes() -> int:
-    """Delete at most `ENDED` expired mutes, each in its own transaction. Returns their number."""
+    """Delete at most `ENDED` expired mutes, one per transaction. Returns their number."""
     ended = 0
     for mute_id, muter_id, muted_id in fetch(OVER, {"limit": ENDED}):
         with transaction.atomic():
@@ -220,7 +217,7 @@ def end_mutes() -> int:
 
 # --- Windows and counts ----------------------------------------------------------------------------------
 def _lock(users: Sequence[User]) -> None:
-    """Lock the users' rows in the order of ids, to avoid deadlocks."""
+    """In the order of ids, to avoid deadlocks."""
     rows = User.objects.filter(pk__in=[user.pk for user in users]).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
 
@@ -228,19 +225,15 @@ def _lock(users: Sequence[User]) -> None:
 def _advance_followers(users: Sequence[User], *, of: Sequence[User]) -> None:
     """Change the window epochs of those `users` who follow one of `of`.
 
-    The caller has locked the rows of `users`. A follow takes the same lock. So it is either seen here, or begins after
-    this transaction and changes the epoch itself.
-
-    See docs/decisions.md: Windows are valid for one epoch.
+    Their rows are locked. So a concurrent follow is either seen here, or changes the epoch itself.
     """
     follows = Follow.objects.filter(follower=OuterRef("pk"), followee__in=[user.pk for user in of])
     User.objects.get_queryset().filter(Exists(follows), pk__in=[user.pk for user in users]).advance_epoch()
 
 
 def fold_follower_counts() -> list[int]:
-    """Add the staged changes to `User.follower_count`. Returns the ids of changed users.
-
-    A row is deleted only once, so one statement counts each change exactly once. Users are locked in the order of ids.
+    """Add the staged changes to `User.follower_count`. Returns changed users. One statement counts each change exactly
+    once.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -257,6 +250,6 @@ def fold_follower_counts() -> list[int]:
 
 
 def follower_count(user: User) -> int:
-    """The exact number of followers. 0 if the user does not exist."""
+    """The exact number of followers, 0 for unknown users."""
     rows = fetch(FOLLOWER_COUNT_OF, [user.pk])
     return int(rows[0][0]) if rows else 0

@@ -1,4 +1,4 @@
-"""Relations in the admin, read-only, and exact follower counts of users."""
+"""Relations in the admin, read-only."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from web.rest import parse_id
 
 
 class CountedUserAdmin(UserAdmin):
-    """Users with the exact number of followers: folded plus staged. Sorted by the folded number, which has an index."""
+    """Users with the exact number of followers, sorted by the folded one, which has an index."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Users with their exact number of followers."""

@@ -38,7 +38,7 @@ LONGEST_MUTE_SECONDS = 10 * 366 * 86_400
 
 
 class UserPage(msgspec.Struct):
-    """`last_id` is the id of the last relation checked, not of a user."""
+    """`last_id` is the id of the last relation checked."""
 
     items: list[UserCard]
     last_id: str | None
@@ -46,7 +46,7 @@ class UserPage(msgspec.Struct):
 
 
 def user_or_404(username: str, reader: User | AnonymousUser) -> User:
-    """The user, if `reader` may know of them. Raises the same Http404 for every other name."""
+    """The user, if `reader` may know of them. Every other name gets the same Http404."""
     user = visible_user(username, reader)
     if user is None:
         raise Http404
@@ -71,16 +71,14 @@ class NoOptions(StrictSerializer):
 
 
 class FollowOptions(StrictSerializer):
-    """`reposts`: whether the caller's home shows the user's reposts. Omitted: unchanged, true for a new follow."""
+    """`reposts`: whether home shows the user's reposts. Omitted: unchanged, true for a new follow."""
 
     reposts = FlagField(required=False)
 
 
 class MuteOptions(StrictSerializer):
-    """The new mute replaces an existing one.
-
-    `expires_in`: seconds until the mute ends, half a minute more or less; omitted: no end. `notifications`: whether to
-    hide notifications of what the user does, too.
+    """A mute, in place of an existing one. `expires_in`: seconds until it ends, half a minute more or less.
+    `notifications`: hide the user's notifications too.
     """
 
     expires_in = NumberField(required=False, allow_null=True, default=None, min_value=1, max_value=LONGEST_MUTE_SECONDS)
@@ -121,7 +119,7 @@ class RelationView(ApiView):
         return self.begun(user, other)
 
     def delete(self, request: Request, username: str) -> HttpResponse:
-        """End one's own relation, even to a user who is not visible any more."""
+        """End one's own relation, even to a user no longer visible."""
         user = signed_in(request)
         other = named_or_404(username)
         if other == user:
@@ -153,7 +151,7 @@ ACCEPTED: dict[Any, Any] = {204: None, 409: OpenApiResponse(Problem, "The user f
     delete=extend_schema(operation_id="unfollow", responses=NO_CONTENT),
 )
 class FollowView(RelationView):
-    """Follow a user. If their account is locked, PUT leaves a request and DELETE withdraws it."""
+    """Follow a user. With a locked account, PUT leaves a request and DELETE withdraws it."""
 
     takes = FollowOptions
 
@@ -213,7 +211,7 @@ class RequestsView(ApiView):
 
     @extend_schema(operation_id="list_follow_requests", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request) -> HttpResponse:
-        """Users who ask to follow the caller, newest request first."""
+        """Users who ask to follow the caller, newest first."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(user_page(reader.pk, REQUESTS, reader, last_id, count))
 
@@ -286,7 +284,7 @@ class AcceptView(ApiView):
 
     @extend_schema(operation_id="accept_follow_request", request=EMPTY_BODY, responses=ACCEPTED)
     def post(self, request: Request, username: str) -> HttpResponse:
-        """Accept a user's request to follow the caller. 404 without one."""
+        """Accept a user's request to follow. 404 without one."""
         reader = signed_in(request)
         body(request, NoOptions)
         try:

@@ -1,8 +1,7 @@
 """Import and export of follows, blocks, mutes, lists and followed hashtags as CSV.
 
-The columns are Mastodon's, except for hashtags. An uploaded file may contain anything, so its size is checked first.
-Spreadsheets of many countries use `;`, and columns may have any order if there is a header. Names are local: `name`,
-`@name` or `name@host` of this site.
+The columns are Mastodon's, except for hashtags, in any order if there is a header; `;` may separate them. An uploaded
+file may contain anything, so its size is checked first. Names are local: `name`, `@name` or `name@host` of this site.
 """
 
 import csv
@@ -115,7 +114,7 @@ FAULTS = {
 
 
 class CsvError(ValueError):
-    """A file that cannot be imported. `why` is a key of `FAULTS`, which has the text for the user."""
+    """A file that cannot be imported. `why` is a key of `FAULTS`."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -140,7 +139,7 @@ class Line(msgspec.Struct, array_like=True):
 
 # --- Reading ---------------------------------------------------------------------------------------------
 def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
-    """The lines of an uploaded file, without duplicates. `host` counts as this site too. Raises CsvError."""
+    """The lines of a file, without duplicates. `host` counts as this site too. Raises CsvError."""
     text = _text(file)
     separator, begin = _separator(text, kind)
     lines: dict[tuple[str, str], Line] = {}
@@ -167,7 +166,7 @@ def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
 
 
 def cells(lines: Iterable[str], refuse: Callable[[csv.Error], None], separator: str = ",") -> Iterator[list[str]]:
-    """The rows of a CSV file. Errors go to `refuse`, and reading continues with the next row."""
+    """The rows of a CSV file. Broken ones go to `refuse`."""
     reader = csv.reader(lines, strict=True, delimiter=separator)
     while True:
         try:
@@ -196,10 +195,7 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _separator(text: str, kind: Kind) -> tuple[str, int]:
-    """The separator with which the first rows contain most column names or accounts, and where the rows begin.
-
-    Excel may write a line `sep=;` first.
-    """
+    """The separator that fits the first rows best, and where they begin. Excel may write `sep=;` first."""
     if said := _SAID.match(text):
         return said[1], said.end()
     first = text[:FIRST].splitlines()[:ROWS_LOOKED_AT]
@@ -225,7 +221,7 @@ def _is_understood(line: Line, kind: Kind) -> bool:
 
 
 def _header(row: Sequence[str]) -> dict[str, int]:
-    """The positions of known columns. Empty if the row is no header."""
+    """The positions of columns. Empty if the row is no header."""
     found = {_NAMES[name]: place for place, name in enumerate(map(_plain, row)) if name in _NAMES}
     is_first = _plain(row[0]) in (TITLE.casefold(), HASHTAG.casefold()) if row else False
     return found if ADDRESS in found or len(found) > 1 or is_first else {}
@@ -249,7 +245,6 @@ class _Row:
         self._cells, self._places = cells, places
 
     def cell(self, column: str) -> str:
-        """The cell, or ""."""
         place = self._places.get(column, len(self._cells))
         return self._cells[place].strip() if place < len(self._cells) else ""
 
@@ -269,7 +264,7 @@ def _line(row: _Row, kind: Kind, host: str) -> Line:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def write(user: User, kind: Kind, host: str, file: IO[bytes]) -> None:
-    """Write one of the user's lists, in the format of `read` and Mastodon."""
+    """Write one of the user's lists, in Mastodon's format."""
     header = [] if kind in WITHOUT_HEADER else [COLUMNS[kind]]
     write_rows(chain(header, _rows(user, kind, host)), file)
 
@@ -295,7 +290,7 @@ def _rows(user: User, kind: Kind, host: str) -> Iterator[list[str]]:
 
 
 def _cell(text: str) -> str:
-    """Quote a cell that a spreadsheet would read as a formula."""
+    """Quote what a spreadsheet would read as a formula."""
     return f"'{text}" if text.startswith(FORMULAS) else text
 
 

@@ -34,7 +34,7 @@ def _host(request: PageRequest) -> str:
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def lists(request: PageRequest, reader: User) -> HttpResponse:
-    """Import a file, and see the last imports with their progress and refused rows."""
+    """Import a file, and see the last imports."""
     form = ImportForm(request.POST or None, request.FILES or None)
     if form.is_valid() and _begun(request, reader, form):
         return redirect("settings-import-export")
@@ -52,7 +52,6 @@ def lists(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _begun(request: PageRequest, reader: User, form: ImportForm) -> bool:
-    """Start the import, or add an error to the form."""
     fields = form.cleaned_data
     kind = Kind(fields["kind"])
     try:
@@ -80,7 +79,7 @@ def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
 @signed_in
 @limited("export")
 def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponseBase:
-    """The rows that were not imported, with the reason, as a file that can be imported again."""
+    """The rows that were not imported, as a file that can be imported again."""
     found = CsvImport.objects.filter(user=reader, pk=import_id).first() if import_id <= MAX_POSITION else None
     if found is None:
         raise Http404
@@ -90,7 +89,7 @@ def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponse
 
 
 def _sent(name: str, write: Callable[[IO[bytes]], None]) -> FileResponse:
-    """Write the whole file before sending it."""
+    """The whole file is written before it is sent."""
     file = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:
         write(cast("IO[bytes]", file))

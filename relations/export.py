@@ -57,7 +57,7 @@ def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[R
 
 
 class ImportRow(msgspec.Struct):
-    """An import, and the names that were refused, with the reason."""
+    """An import, with the names refused and why."""
 
     kind: str
     uploaded_at: datetime

@@ -1,6 +1,5 @@
 """The followers of a user in batches, for fan-outs.
 
-Before you make it faster, read which ideas were measured and dropped.
 See docs/decisions.md: Experiments that were not worth it.
 """
 
@@ -49,7 +48,7 @@ REACH = f"""
 
 
 def reach_of(user_id: int) -> Reach:
-    """The deliveries of a post: to all followers with an inbox; as a big-V, only from the push level on."""
+    """The deliveries of a post as an ordinary account and as a big-V."""
     return Reach(*fetch(REACH, {"user": user_id})[0])
 
 
@@ -58,8 +57,8 @@ def part_of(
 ) -> str:
     """SQL of a `Part`: the first `size` followers with after < id <= last, filtered by `where` on the user `u`.
 
-    All arguments are SQL. `besides`: the id of one more user to filter. Nothing is read unless `provided`. With a join
-    the planner would scan all users, so it finds the ids first. Two arrays cost the client a third of rows.
+    All arguments are SQL. `besides`: one more user to filter. Nothing is read unless `provided`. A join would scan all
+    users, so ids come first. Two arrays cost the client a third of rows.
     """
     ids = "SELECT id FROM part" + (f" UNION ALL SELECT {besides}" if besides else "")  # noqa: S608 (constants)
     return f"""
@@ -93,11 +92,9 @@ def follower_parts(
     with_inbox: bool,
     first: Part | None = None,
 ) -> Iterator[list[tuple[int, int]]]:
-    """The (id, level) of followers with low < id <= high, from `minimum_level` on, in batches of at most `size`, in
-    order.
+    """The (id, level) of followers with low < id <= high, from `minimum_level` on, in batches of at most `size`.
 
-    `with_inbox`: only those with an inbox. `first`: the first batch, of FIRST_PART followers, if already read. The next
-    batch is read while the caller serves one.
+    `first`: the first batch, of FIRST_PART, if already read. The next one is read while the caller serves one.
     """
     params = {
         "followee": followee_id,

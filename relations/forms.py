@@ -37,7 +37,7 @@ class ListForm(forms.Form):
 
 
 class MembershipForm(forms.Form):
-    """The reader's lists, with those checked that contain a person."""
+    """The reader's lists; those with the person are checked."""
 
     lists = forms.MultipleChoiceField(label=_("Lists"), required=False, widget=forms.CheckboxSelectMultiple)
 

@@ -1,7 +1,7 @@
-"""Imports of follows, blocks, mutes, lists and followed hashtags. Rows of `CsvImport` are the queue.
+"""Imports of CSV files. Rows of `CsvImport` are the queue.
 
-A worker does a batch of lines and stores its progress in the same transaction, so a killed worker leaves none half
-done. Every line is idempotent. Lines that fail are stored with the reason.
+A batch of lines and its progress are one transaction, so a killed worker leaves none half done. Every line is
+idempotent.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """
@@ -122,15 +122,15 @@ OUTCOMES: dict[type[Exception], str] = {
 
 
 def do(*, user: User, kind: Kind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
-    """Do some lines in the caller's transaction. Returns each with its outcome.
+    """Do lines in the caller's transaction. Returns each with its outcome.
 
-    It uses the order of names, so that two imports of the same people do not deadlock on notifications.
+    In the order of names, so that two imports of the same people do not deadlock.
     """
     return [(line, _do(user, kind, line)) for line in sorted(lines, key=lambda line: line.name.lower())]
 
 
 def _do(user: User, kind: Kind, line: Line) -> str:
-    """Do one line: `done`, `requested`, "" if nothing changed, or a key of `models.REFUSALS`."""
+    """`done`, `requested`, "" if nothing changed, or a key of `models.REFUSALS`."""
     if kind == Kind.TAGS:
         return _follow(user, line)
     if not line.is_local:
@@ -178,7 +178,7 @@ def _act(user: User, other: User, kind: Kind, line: Line) -> bool:
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
-    """Periodic: send lost imports to the workers and delete old reports. Returns how many were sent."""
+    """Periodic: queue lost imports and delete old reports. Returns how many were sent."""
     return claims.sweep(CsvImport, "relations.run_import")
 
 

@@ -1,4 +1,4 @@
-"""Lists and their members over HTTP. Their timelines are in timeline/api.py."""
+"""Lists and their members over HTTP."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,7 +90,7 @@ def _answers() -> Iterator[None]:
 
 
 def list_or_404(list_id: str | int, owner: User) -> Listed:
-    """The owner's list. Raises the same Http404 for every other id."""
+    """The owner's list. Every other id gets the same Http404."""
     return own_or_404(lists.list_of, owner, list_id)
 
 
@@ -180,7 +180,7 @@ class MemberView(ApiView):
 
     @extend_schema(operation_id="remove_member", responses={204: None})
     def delete(self, request: Request, list_id: str, username: str) -> HttpResponse:
-        """Remove a member from a list, even if they are not visible any more."""
+        """Remove a member, even if no longer visible."""
         owner = signed_in(request)
         listed = list_or_404(list_id, owner)
         member = User.objects.named(username).first() if is_username(username) else None

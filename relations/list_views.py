@@ -26,7 +26,7 @@ from web.rest import PAGE, position
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def own_lists(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's lists and followed hashtags, and a form for a new list."""
+    """The reader's lists and followed hashtags."""
     form = ListForm(request.POST or None)
     if form.is_valid():
         try:
@@ -72,7 +72,7 @@ def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """Delete a list, after a confirmation. Its members stay followed."""
+    """Delete a list after a confirmation. Members stay followed."""
     listed = list_or_404(list_id, reader)
     if request.method != "POST":
         return show(request, "relations/list_delete.html", {"list": listed})

@@ -1,10 +1,8 @@
 """Lists: the verbs that change them, and their owner's reads. Nobody else sees a list.
 
-A bool result says whether the verb changed anything. A foreign key to the follow removes members with an unfollow.
-Following again does not add them back. Each verb locks the owner's row first, as a follow does, so the caps hold.
-
-The owner's home hides members of exclusive lists (relations.rules.unlisted). A change that may show them again changes
-the owner's window epoch.
+A bool result says whether anything changed. A foreign key to the follow removes members with an unfollow. Each verb
+locks the owner's row first, as a follow does, so the caps hold. The owner's home hides members of exclusive lists; a
+change that may show them again changes the owner's window epoch.
 
 See docs/decisions.md: Lists have no windows.
 """
@@ -55,7 +53,7 @@ def create(*, owner: User, title: str, is_exclusive: bool = False) -> List:
 
 @transaction.atomic
 def change(*, owner: User, list_id: int, title: str | None = None, is_exclusive: bool | None = None) -> None:
-    """Change a list's title, or whether home hides its members. Raises List.DoesNotExist."""
+    """Change a list. Raises List.DoesNotExist."""
     changed = _own(owner, list_id)
     if changed.is_exclusive and is_exclusive is False:
         User.objects.advance_epoch_of(owner.pk)
@@ -80,7 +78,7 @@ def add(*, owner: User, list_id: int, member: User) -> bool:
 
 @transaction.atomic
 def add_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
-    """Add followees to a list, all or none, in a constant number of statements. Returns how many were new.
+    """Add followees, all or none, in constantly many statements. Returns how many were new.
 
     Raises List.DoesNotExist, NotFollowedError, MemberCapError and SelfRelationError.
     """
@@ -101,10 +99,7 @@ def add_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
 
 @transaction.atomic
 def add_by_title(*, owner: User, title: str, member: User) -> bool:
-    """Add a followee to the owner's oldest list with this title, creating it if needed.
-
-    Raises what `create` and `add` raise.
-    """
+    """Add a followee to the owner's oldest list of this title, or a new one. Raises what `create` and `add` raise."""
     _lock(owner)
     found = List.objects.filter(owner=owner, title=title).order_by("pk").first() or create(owner=owner, title=title)
     return add(owner=owner, list_id=found.pk, member=member)
@@ -117,7 +112,7 @@ def remove(*, owner: User, list_id: int, member: User) -> bool:
 
 @transaction.atomic
 def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
-    """Remove members from a list. Returns how many were in it. Raises List.DoesNotExist."""
+    """Remove members. Returns how many were there. Raises List.DoesNotExist."""
     of = _own(owner, list_id)
     gone, _ = ListMember.objects.filter(list=of, member__in=members).delete()
     if gone and of.is_exclusive:
@@ -127,7 +122,7 @@ def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
 
 @transaction.atomic
 def place(*, owner: User, member: User, into: Iterable[int], out_of: Iterable[int]) -> None:
-    """Add a followee to some lists and remove them from others, all or none. Raises what `add` raises."""
+    """Add a followee to lists and remove them from others, all or none. Raises what `add` raises."""
     for list_id in out_of:
         remove(owner=owner, list_id=list_id, member=member)
     for list_id in into:
@@ -226,10 +221,7 @@ def members_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> MembersPage:
-    """The members that the owner may know of, newest first.
-
-    Below `last_id` and above `since_id`; with `min_id`, those directly above it.
-    """
+    """The members that the owner may know of, newest first. With `min_id`, those directly above it."""
     order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
     params = {
         "owner": owner.pk,

@@ -14,7 +14,7 @@ from web import hashtags
 
 
 class Follow(models.Model):
-    """`follower` follows `followee`. A block hides it without deleting it, so that unblocking restores it."""
+    """`follower` follows `followee`. A block hides it without deleting it."""
 
     follower = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -55,7 +55,7 @@ class Follow(models.Model):
 
 
 class FollowRequest(models.Model):
-    """`follower` asks to follow `followee`, whose account is locked. No visibility rule reads this table."""
+    """`follower` asks to follow `followee`. No visibility rule reads this table."""
 
     follower = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -123,10 +123,7 @@ class Block(models.Model):
 
 
 class Mute(models.Model):
-    """The muter's home hides the muted sender. Nobody else notices.
-
-    It applies until its row is deleted. `relations.actions.end_mutes` deletes expired ones.
-    """
+    """The muter's home hides the muted sender, until the row is deleted (`actions.end_mutes`)."""
 
     muter = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -166,9 +163,9 @@ class Mute(models.Model):
 
 
 class FollowerCountChange(models.Model):
-    """A follow (+1) or unfollow (-1) not yet folded into `User.follower_count`.
+    """A follow or unfollow (±1) not yet folded into `User.follower_count`.
 
-    Rows are only inserted between folds, so thousands of followers a minute never wait for one row.
+    Between folds rows are only inserted, so thousands of followers never wait for one row.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -179,10 +176,7 @@ class FollowerCountChange(models.Model):
 
 
 class Tag(models.Model):
-    """A hashtag that somebody has followed. From the first follow on, fan-out delivers public posts into its outbox.
-
-    So the row and its epoch stay when nobody follows it any more.
-    """
+    """A hashtag that somebody has followed. It keeps its outbox and epoch when nobody follows it any more."""
 
     name = models.CharField(max_length=hashtags.LENGTH, help_text="In its canonical form, without #.")
     epoch = models.BigIntegerField(db_default=Draw(), editable=False)
@@ -215,7 +209,7 @@ TITLE_LENGTH = 100
 
 
 class List(models.Model):
-    """A timeline of some of the owner's followees. The owner's home hides members of exclusive lists."""
+    """Some of the owner's followees. The owner's home hides members of exclusive lists."""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -238,11 +232,7 @@ class List(models.Model):
 
 
 class ListMember(models.Model):
-    """A followee in one of the owner's lists.
-
-    A foreign key to the follow (relations/sql/list_members.sql) deletes the member with the follow, whichever program
-    deletes it.
-    """
+    """A followee in a list. A foreign key (sql/list_members.sql) deletes it with the follow."""
 
     list = models.ForeignKey(List, on_delete=models.CASCADE, related_name="members", db_index=False)
     owner = models.ForeignKey(
@@ -293,8 +283,8 @@ class Refusal(NamedTuple):
 class CsvImport(ClaimedRow):
     """An uploaded file and its import's progress (relations.importing).
 
-    `lines` are `csv_files.Line`s, emptied when the import ends. `refused` are lists of name, key of `REFUSALS`, and
-    title of the list. `changed` and `requested` count lines. The other done lines changed nothing.
+    `lines` (`csv_files.Line`) is emptied at the end. `refused`: lists of name, key of `REFUSALS`, and list title.
+    `changed` and `requested` count lines; other done ones changed nothing.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -321,5 +311,5 @@ class CsvImport(ClaimedRow):
 
     @property
     def reasons(self) -> list[Refusal]:
-        """The refused rows, with the reason in the reader's language."""
+        """The refused rows, with translated reasons."""
         return [Refusal(name, str(REFUSALS.get(why, why)), *title) for name, why, *title in self.refused]

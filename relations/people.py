@@ -29,7 +29,7 @@ WAITING = f"""
 
 
 class Listed(NamedTuple):
-    """A list of people: the column `other` of the rows of `table` with its owner in the column `own`."""
+    """The people in column `other` of `table`, whose owner is in column `own`."""
 
     table: str
     own: str
@@ -52,9 +52,8 @@ MUTES = Listed("relations_mute", "muter_id", "muted_id", shown="u.is_active")
 
 @dataclass(frozen=True, slots=True)
 class PeoplePage:
-    """`last_id` is the id of the last relation checked, `newest_id` and `oldest_id` are on the page.
-
-    `has_more`: another exists, or may exist beyond the page's bound.
+    """Ids are of relations: the last one checked, and both ends of the page. `has_more`: another exists, or may beyond
+    the page's bound.
     """
 
     people: list[User]
@@ -65,8 +64,6 @@ class PeoplePage:
 
 
 class _Row(NamedTuple):
-    """`relation_id` is None if the page is empty."""
-
     bound: int | None
     relation_id: int | None
     columns: Sequence[Any]
@@ -113,10 +110,7 @@ def people_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> PeoplePage:
-    """A page of people whom `reader` may see, newest relation first.
-
-    Below `last_id` and above `since_id`; with `min_id`, those directly above it.
-    """
+    """People whom `reader` may see, newest relation first. With `min_id`, those directly above it."""
     order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
     params = {
         "owner": owner_id,
@@ -143,7 +137,7 @@ def mutes_among(reader: User, people: Sequence[User]) -> dict[int, Mute]:
 
 
 def followable_among(reader: User, user_ids: Collection[int]) -> dict[int, User]:
-    """The users among these whom the reader neither follows nor asks to follow, by id."""
+    """Users among these whom the reader neither follows nor asks to, by id."""
     if not user_ids:
         return {}
     followed = Follow.objects.filter(follower=reader, followee=OuterRef("pk"))

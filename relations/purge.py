@@ -1,8 +1,6 @@
-"""Removes a deleted account's follows, follow requests, blocks and mutes (both directions), lists and followed
-hashtags.
+"""Removes a deleted account's follows, requests, blocks, mutes, lists and followed hashtags.
 
-Memberships in lists go with the follows. Nobody sees a deleted account, so no home changes. Only other users' counts
-must stay exact.
+Nobody sees a deleted account, so only other users' counts must stay exact.
 """
 
 from django.db import connection, transaction

@@ -1,4 +1,4 @@
-"""The relations' receivers of signals from the packages below."""
+"""The relations' receivers of signals."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from relations import export, importing, purge
 
 @receiver(account_purged)
 def purge_relations(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Remove a deleted account's relations, at most `limit`. Returns how many."""
+    """Remove at most `limit` relations of a deleted account. Returns how many."""
     return purge.purge(user_id=user.pk, limit=limit) + importing.purge(user=user)
 
 

@@ -1,7 +1,7 @@
-"""How users stand to each other, as SQL for all packages. No other package names these tables.
+"""How users stand to each other, as SQL. No other package names these tables.
 
-Arguments are SQL expressions of user ids. OFFSET 0 forces one index probe per question. Otherwise the planner might
-hash all followees or followers of a user, perhaps a million.
+Arguments are SQL expressions of user ids. OFFSET 0 forces one index probe per question; the planner might hash a
+million followers.
 
 See docs/decisions.md: A rule for many readers ends with OFFSET 0.
 """
@@ -12,19 +12,16 @@ PROBED = "OFFSET 0"
 
 
 def is_one_reader(reader: str) -> bool:
-    """Whether an expression is one reader for the whole statement, not a column.
-
-    Only then may the planner hash the reader's followees. With many readers PostgreSQL may use the hash of one reader
-    for the next.
+    """Whether an expression is one reader for the whole statement. With many, PostgreSQL may use one reader's hash for
+    the next.
     """
     return reader == READER or reader.isdigit()
 
 
 # --- Questions -------------------------------------------------------------------------------------------
 def follows(follower: str, followee: str, also: str = "", *, is_probe: bool = True) -> str:
-    """Whether one follows the other. `also`: more conditions on the follow `f`.
-
-    `is_probe` False lets the planner hash the followees of one reader, for many rows.
+    """Whether one follows the other. `also`: more conditions on the follow `f`. `is_probe` False lets the planner hash
+    one reader's followees.
     """
     condition = f"f.follower_id = {follower} AND f.followee_id = {followee} {also}"
     return _exists("relations_follow f", condition, is_probe=is_probe)
@@ -43,10 +40,7 @@ def blocks(blocker: str, blocked: str, *, is_probe: bool = True) -> str:
 
 
 def mutes(muter: str, muted: str, also: str = "") -> str:
-    """Whether one mutes the other. `also`: more conditions on the mute `m`.
-
-    An expired mute counts until a task deletes it, because that changes the muter's epoch.
-    """
+    """Whether one mutes the other. `also`: more conditions on the mute `m`. Expired mutes count until deleted."""
     return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted} {also}")
 
 
@@ -61,7 +55,7 @@ def unblocked(one: str, other: str) -> str:
 
 
 def wanted(reader: str, sender: str) -> dict[str, str]:
-    """The conditions for a sender in a reader's feeds, by the name of what each excludes."""
+    """The conditions for a sender in a reader's feeds, by what each excludes."""
     return {
         "blocked": f"NOT {blocks(reader, sender)}",
         "blocked_by": f"NOT {blocks(sender, reader)}",
@@ -93,25 +87,24 @@ def is_wanted_at_home(reader: str, sender: str) -> str:
 
 
 def is_told(reader: str, sender: str) -> str:
-    """Whether a reader gets notifications from a user: no block either way, no mute with notifications."""
+    """Whether a reader gets notifications from a user."""
     return f"({unblocked(reader, sender)} AND NOT {mutes(reader, sender, 'AND m.notifications')})"
 
 
 def may_know_of(user: str, reader: str, *, is_probe: bool = True) -> str:
-    """Whether a reader may know of the user with the alias `user`: active, and not blocking the reader.
-
-    Users whom the reader blocks stay visible. `is_probe` is as in `follows`, False for exports.
+    """Whether a reader may know of the user with the alias `user`. Users whom the reader blocks stay visible.
+    `is_probe` False is for exports.
     """
     return f"{user}.is_active AND NOT {blocks(f'{user}.id', reader, is_probe=is_probe)}"
 
 
 def may_be_named(user: str, reader: str) -> str:
-    """Like `may_know_of`, but includes users whom the reader blocks even if they block the reader."""
+    """Like `may_know_of`, but with mutual blocks."""
     return f"{user}.is_active AND (NOT {blocks(f'{user}.id', reader)} OR {blocks(reader, f'{user}.id')})"
 
 
 def may_be_proposed(user: str, reader: str) -> str:
-    """Whether to suggest a user: active, not the reader, not followed or asked, no block or mute between them."""
+    """Whether to suggest a user: unrelated, active and another."""
     other = f"{user}.id"
     return (
         f"{user}.is_active AND {other} <> {reader} AND NOT {follows(reader, other)} AND NOT {asks(reader, other)} "
@@ -130,29 +123,29 @@ def followees(follower: str, columns: str = "followee_id") -> str:
 
 
 def followees_without_reposts(follower: str) -> str:
-    """The followees without reposts, as `followee_id`. They are few and have their own index."""
+    """Followees without reposts, as `followee_id`. They are few and have their own index."""
     return followees(follower) + " AND NOT reposts"
 
 
 def followed_big_vs(follower: str, columns: str = "v.id") -> str:
-    """The big-Vs that a user follows. `columns` are of the big-V `v`."""
+    """Big-Vs that a user follows. `columns` are of the big-V `v`."""
     return f"SELECT {columns} FROM accounts_user v WHERE v.is_big_v AND {follows(follower, 'v.id', is_probe=False)}"  # noqa: S608
 
 
 def followed_tags(follower: str, columns: str = "g.name") -> str:
-    """The hashtags that a user follows. `columns` are of Tag `g` and TagFollow `h`."""
+    """Hashtags that a user follows. `columns` are of Tag `g` and TagFollow `h`."""
     return f"""
     SELECT {columns} FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id WHERE h.user_id = {follower}
     """  # noqa: S608
 
 
 def tag_follows(follower: str, columns: str = "h.tag_id") -> str:
-    """The ids of hashtags that a user follows. `columns` are of TagFollow `h`."""
+    """Hashtags that a user follows. `columns` are of TagFollow `h`."""
     return f"SELECT {columns} FROM relations_tagfollow h WHERE h.user_id = {follower}"  # noqa: S608
 
 
 def known_tags(columns: str, condition: str) -> str:
-    """Hashtags that somebody has followed. `columns` and `condition` are of Tag `g`."""
+    """Hashtags ever followed. `columns` and `condition` are of Tag `g`."""
     return f"SELECT {columns} FROM relations_tag g WHERE {condition}"  # noqa: S608
 
 

@@ -23,7 +23,7 @@ class FollowedTagBody(msgspec.Struct):
 
 
 class FollowedTagPage(msgspec.Struct):
-    """Followed hashtags. `last_id` is the id of the last follow checked."""
+    """Followed hashtags. `last_id` is the last follow checked."""
 
     items: list[FollowedTagBody]
     last_id: str | None
@@ -31,7 +31,7 @@ class FollowedTagPage(msgspec.Struct):
 
 
 def tag_or_404(text: str) -> str:
-    """The canonical form of a hashtag. Raises NotFound for other text."""
+    """The canonical form of a hashtag. Raises NotFound."""
     tag = canonical_tag(text)
     if tag is None:
         raise exceptions.NotFound
@@ -43,7 +43,7 @@ class FollowedTagsView(ApiView):
 
     @extend_schema(operation_id="list_followed_tags", parameters=PAGED, responses={200: FollowedTagPage})
     def get(self, request: Request) -> HttpResponse:
-        """The hashtags that the caller follows, last followed first."""
+        """The hashtags that the caller follows, newest first."""
         user, last_id, count = signed_in(request), position(request), limit(request)
         page = followed_tags_page(user, last_id=last_id, limit=count)
         items = [FollowedTagBody(one.name, one.since) for one in page.tags]
@@ -59,10 +59,7 @@ class FollowedTagView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller follows as many hashtags as one may.")},
     )
     def put(self, request: Request, tag: str) -> HttpResponse:
-        """Follow a hashtag, written without # in any case and width.
-
-        The caller's home shows public posts with it, with the reason "#tag".
-        """
+        """Follow a hashtag, without #, in any case and width. Home shows public posts with it as "#tag"."""
         try:
             follow_tag(user=signed_in(request), tag=tag_or_404(tag))
         except TagCapError as error:

@@ -10,7 +10,7 @@ from storage.queue import asks
 @shared_task(name="relations.fold_follower_counts")
 @asks("relations.fold_follower_counts", "SELECT FROM relations_followercountchange")
 def fold_follower_counts() -> None:
-    """Periodic: fold follower counts and promote users who reach the big-V threshold."""
+    """Periodic: fold counts, and promote users at the big-V threshold."""
     upgrade_big_vs(actions.fold_follower_counts())
 
 

@@ -60,10 +60,7 @@ TURNED_AWAY = {
 @signed_in
 @limited("write")
 def relate(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
-    """Begin or end a relation, also end one to a user who is not visible any more.
-
-    Without JavaScript a page asks before a block.
-    """
+    """Begin or end a relation, even to a user no longer visible. Without JavaScript a page asks before a block."""
     if request.method != "POST":
         return _ask(request, reader, username, verb)
     person = visible_user(username, reader)
@@ -231,7 +228,7 @@ def _people(
 
 
 def person_cards(reader: User | AnonymousUser, people: list[User]) -> list[dict[str, Any]]:
-    """People for relations/_person.html, with whether the reader follows each or asks to."""
+    """People for relations/_person.html, with the reader's follows and requests."""
     ids = [one.pk for one in people]
     followed = followed_among(reader, ids) if ids and isinstance(reader, User) else set()
     requested = _requested_among(reader, people)
@@ -239,7 +236,6 @@ def person_cards(reader: User | AnonymousUser, people: list[User]) -> list[dict[
 
 
 def _requested_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
-    """No query if no account is locked."""
     locked = [one for one in people if one.is_locked]
     if not locked or not isinstance(reader, User):
         return set()

@@ -55,7 +55,7 @@ class Standing(NamedTuple):
 
 
 def is_username(text: str) -> bool:
-    """Whether it has the form of a username. Saves queries for arbitrary text."""
+    """Whether it can be a username. Saves queries for arbitrary text."""
     try:
         username_pattern(text)
     except ValidationError:
@@ -64,16 +64,13 @@ def is_username(text: str) -> bool:
 
 
 def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
-    """The users that `reader` may know of (relations.rules).
-
-    Not for a subquery of users, because the rule names the table, and the alias differs there.
-    """
+    """The users that `reader` may know of. Not for a subquery of users: its alias differs."""
     rule = may_know_of("accounts_user", str(int(reader.pk or 0)))
     return User.objects.get_queryset().filter(RawSQL(rule, [], output_field=BooleanField()))  # noqa: S611 (a constant and a number)
 
 
 def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
-    """The user of this name, if `reader` may know of them. Any string is allowed."""
+    """The user of this name, if `reader` may know of them. Takes any string."""
     if not is_username(username):
         return None
     rows = fetch(_by_name(), {"username": username.lower(), "reader": reader.pk or 0})
