@@ -1,8 +1,7 @@
 """The verbs that write notifications, called inside the transaction of the act.
 
-No row is contended: each act has its own row, an entry's row changes at most once in `feed.STILL`, and only its owner
-writes a read mark. A like costs one statement (three for an item's first), an item that mentions or answers somebody
-one, any other item none. So no task is needed that could be lost.
+No row is contended: an entry's row changes at most once in `feed.STILL`. A like costs one statement (three for an
+item's first), an item with mentions or an answer one, any other none. So no task is needed that could be lost.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -183,8 +182,8 @@ MARK = """
 def tell_of_item(*, item: Item) -> None:
     """Notify of a repost, reply, quote or mention, each recipient at most once per item.
 
-    A reply goes to the senders of the answered item and of the thread's root. Reply comes before quote, and quote
-    before mention. Recipients must be able to see the item. A message goes to everyone in its conversation.
+    A reply goes to the senders of the answered item and of the root. Reply comes before quote, quote before mention. A
+    message goes to everyone in its conversation.
     """
     if item.status != Status.PUBLISHED:
         return
@@ -236,13 +235,13 @@ def _add_to_today(kind: Kind, recipient: User, actor: User) -> None:
 
 
 def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
-    """Notify users with a reminder that a live session has started, each once."""
+    """Notify users with a reminder that a session has started."""
     told = fetch(TELL_OF_SESSION, {"session": session_id, "host": host_id, "users": id_array(user_ids)})
     _announce_and_push(told)
 
 
 def tell_of_poll(*, item: Item, user_ids: Sequence[int]) -> None:
-    """Tell users that a poll has ended, as far as they may see it."""
+    """Tell those who may see a poll that it has ended."""
     told = fetch(TELL_OF_POLL, {"item": item.pk, "sender": item.sender_id, "users": id_array(user_ids)})
     _announce_and_push(told)
 
@@ -254,13 +253,13 @@ def warn(*, user: User, text: str) -> None:
 
 
 def tell_of_scheduled(*, user: User, item: Item | None) -> None:
-    """Notify a user that a scheduled post was not published, or is held for review."""
+    """Notify a user that a scheduled post was not published, or is held."""
     fetch(TELL_OF_SCHEDULED, {"user": user.pk, "item": item and item.pk})
     _announce_later([user.pk])
 
 
 def tell_of_pictures(*, item: Item, text: str) -> None:
-    """Notify the item's sender that moderators removed pictures of it, and why."""
+    """Notify the sender that moderators removed pictures, and why."""
     fetch(TELL_OF_PICTURES, {"user": item.sender_id, "item": item.pk, "text": text})
     _announce_later([item.sender_id])
 
@@ -279,7 +278,7 @@ def _add(kind: Kind, item: Item, actor_id: int) -> None:
 
 
 def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
-    """Add the act to its entry, creating the entry if needed, also if it was deleted meanwhile."""
+    """Create the entry if it is missing, also if it was deleted meanwhile."""
     is_new = False
     for _ in range(ATTEMPTS):
         if found := fetch(add, params):
@@ -297,19 +296,13 @@ def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
 
 # --- Reading ---------------------------------------------------------------------------------------------
 def mark_read(*, user: User, up_to: int | None = None) -> None:
-    """Mark everything up to this act as read, or everything until now. Does nothing in read-only mode.
-
-    The mark never moves back or into the future.
-    """
+    """Mark everything up to this act as read. The mark never moves back or into the future."""
     if current().takes_notes and fetch(MARK, {"user": user.pk, "up_to": up_to or ids.MAX_ID}):
         _announce_later([user.pk])
 
 
 def silence(*, user: User, kinds: Collection[str]) -> None:
-    """Choose the kinds to hide from the user's list and count. All others are shown, old ones too.
-
-    Raises ValueError for kinds that cannot be hidden, such as moderators' messages.
-    """
+    """Hide only these kinds. Raises ValueError for kinds that cannot be hidden, such as moderators' messages."""
     if unknown := set(kinds).difference(CHOOSABLE):
         raise ValueError(f"no kinds to choose: {sorted(unknown)}")
     with transaction.atomic():
@@ -321,25 +314,24 @@ def silence(*, user: User, kinds: Collection[str]) -> None:
 
 
 def _announce_later(user_ids: Sequence[int]) -> None:
-    """Announce to open pages after the commit. A failure only delays the news."""
+    """A failure only delays the news."""
     if user_ids:
         transaction.on_commit(partial(_announce, user_ids), robust=True)
 
 
 def _announce_and_push(told: Sequence[tuple[int, int]]) -> None:
-    """Tell the open pages of recipients, and push what they are told of, given as recipient and act."""
     _announce_later([recipient_id for recipient_id, _act_id in told])
     _push_later(told)
 
 
 def _push_later(told: Sequence[tuple[int, int]]) -> None:
-    """Push acts when they are committed. A push that a dead broker loses still stands in the list."""
+    """A push that a dead broker loses still stands in the list."""
     if told:
         transaction.on_commit(partial(push_later, told), robust=True)
 
 
 def _announce_together(user_id: int) -> None:
-    """Let a worker announce once for all acts until then. Late or lost without Redis or workers."""
+    """Announce once for all acts until then. May be lost without Redis or workers."""
     if cache.add(keys.late_notice(user_id), 1, LATE_SECONDS):
         enqueue("notifications.announce", user_id, after_seconds=LATE_SECONDS)
 
@@ -378,7 +370,7 @@ GIVE_RECIPIENTS = """
 
 
 def give_recipients() -> int:
-    """Fill in the recipients of acts from an earlier version. Returns how many had none."""
+    """Fill in the recipients of an earlier version's acts. Returns how many had none."""
     total, last = 0, 0
     while True:
         rows: list[tuple[int, int]] = fetch(GIVE_RECIPIENTS, {"after": last, "limit": BATCH})
@@ -410,11 +402,10 @@ PUT_AWAY_ACT = """
 
 
 def put_away(*, user: User, below: int | None = None) -> int | None:
-    """Delete the entries of people's acts from the user's list, newest first, `below` a position.
+    """Delete the user's entries of people's acts, newest first.
 
-    Returns None at the end, or after `AT_ONCE` batches of `FEW` the position to continue below. Apps see none of them
-    from the first batch on. Moderators' messages stay. A repeated act notifies again, and so does an edit of a post
-    that mentions the user.
+    Returns None at the end, else the position `below` which to continue. Apps see none of them from the first batch on.
+    A repeated act notifies again.
     """
     if below is None:
         fetch(MARK_PUT_AWAY, {"user": user.pk})
@@ -430,7 +421,7 @@ def put_away(*, user: User, below: int | None = None) -> int | None:
 
 
 def put_away_act(*, user: User, act_id: int) -> bool:
-    """Delete an act from the user's list, unless it is a moderators' message. True if it was there.
+    """Delete an act, unless it is a moderators' message. True if it was there.
 
     Its entry stays, even without people, so that an edit of its item does not notify again.
     """

@@ -22,7 +22,7 @@ class NotificationsView(ApiView):
 
     @extend_schema(operation_id="list_notifications", parameters=PAGED, responses={200: NotificationPage})
     def get(self, request: Request) -> HttpResponse:
-        """Acts of others that concern the caller, grouped, newest first. Reading marks nothing as read."""
+        """Acts of others, grouped, newest first. Reading marks nothing as read."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(notifications_page(reader, last_id=last_id, limit=count))
 
@@ -41,7 +41,7 @@ class ReadView(ApiView):
 
     @extend_schema(operation_id="read_notifications", request=Seen, responses={204: None})
     def post(self, request: Request) -> HttpResponse:
-        """Mark everything up to the notification `up_to` as read, or everything until now."""
+        """Mark everything up to `up_to` as read, or everything."""
         reader = signed_in(request)
         actions.mark_read(user=reader, up_to=body(request, Seen)["up_to"])
         return HttpResponse(status=204)

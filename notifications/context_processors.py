@@ -10,7 +10,7 @@ from notifications.feed import Unread, unread_count
 
 
 def unread(request: HttpRequest) -> dict[str, Any]:
-    """`unread_notifications` (feed.Unread), counted only if a template uses it."""
+    """`unread_notifications` (feed.Unread), counted only if used."""
 
     def count() -> Unread:
         user = getattr(request, "user", None)

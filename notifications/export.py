@@ -1,4 +1,4 @@
-"""The notifications' part of a user's data export: the hidden kinds, and what is pushed to devices."""
+"""The notifications' part of a user's data export."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ class SilencedRow(msgspec.Struct):
 
 
 class PushRow(msgspec.Struct):
-    """A browser or app that takes push notifications. Its address and keys are secrets, so only the server is named."""
+    """A browser or app with push notifications. Its address and keys are secret; only the server is named."""
 
     device: str
     server: str

@@ -1,21 +1,18 @@
 """Reading notifications: the list, and the number of unread entries.
 
-An **entry** is a row of Notification: all likes of an item, all its reposts, one reply, one quote, one mention, one UTC
-day's followers, follow requests or accepted requests, the start of a live session, or a moderators' message. It is
-shown if the reader has not hidden its kind, may see its item or session, did not mute the item's thread, and at least
-one of its acts is **shown**. An act is shown if it was not undone, its actor is active, neither blocks the other, and
-the reader does not mute the actor's notifications. The entry names the newest three, and counts up to `ACTORS_CAP`. If
-hidden acts used up the bound of the count, it is `capped`.
+An **entry** is a row of Notification, such as all likes of an item, one reply, or one UTC day's followers. It is shown
+if the reader has not hidden its kind, may see its item or session, did not mute its thread, and one of its acts is
+**shown**: not undone, its actor active, unblocked and unmuted. The entry names the newest three, and counts up to
+`ACTORS_CAP`; `capped`: or more.
 
-**The list is ordered by `position`, newest first, and `last_id` is a position.** A position never falls. Only new acts
-raise it. So paging repeats no entry, and misses none except those that moved to the top, where they are unread.
+`last_id` is a **position**, which only new acts raise. So paging repeats no entry, and misses none except those that
+moved to the top.
 
-An entry is **unread** while one of its shown acts is newer than the reader's mark. The mark is an act's id. An entry's
-id is that of its newest shown act.
+An entry is **unread** while one of its shown acts is newer than the reader's mark, an act's id. Its id is that of its
+newest shown act.
 
-A page checks at most `SCAN` more entries than it shows, and the newest `ACTS_SCAN` acts of each, with one index probe
-each for actor, act and three relations. So ten likes cost as much as a hundred thousand, even if most likers were
-banned.
+A page checks at most `SCAN` more entries than it shows, and the newest `ACTS_SCAN` acts of each. So a hundred thousand
+likes cost as much as ten, even if most likers were banned.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,9 +75,7 @@ OF_THE_SITE = ", ".join(f"'{kind.value}'" for kind in WITHOUT_PEOPLE)
 
 
 def item_shown(reader: str = READER) -> str:
-    """Whether the reader may see an entry's item, session and kind, and did not mute its thread. Only after start-up,
-    which sets the session rule.
-    """
+    """Whether the reader may see an entry's item, session and kind. Only after start-up, which sets `sessions`."""
     wanted = f"(n.kind IN ({OF_THE_SITE}) OR NOT {in_muted_thread(reader, 'i')})"
     return f"""
     (n.item_id IS NULL OR EXISTS (
@@ -91,7 +86,7 @@ def item_shown(reader: str = READER) -> str:
 
 
 def act_shown(reader: str = READER) -> str:
-    """Whether the reader may see an act: its actor is visible, and it was not undone."""
+    """Whether an act was not undone, and its actor is visible."""
     return f"""
     u.is_active AND {is_told(reader, "a.actor_id")}
     AND CASE n.kind
@@ -115,9 +110,8 @@ NEWEST_ACTS = f"""
 
 
 def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> str:
-    """The statement of a page. `scanned` selects the rows checked, `shown` those to show, `at` is the ordering column.
-
-    The bound is the place of the last row checked if there may be more.
+    """The statement of a page. `scanned` selects rows to check, `shown` those to show, `at` orders. The bound is the
+    last row checked, if there may be more.
     """
     last = "min" if order == "DESC" else "max"
     return f"""
@@ -218,8 +212,6 @@ KindName = Annotated[
 
 
 class _Row(NamedTuple):
-    """All but `bound` is NULL if the page is empty."""
-
     bound: int | None
     position: int
     kind: Any
@@ -243,10 +235,9 @@ class Unread(msgspec.Struct):
 class Entry(msgspec.Struct):
     """One event, once for all users who took part.
 
-    `actors` are the newest, `count` is their number, `capped`: or more. `item` is the liked or reposted item, the
-    reply, the quote or the mentioning post. `session` is the started live session. A `warning` has no actors. Its
-    `text` is the moderators' message. A `picture` has none either: moderators removed pictures of `item`, and `text`
-    says why. A `scheduled` has none: a scheduled post was not published, or is held for review as `item`.
+    `actors` are the newest, `count` is their number, `capped`: or more. A `warning` has no actors but the moderators'
+    `text`. So has a `picture`, for removed pictures of `item`. A `scheduled` says that a post was not published, or is
+    held as `item`.
     """
 
     id: str
@@ -267,9 +258,7 @@ class Entry(msgspec.Struct):
 
 
 class NotificationPage(msgspec.Struct):
-    """Entries, newest first. `last_id` is the position of the last one checked. `has_more`: or there may be more to
-    check.
-    """
+    """Entries, newest first. `last_id` is the position of the last one checked. `has_more`: more may follow."""
 
     items: list[Entry]
     last_id: str | None
@@ -284,7 +273,7 @@ class NotificationPage(msgspec.Struct):
 def notifications_page(
     reader: User, *, last_id: int | None = None, limit: int = 20, conversations: bool = False
 ) -> NotificationPage:
-    """The entries below `last_id` (exclusive), newest first. `conversations`: only replies and mentions."""
+    """The entries below `last_id`. `conversations`: only replies and mentions."""
     params = {"reader": reader.pk, "below": below(last_id), "count": limit + 1, "scan": limit + 1 + SCAN}
     found = fetch(_page(conversations=conversations), params, into=_Row._make)
     rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
@@ -298,7 +287,7 @@ def notifications_page(
 
 
 def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tuple[int, bool]:
-    """The number of entries with an act after `since_id`, at most `NEW_CAP`, and whether there may be more."""
+    """The number of entries with a newer act, at most `NEW_CAP`, and whether there may be more."""
     page = notifications_page(reader, limit=NEW_CAP, conversations=conversations)
     count = sum(int(entry.id) > since_id for entry in page.items)
     return count, count == NEW_CAP and page.has_more
@@ -321,7 +310,7 @@ def _entry(row: _Row, items: Mapping[int, ItemBody], cards: Mapping[int, Session
 
 
 def unread_counts(user_ids: Sequence[int]) -> dict[int, Unread]:
-    """The unread counts of these users, in one query."""
+    """The unread counts of these users."""
     rows = fetch(_unread_of_many(), {"readers": id_array(user_ids), "still": STILL})
     return {user_id: _capped(count) for user_id, count in rows}
 

@@ -64,7 +64,7 @@ FORGET_USER = (
 
 
 def forget_old() -> int:
-    """Delete entries without a new act for settings.NOTIFICATION_LIFE, with their acts. Returns the number of rows."""
+    """Delete entries without a new act for settings.NOTIFICATION_LIFE. Returns the number of rows."""
     params = {"before": ids.compose(datetime.now(UTC) - settings.NOTIFICATION_LIFE, 0), "limit": BATCH}
     total, position, entry = 0, 0, 0
     while old := fetch(OLD, params | {"position": position, "entry": entry}):
@@ -91,7 +91,7 @@ def _forget_acts(entries: Sequence[int]) -> int:
 
 
 def _forget_left_acts(params: Mapping[str, int]) -> int:
-    """Delete old acts without an entry. Old acts of current entries stay."""
+    """Old acts of current entries stay."""
     total, last = 0, 0
     while True:
         rows: list[tuple[int, int, int]] = fetch(LEFT_ACTS, {**params, "act": last})
@@ -103,7 +103,7 @@ def _forget_left_acts(params: Mapping[str, int]) -> int:
 
 
 def forget_user(*, user: User, limit: int) -> int:
-    """Delete up to `limit` rows of a deleted user, as actor and recipient. Returns how many."""
+    """Delete up to `limit` rows of a deleted user. Returns how many."""
     taken = 0
     for query in FORGET_USER:
         if taken < limit:

@@ -1,8 +1,7 @@
 """The tables of notifications: entries of users' lists, and the acts in them.
 
-They are written when something happens, and hardly ever again. The reading query (notifications.feed) decides from the
-current likes, follows, items, blocks and mutes what is shown and unread. So undone or hidden acts disappear at once,
-and come back when redone.
+Reading (notifications.feed) decides from current likes, follows, items, blocks and mutes what is shown. So undone or
+hidden acts disappear at once, and come back when redone.
 """
 
 from django.conf import settings
@@ -16,7 +15,7 @@ from items.models import Item, ItemId
 
 
 class Kind(models.TextChoices):
-    """The kinds of notifications: acts of others, and moderators' messages (warnings, removed pictures)."""
+    """The kinds of notifications."""
 
     LIKE = "like"
     REPLY = "reply"
@@ -58,12 +57,9 @@ PUSHED = (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.QUOTE, Kind.REPLY, Kind.MENTION
 class Notification(models.Model):
     """An entry of a recipient's list (notifications.feed).
 
-    `item` is what was liked or reposted, the reply, the quote, the mentioning post, or the post with removed pictures.
-    Follows have a `day` (UTC) instead, live sessions a `session_id`, and moderators' messages a `text`.
-
-    `position` is the place in the list and the cursor: an id with the time (storage.ids). It grows with new acts, but
-    at most once in `feed.STILL`, so a viral item's entry is no hot row. Every act of the entry has an id below
-    `position + STILL`.
+    Follows have a `day` (UTC), live sessions a `session_id`, moderators' messages a `text`, others an `item`.
+    `position` (storage.ids) is the place in the list and the cursor. It grows at most once in `feed.STILL`, so a viral
+    item's entry is no hot row. Its acts have ids below `position + STILL`.
     """
 
     recipient = models.ForeignKey(
@@ -127,8 +123,8 @@ class Notification(models.Model):
 
 
 class Act(models.Model):
-    """An act in an entry: one per person, however often they undo and redo it. Its id has the time, and is apps'
-    notification id. `recipient` may be missing in rows of an earlier version until `actions.give_recipients`.
+    """An act in an entry: one per person, however often redone. Apps use its id. `recipient` may be missing in an
+    earlier version's rows.
     """
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
@@ -160,7 +156,7 @@ class Act(models.Model):
 
 
 class ReadMark(models.Model):
-    """The newest act that a recipient has seen, and the newest one that they deleted (0: none)."""
+    """The newest act that a recipient has seen, and the newest they deleted (0: none)."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="notifications_read"
@@ -173,7 +169,7 @@ class ReadMark(models.Model):
 
 
 class Silenced(models.Model):
-    """The kinds of notifications that a user hides. Without a row all are shown."""
+    """The kinds that a user hides."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
     kinds = ArrayField(models.CharField(max_length=16))
@@ -200,9 +196,8 @@ class Policy(models.TextChoices):
 
 
 class PushSubscription(models.Model):
-    """A browser or app that takes push messages for a user: where they go, and the keys that encrypt them.
-
-    It belongs to one session or one token, and PostgreSQL removes it with that (sql/push.sql).
+    """A browser or app that takes push messages. It belongs to a session or token, and PostgreSQL removes it with that
+    (sql/push.sql).
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -239,7 +234,7 @@ class PushSubscription(models.Model):
 
 
 class QuietHours(models.Model):
-    """The hours of the day in which nothing is pushed to a user, in their time zone; a user without a row has none."""
+    """The hours in which nothing is pushed to a user, in their time zone."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
     begins = models.PositiveSmallIntegerField()

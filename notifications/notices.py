@@ -1,4 +1,4 @@
-"""What the notifications page adds to an entry: the answered item, followers to follow back, and requests to decide."""
+"""What the page adds to an entry: the answered item, followers to follow back, requests to decide."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class Notice(NamedTuple):
 
     @property
     def asking(self) -> list[UserCard]:
-        """Users whose follow requests the row decides. Decided and withdrawn ones are not shown."""
+        """Users whose requests the row decides. Decided and withdrawn ones are not shown."""
         return self.entry.actors if self.entry.kind == "follow_request" else []
 
 

@@ -1,7 +1,6 @@
-"""The notifications' receivers of signals from the packages below. Those of items and relations run inside the
-transaction.
+"""The notifications' receivers of signals. Those of items and relations run inside the transaction.
 
-Undone or hidden acts need no receiver, because the reading query notices.
+Undone or hidden acts need none: the reading query notices.
 """
 
 from typing import Any
@@ -33,13 +32,13 @@ def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> N
 
 @receiver(poll_ended)
 def tell_of_poll(sender: type[Item], item: Item, user_ids: list[int], **kwargs: Any) -> None:
-    """Tell some of a poll's voters, and its sender, that it has ended."""
+    """Tell some voters and the sender that a poll has ended."""
     actions.tell_of_poll(item=item, user_ids=user_ids)
 
 
 @receiver(scheduled_ended)
 def tell_of_scheduled(sender: type[ScheduledPost], user: User, item: Item | None, **kwargs: Any) -> None:
-    """Tell the user that their scheduled post was not published, or is held for review."""
+    """A scheduled post was not published, or is held."""
     actions.tell_of_scheduled(user=user, item=item)
 
 
@@ -69,7 +68,7 @@ def end_pushes(sender: type[User], user: User, **kwargs: Any) -> None:
 
 @receiver(account_purged)
 def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Delete a deleted account's notifications, at most `limit` rows. Returns how many."""
+    """Delete at most `limit` rows of a deleted account. Returns how many."""
     return forgetting.forget_user(user=user, limit=limit)
 
 

@@ -1,4 +1,4 @@
-"""Live sessions in notifications. The package `live` registers its functions here at start-up.
+"""Live sessions in notifications: the package `live` registers its functions here at start-up.
 
 See docs/decisions.md: Imports point down.
 """
@@ -29,7 +29,7 @@ def _none(session_ids: Iterable[int], reader: User) -> Mapping[int, SessionCard]
 
 @dataclass
 class SessionCards:
-    """`shown`: SQL whether a reader may see the session `n.session_id`. `cards`: the visible sessions, in one query."""
+    """`shown`: SQL whether a reader may see the session `n.session_id`. `cards`: the visible ones, in one query."""
 
     shown: Callable[[str], str] = _hidden
     cards: Callable[[Iterable[int], User], Mapping[int, SessionCard]] = _none

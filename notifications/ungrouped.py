@@ -1,10 +1,7 @@
-"""Notifications one by one, as apps list them: acts, newest first.
+"""Notifications one by one, as apps list them: acts, newest first, by the rules of `feed`.
 
-They follow the same rules as the entries of `feed`. An id is the act's own: it stays when others join or leave the
-entry or the act is redone, and it is a cursor. Acts before `ReadMark.put_away` are not listed.
-
-A page checks `feed.SCAN` acts besides those it shows. If it is short, it checks `WIDE` more, up to `WIDEST` times while
-it has none. Replies and mentions alone have their own index.
+An act's id is the cursor and stays when it is redone. Acts before `ReadMark.put_away` are not listed. A page checks
+`feed.SCAN` more acts than it shows. If it is short, it checks `WIDE` more, up to `WIDEST` times while it has none.
 
 See docs/decisions.md: Apps list acts, pages list entries.
 """
@@ -66,8 +63,6 @@ class ToldAct(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """`act` is None if the page is empty."""
-
     bound: int | None
     act: ToldAct | None
 
@@ -78,9 +73,7 @@ class _Row(NamedTuple):
 
 
 class WantedActs(NamedTuple):
-    """The acts to list: kinds, bounds of ids (exclusive), and one actor. Newest first, or with `upward` oldest
-    first.
-    """
+    """The acts to list, between exclusive ids. Newest first, or with `upward` oldest first."""
 
     kinds: Collection[str]
     below: int = NO_BOUND
@@ -90,7 +83,7 @@ class WantedActs(NamedTuple):
 
 
 def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> Part[ToldAct]:
-    """The reader's notifications in this order. At most two statements once it has found any."""
+    """The reader's notifications. At most two statements once it has found any."""
     found: list[ToldAct] = []
     bound: int | None = None
     for turn, scan in enumerate((limit + 1 + SCAN, *[WIDE] * WIDEST)):
@@ -105,7 +98,7 @@ def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> Part[ToldAct]:
 
 
 def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> tuple[list[ToldAct], int | None]:
-    """Up to `count` shown acts among the next `scan`, and the bound if there may be more."""
+    """Up to `count` shown acts of the next `scan`, and the bound if there may be more."""
     kinds = sorted(wanted.kinds)
     params = {"reader": reader.pk, "kinds": kinds, "count": count, "scan": scan}
     params |= {"below": wanted.below, "above": wanted.above, "actor": wanted.actor_id}
@@ -122,6 +115,6 @@ def _statement(is_of_conversations: bool, is_upward: bool) -> str:
 
 
 def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> list[ToldAct]:
-    """The acts of these kinds newer than the reader's mark, at most `cap`."""
+    """The reader's unread acts, at most `cap`."""
     ((seen,),) = fetch(f"SELECT {mark()}", {"reader": reader.pk})
     return list(acts_page(reader, WantedActs(kinds, above=seen), limit=cap).shown)

@@ -23,7 +23,7 @@ from web.rest import position
 @require_safe
 @signed_in
 def everything(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's notifications. Opening the first page marks everything on it and before as read."""
+    """The reader's notifications. The first page marks all as read."""
     last_id = position(request)
     page = notifications_page(reader, last_id=last_id)
     if last_id is None and page.items and request.method == "GET" and not fetches_ahead(request):
@@ -34,7 +34,7 @@ def everything(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
-    """Only replies and mentions. Marks nothing as read, because other entries may be unread."""
+    """Only replies and mentions. Marks nothing as read: other entries may be unread."""
     page = notifications_page(reader, last_id=position(request), conversations=True)
     return _show(request, reader, page, "conversations")
 
@@ -63,7 +63,7 @@ def badge(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def news(request: PageRequest, reader: User) -> HttpResponse:
-    """The number of new entries for an open page. 204 if the page already `shows` it."""
+    """The number of new entries. 204 if the page `shows` it."""
     since_id = position(request, "since_id") or 0
     tab = "conversations" if request.GET.get("tab") == "conversations" else "everything"
     count, capped = new_count(reader, since_id=since_id, conversations=tab == "conversations")

@@ -1,5 +1,3 @@
-"""Push subscriptions, and the hours in which nothing is pushed."""
-
 from pathlib import Path
 
 import django.contrib.postgres.fields

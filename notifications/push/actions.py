@@ -27,7 +27,7 @@ INNER = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".onion")
 
 
 class BadSubscriptionError(ValueError):
-    """Raised for a subscription that nothing can be sent to. `field` says what is wrong."""
+    """Nothing can be sent to this subscription, because of `field`."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class BadSubscriptionError(ValueError):
 
 
 class TakenError(Exception):
-    """Raised if the session or token has ended, or another user has the endpoint."""
+    """The session or token has ended, or another user has the endpoint."""
 
 
 class Holder(NamedTuple):
@@ -52,14 +52,14 @@ class Holder(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What is pushed, and in whose words. What is None stays, or is the default of a new subscription."""
+    """What is pushed, and in whose words. None: as it is."""
 
     kinds: Collection[str] | None = None
     policy: str | None = None
     words: str | None = None
 
     def over(self, row: PushSubscription | None) -> dict[str, Any]:
-        """The columns, where a row has this choice after another one."""
+        """The columns of this choice after another one."""
         kinds = self.kinds if self.kinds is not None else row.kinds if row else PUSHED
         return {
             "kinds": [kind.value for kind in PUSHED if kind in kinds],
@@ -81,9 +81,9 @@ class Device(NamedTuple):
 
 @transaction.atomic
 def subscribe(*, user: User, holder: Holder, device: Device, choice: Choice) -> PushSubscription:
-    """Send the user's push messages to a device. It replaces what the session or token had.
+    """Push to a device instead of what the session or token had.
 
-    A browser in which another user logs in brings the same endpoint and secret: it is that user's from now on. Raises
+    A browser in which another user logs in brings the same endpoint and secret: it becomes that user's. Raises
     BadSubscriptionError and TakenError.
     """
     check_endpoint(device.endpoint)
@@ -120,24 +120,24 @@ def subscribe(*, user: User, holder: Holder, device: Device, choice: Choice) -> 
 
 
 def change(*, user: User, subscription_id: int, choice: Choice) -> bool:
-    """Change what is pushed to a device; False if the user has no such subscription."""
+    """False if the user has no such subscription."""
     rows = PushSubscription.objects.filter(user=user, pk=subscription_id)
     row = rows.first()
     return row is not None and bool(rows.update(**choice.over(row)))
 
 
 def unsubscribe(*, user: User, subscription_id: int) -> bool:
-    """Send nothing to a device any more; False if the user has no such subscription."""
+    """False if the user has no such subscription."""
     return bool(PushSubscription.objects.filter(user=user, pk=subscription_id).delete()[0])
 
 
 def end_sessions(*, user: User) -> None:
-    """Forget the subscriptions of the user's sessions, which have all ended. Those of tokens go with their tokens."""
+    """Forget the subscriptions of the user's sessions, which have all ended."""
     PushSubscription.objects.filter(user=user, token_id=None).delete()
 
 
 def keep_quiet(*, user: User, hours: tuple[int, int] | None) -> None:
-    """Push nothing from one hour of the user's day to another; None: at all hours."""
+    """Push nothing between these hours of the user's day."""
     if hours is None or hours[0] == hours[1]:
         QuietHours.objects.filter(user=user).delete()
         return
@@ -148,9 +148,8 @@ def keep_quiet(*, user: User, hours: tuple[int, int] | None) -> None:
 
 # --- What a device says ----------------------------------------------------------------------------------
 def check_endpoint(url: str) -> None:
-    """Raise BadSubscriptionError for an address that is not https on a public address.
-
-    What a name stands for is looked up when something is sent (web/outbound.py).
+    """Raise BadSubscriptionError unless it is https on a public address. Names are looked up when sending
+    (web/outbound.py).
     """
     refused = BadSubscriptionError("endpoint", "An https address on the public internet.")
     if len(url) > ENDPOINT_LENGTH or not (url.isascii() and url.isprintable()) or {" ", "\\"} & set(url):
@@ -177,7 +176,7 @@ def _is_public(host: str, port: int | None) -> bool:
 
 
 def _key(text: str) -> str:
-    """A browser's public key in one spelling. Raises BadSubscriptionError."""
+    """In one spelling. Raises BadSubscriptionError."""
     key = _bytes("p256dh", text, KEY_BYTES)
     try:
         ec.EllipticCurvePublicKey.from_encoded_point(CURVE, key)

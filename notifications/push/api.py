@@ -1,4 +1,4 @@
-"""The caller's push subscription over HTTP: that of the session or token by which the call is made."""
+"""The push subscription of the calling session or token over HTTP."""
 
 from http import HTTPStatus
 
@@ -29,7 +29,7 @@ class KeysBody(StrictSerializer):
 
 
 class SubscriptionBody(StrictSerializer):
-    """Where a device takes messages, its keys, the kinds that are pushed, and whose words. Without these they stay."""
+    """Where a device takes messages, its keys, kinds and whose words. Omitted kinds and words stay."""
 
     endpoint = TextField(max_length=actions.ENDPOINT_LENGTH)
     keys = KeysBody()
@@ -53,7 +53,7 @@ class OwnSubscription(msgspec.Struct):
 
 
 class Push(msgspec.Struct):
-    """The site's key for push services, and the subscription of this session or token."""
+    """The site's key for push services, and the caller's subscription."""
 
     key: str
     subscription: OwnSubscription | None
@@ -68,7 +68,7 @@ def holder_of(request: Request) -> Holder:
 
 
 class PushView(ApiView):
-    """The push subscription of the caller's session or token, over HTTP."""
+    """The push subscription of the caller's session or token."""
 
     @extend_schema(operation_id="get_push", responses={200: Push})
     def get(self, request: Request) -> HttpResponse:
@@ -80,7 +80,7 @@ class PushView(ApiView):
         operation_id="subscribe_push", request=SubscriptionBody, responses={201: OwnSubscription, 409: Problem}
     )
     def post(self, request: Request) -> HttpResponse:
-        """Push to a device from now on. It replaces the subscription of this session or token."""
+        """Push to this device, in place of the caller's subscription."""
         user, fields = signed_in(request), body(request, SubscriptionBody)
         device = Device(
             fields["endpoint"],

@@ -1,7 +1,5 @@
 """How a message is encrypted for one device (RFC 8291, or draft 4 of it for older apps) and signed (RFC 8292).
 
-The device has a key pair and a secret. The site makes a key pair for each message. Both ends derive the same key.
-
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -34,19 +32,19 @@ SIGNATURE_SECONDS = 12 * 3600
 
 
 class Letter(NamedTuple):
-    """An encrypted message: its body, and the headers that tell how to open it."""
+    """An encrypted message, and the headers that tell how to open it."""
 
     body: bytes
     headers: dict[str, str]
 
 
 def letters(data: bytes) -> str:
-    """Bytes in base64url without padding, as every key and secret is spelled."""
+    """Base64url without padding, as every key and secret is spelled."""
     return urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes of a text in base64 or base64url, padded or not. Raises ValueError."""
+    """The bytes of base64 or base64url, padded or not. Raises ValueError."""
     return urlsafe_b64decode(text.rstrip("=").replace("+", "-").replace("/", "_") + "==")
 
 
@@ -64,7 +62,7 @@ def encrypted(message: bytes, *, p256dh: str, auth: str, is_standard: bool = Tru
 
 
 def sealed(message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePrivateKey, salt: bytes) -> Letter:
-    """The letter by RFC 8291: one record of RFC 8188, with salt and public key before it."""
+    """The letter by RFC 8291: one record of RFC 8188 after salt and public key."""
     ours = point(own)
     key = _derived(_shared(own, device), secret, b"WebPush: info\0" + device + ours, 32)
     content_key = _derived(key, salt, b"Content-Encoding: aes128gcm\0", 16)
@@ -105,18 +103,18 @@ def _site_key(secret: str) -> ec.EllipticCurvePrivateKey:
 
 
 def public_key() -> str:
-    """The key by which push services know the site, in the spelling of browsers and apps."""
+    """The key by which push services know the site."""
     return letters(point(_site_key(settings.SECRET_KEY)))
 
 
 def _told(server_key: str) -> ec.EllipticCurvePrivateKey:
-    """The site's key that a device was told: today's, or one of a secret key before it."""
+    """The site's key that a device was told: today's, or an earlier secret key's."""
     keys = [_site_key(secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
     return next((key for key in keys if letters(point(key)) == server_key), keys[0])
 
 
 def signed(letter: Letter, endpoint: str, server_key: str) -> dict[str, str]:
-    """The headers of a letter, with the site's signature for the service at this endpoint."""
+    """The headers with the site's signature for the service at this endpoint."""
     own = _told(server_key)
     parts = parse_url(endpoint)  # by which it was checked
     contact = current().contact_email

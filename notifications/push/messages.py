@@ -1,4 +1,4 @@
-"""What a push message says. It has the fields of Mastodon's, which apps know, and `url` for the site's own pages."""
+"""What a push message says: the fields of Mastodon's, which apps know, and `url` for the site's own pages."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ MOST_BYTES = 3_072
 
 
 class Told(msgspec.Struct):
-    """What a message tells: an act, who did it, and the item or session that it is about."""
+    """What a message tells."""
 
     act_id: int
     kind: str
@@ -101,7 +101,7 @@ def _address(told: Told) -> str:
 
 
 def _icon(actor: UserCard | None = None) -> str:
-    """The address of a picture that phones show: the avatar, but the site's icon where that is drawn as SVG."""
+    """The avatar, or the site's icon instead of one drawn as SVG."""
     url = actor.avatar_url if actor is not None else ""
     if actor is None or url == drawn_url(actor.username, actor.name):
         return icon_url(current().logo, "icon-192")

@@ -1,7 +1,7 @@
-"""Sending push messages: to whom an act is pushed, what a push service answers, and what follows from that.
+"""Sending push messages.
 
-An act is pushed if the page of notifications would show it at the moment of sending, and its recipient has not read it
-yet. Nothing is sent by a session or token that has ended.
+An act is pushed if the page would show it at that moment, and its recipient has not read it. Nothing is sent for a
+session or token that has ended.
 
 A device that fails is left alone for a while, longer each time, and forgotten after `FORGOTTEN_AFTER`. So a push
 service that hangs costs a worker little.
@@ -60,7 +60,6 @@ RECIPIENT = "n.recipient_id"
 
 @cache
 def _due() -> str:
-    """The acts to push, each with the devices that take it."""
     return f"""
     SELECT s.id, a.id, n.id, n.kind, n.recipient_id, n.item_id, n.session_id,
         u.id, u.username, u.display_name, u.is_big_v, u.avatar::text, q.begins, q.ends, q.time_zone
@@ -93,8 +92,6 @@ STANDING = """
 
 
 class _Due(NamedTuple):
-    """A row of `_due`."""
-
     subscription_id: int
     act_id: int
     entry_id: int
@@ -117,7 +114,7 @@ class _Due(NamedTuple):
 
 
 def push_later(told: Iterable[tuple[int, int]]) -> None:
-    """Have workers push these acts, given as recipient and act, to the recipients who have devices."""
+    """Have workers push acts, by recipient, to those who have devices."""
     acts = dict(told)
     if not acts:
         return
@@ -127,7 +124,7 @@ def push_later(told: Iterable[tuple[int, int]]) -> None:
 
 
 def push(act_ids: Sequence[int], *, only: int | None = None, attempt: int = 0) -> None:
-    """Push acts to the devices that take them, or one act again to `only` one."""
+    """Push acts to the devices that take them, or one again to `only` one."""
     due = fetch(_due(), {"acts": id_array(act_ids), "only": only}, into=_Due._make)
     now = timezone.now()
     due = [row for row in due if not is_quiet(row.begins, row.ends, row.time_zone, now)]
@@ -157,7 +154,7 @@ def push_trial(subscription_id: int) -> None:
 
 
 def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: datetime) -> bool:
-    """Whether nothing may be pushed at a moment, by the quiet hours of a user."""
+    """Whether it is in a user's quiet hours."""
     if begins is None or ends is None or time_zone is None:
         return False
     hour = now.astimezone(ZoneInfo(time_zone)).hour
@@ -165,7 +162,7 @@ def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: d
 
 
 def _told(due: Sequence[_Due]) -> Mapping[int, Told]:
-    """What to tell of each act. An item that the recipient's filters hide is not told."""
+    """What to tell of each act, without items that filters hide."""
     told = {}
     readers = User.objects.in_bulk({row.recipient_id for row in due})
     for row in {row.act_id: row for row in due}.values():
@@ -185,7 +182,7 @@ def _told(due: Sequence[_Due]) -> Mapping[int, Told]:
 
 
 def _send(subscription: PushSubscription, message: bytes, kind: str, topic: str) -> bool:
-    """Send a message to a device and note what its service answers. False if the same message may be taken later."""
+    """Send a message and note the answer. False if it may be taken later."""
     letter = encryption.encrypted(
         message, p256dh=subscription.p256dh, auth=subscription.auth, is_standard=subscription.is_standard
     )
@@ -219,7 +216,6 @@ def _send(subscription: PushSubscription, message: bytes, kind: str, topic: str)
 
 
 def _note_failure(subscription: PushSubscription) -> None:
-    """Leave the device alone for half the time that it fails already, or forget it."""
     now = timezone.now()
     failing_for = now - (subscription.failing_since or now)
     row = PushSubscription.objects.filter(pk=subscription.pk)

@@ -1,4 +1,4 @@
-"""The page of push notifications: the browsers and apps that take them, and quiet hours."""
+"""The page of push notifications."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class PushDevice(NamedTuple):
 @signed_in
 @limited("write")
 def push(request: PageRequest, reader: User) -> HttpResponse:
-    """The devices, and the quiet hours, which are saved by a post."""
+    """The devices and quiet hours."""
     row = QuietHours.objects.filter(user=reader).first()
     initial = {"begins": str(row.begins), "ends": str(row.ends)} if row else {}
     form = QuietForm(request.POST if request.method == "POST" else None, initial=initial)
