@@ -1,4 +1,4 @@
-"""The verbs that change items. A bool result says whether the verb changed anything.
+"""The verbs that change items. A bool result says whether anything changed.
 
 Each is one transaction. Signal receivers do what must commit with it.
 """
@@ -110,13 +110,11 @@ def publish(
     quotable_by: str | None = None,
     idempotency_key: str = "",
 ) -> Item:
-    """Publish an item. When this returns, the item is in every follower's home.
+    """Publish an item. When this returns, it is in every follower's home.
 
-    A private mention goes to the people it mentions now. A reply to one goes to the same people, whatever `visibility`
-    says. If a receiver of `item_submitted` gives a reason, the item is held for review. A repeated `idempotency_key`
-    returns the first item.
-
-    Raises ContentError, NotQuotableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
+    A reply to a private mention goes to the same people, whatever `visibility` says. A repeated `idempotency_key`
+    returns the first item. Raises ContentError, NotQuotableError, IdempotencyConflictError, IdempotencyGoneError,
+    StrangersError.
     """
     check_content(type, content, title)
     reply_to, quote_of = _original(reply_to), _original(quote_of)
@@ -167,7 +165,7 @@ def _original(item: Item | None) -> Item | None:
 
 
 class NotQuotableError(Exception):
-    """The quoted item's sender does not allow this quote."""
+    """The quoted item's sender does not allow it."""
 
 
 class AudienceError(ValueError):
@@ -179,7 +177,7 @@ class PastError(ValueError):
 
 
 class HeldError(Exception):
-    """Raised when a rule would hold the item for review. `reasons` say why."""
+    """A rule would hold the item for review, for these `reasons`."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__(", ".join(reasons))
@@ -200,11 +198,9 @@ def publish_past(
     reply_to: Item | None = None,
     quote_of: Item | None = None,
 ) -> Item:
-    """Publish what the sender wrote elsewhere earlier, at its original time. Nobody is notified.
+    """Publish what was written elsewhere, at its original time. Nobody is notified.
 
     Raises ContentError, PastError, AudienceError, and HeldError instead of holding the item.
-
-    See docs/decisions.md: Imports are rows with a cursor.
     """
     check_content(type, content, "")
     if visibility == Visibility.MENTIONED or (reply_to and reply_to.is_private):
@@ -233,10 +229,7 @@ def publish_past(
 
 @transaction.atomic
 def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
-    """Repost an item to one's own followers. Returns the repost and whether it is new.
-
-    Raises AudienceError for a private mention.
-    """
+    """Repost an item. Returns the repost and whether it is new. Raises AudienceError."""
     if item.is_private:
         raise AudienceError("Private mentions can't be reposted.")
     original_id = item.repost_of_id or item.pk
@@ -328,8 +321,8 @@ def edit(
 ) -> Item:
     """Change an item. None leaves a field unchanged. Raises ContentError, RepostError, PollFixedError.
 
-    Names added to a private mention do not add people. A rejected item goes back into review, and so does a published
-    one if a rule gives a reason. If the only reason is a new account's links, it raises ContentError.
+    New names in a private mention add nobody. A rejected item goes back into review, and so does a published one if a
+    rule gives a reason other than a new account's links: these raise ContentError.
     """
     item = _locked(item)
     if item.repost_of_id:
@@ -371,7 +364,7 @@ def edit(
 
 @transaction.atomic
 def renew_media(*, item_id: int) -> None:
-    """Copy changed media descriptions into their item. A new reason, except links, sends it back into review."""
+    """Copy changed descriptions into the item. A new reason, except links, sends it back into review."""
     rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
     item = rows.filter(pk=item_id).first()
     if item is None:
@@ -430,10 +423,7 @@ def approve(*, item: Item) -> bool:
 
 @transaction.atomic
 def restore(*, item: Item) -> bool:
-    """Publish a deleted, rejected or held item again.
-
-    Not if the sender reposted the same item again, or is deleted.
-    """
+    """Publish an unpublished item again, unless its sender is deleted or has reposted the original again."""
     item = _locked(item)
     if item.status == Status.PUBLISHED or item.sender.deleted_at:
         return False
@@ -446,10 +436,9 @@ def restore(*, item: Item) -> bool:
 
 @transaction.atomic
 def change_visibility(*, item: Item, visibility: str) -> bool:
-    """Change an item's audience. Raises RepostError, and AudienceError for private mentions.
+    """Change an item's audience. Raises RepostError and AudienceError.
 
-    A wider audience delivers the item again, because new readers' windows may lack it. An item that only its sender saw
-    may be held first.
+    A wider one delivers it again, because windows may lack it. An item that only its sender saw may be held first.
     """
     item = _locked(item)
     before = item.visibility
@@ -488,7 +477,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
 
 
 def change_quotable(*, item: Item, quotable_by: str) -> None:
-    """Choose who may quote an item. Existing quotes stay. Raises RepostError."""
+    """Choose who may quote an item. Existing quotes stay."""
     if item.repost_of_id:
         raise RepostError("Quote the original, not the repost.")
     Item.objects.filter(pk=item.pk).update(quotable_by=QuotableBy(quotable_by))
@@ -530,7 +519,7 @@ def _withdraw(item: Item, status: Status) -> bool:
 
 
 def _publish_again(item: Item) -> bool:
-    """Also deliver it again, because windows may have dropped it."""
+    """Deliver it again, because windows may have dropped it."""
     item.status = Status.PUBLISHED
     item.published_at = Now()  # the database's clock
     item.save(update_fields=["status", "published_at"])
@@ -544,10 +533,7 @@ def _publish_again(item: Item) -> bool:
 
 # --- Taking back -----------------------------------------------------------------------------------------
 def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) -> Item | None:
-    """Undo a user's like or repost, or delete their item, even if they no longer see the item.
-
-    Returns None if `undo` changed nothing and the user may not see the item.
-    """
+    """Undo something on an item, even if the user no longer sees it. None if nothing changed and it is invisible."""
     item = Item.objects.select_related("repost_of").filter(pk=item_id).first() if item_id else None
     if item and (undo(item) or Item.objects.visible_to(user).filter(pk=item.pk).exists()):
         return item
@@ -557,7 +543,7 @@ def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) 
 # --- Likes -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def like(*, user: User, item: Item, is_past: bool = False) -> bool:
-    """Like an item, or a repost's original. `is_past`: imported, so nobody is notified."""
+    """Like an item, or a repost's original. `is_past`: notify nobody."""
     item = item.repost_of or item
     new = bool(fetch(LIKE, {"user": user.pk, "item": item.pk}))
     if new and not is_past:

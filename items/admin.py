@@ -87,7 +87,7 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.display(description=_("words"))
     def said(self, item: Item) -> SafeString:
-        """Title and text, then the item's other fields, one per line."""
+        """Title, text and other fields, one per line."""
         more = {key: value for key, value in (item.content | item.extra_info).items() if key not in ("text", "media")}
         lines = [
             (key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -101,10 +101,8 @@ class Profile(msgspec.Struct):
 
 
 class NewItem(StrictSerializer):
-    """`content` holds a `text` or a `url` (https), and what else the type needs. A poll has `poll` with `options` (2 to
-    6 texts), perhaps `multiple`, and `closes_at`.
-
-    With the visibility `mentioned`, only mentioned people see the item and its replies.
+    """`content` holds a `text` or a `url` (https), and what else the type needs. A `poll` has `options` (2 to 6 texts),
+    perhaps `multiple`, and `closes_at`. With `mentioned`, only mentioned people see the item and its replies.
     """
 
     type = serializers.ChoiceField(AUTHORED, default=ItemType.TEXT)
@@ -137,7 +135,7 @@ class ItemEdit(StrictSerializer):
 
 
 def body_or_404(item_id: str | int, reader: User | AnonymousUser) -> ItemBody:
-    """An item that `reader` may see. Raises the same Http404 for every other id."""
+    """An item that `reader` may see. Every other id gets the same Http404."""
     number = parse_id(str(item_id))
     found = visible_item(number, reader) if number else None
     if found is None:
@@ -163,7 +161,7 @@ def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool
 
 
 def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = None) -> Item:
-    """A quote of the user's own item (`quoted_id`), visible or not. Raises Http404."""
+    """A quote of the user's own item, visible or not. Raises Http404."""
     number = parse_id(str(quote_id))
     quote = Item.objects.filter(pk=number, quote_of__sender=user).first() if number else None
     if quote is None or (quoted_id is not None and quote.quote_of_id != parse_id(str(quoted_id))):
@@ -172,7 +170,7 @@ def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = 
 
 
 def find_items(fields: dict[str, Any], sender: User) -> None:
-    """Replace the ids of the replied-to and the quoted item. Raises Http404, ValidationError."""
+    """Replace ids by the replied-to and quoted items. Raises Http404, ValidationError."""
     if fields["reply_to"] is not None:
         answered = Item.objects.visible_to(sender).select_related("repost_of")
         fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()
@@ -298,14 +296,14 @@ class MuteView(ApiView):
 
     @extend_schema(operation_id="mute_thread", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Mute the thread of an item: no notifications of it. Nobody else learns of it. Repeating changes nothing."""
+        """Mute the thread of an item: no notifications of it. Nobody else learns of it."""
         user = signed_in(request)
         mute_thread(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unmute_thread", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Unmute a thread, even if the item is now hidden. Repeating it changes nothing."""
+        """Unmute a thread, even if the item is now hidden."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: unmute_thread(user=user, item=item))
         return HttpResponse(status=204)
@@ -340,7 +338,7 @@ class VoteView(ApiView):
         responses={200: ItemBody, 409: OpenApiResponse(Problem, "The caller has voted, or the poll has ended.")},
     )
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Vote in a poll, once. The item as the caller sees it then, with the numbers."""
+        """Vote in a poll, once. Returns the item with the numbers."""
         user = signed_in(request)
         choices = body(request, Ballot)["choices"]
         item = item_or_404(item_id, user)
@@ -396,7 +394,7 @@ class RepostView(ApiView):
 
     @extend_schema(operation_id="repost", request=EMPTY_BODY, responses={200: ItemBody, 201: ItemBody})
     def post(self, request: Request, item_id: str) -> HttpResponse:
-        """Repost an item to one's own followers, or return the existing repost. Delete the repost to undo it."""
+        """Repost an item, or return the existing repost. Delete the repost to undo it."""
         sender = signed_in(request)
         body(request, Nothing)
         try:
@@ -436,7 +434,7 @@ class RepliesView(PublicApiView):
 
     @extend_schema(operation_id="list_replies", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """The replies, oldest first: a post's whole thread, or a reply's direct replies."""
+        """The replies, oldest first: a post's whole thread, or a reply's direct ones."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         return FeedResponse(replies_page(body_or_404(item_id, reader), reader, last_id=last_id, limit=count))
 
@@ -580,7 +578,7 @@ class TagItemsView(PublicApiView):
 
     @extend_schema(operation_id="list_tag_items", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, tag: str) -> HttpResponse:
-        """The items with a hashtag, newest first. Write it without #, in any case and width."""
+        """The items with a hashtag, newest first. Without #, in any case and width."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         canonical = canonical_tag(tag)
         if canonical is None:

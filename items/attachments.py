@@ -1,7 +1,4 @@
-"""The pictures and videos of items.
-
-An item's row holds the facts of its media (`Item.media`), which pages read.
-"""
+"""The pictures and videos of items. `Item.media` holds their facts for pages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,9 +38,8 @@ def claimed(item: Item) -> list[MediaFile]:
 
 
 def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
-    """The new content of an item, with its media reordered as `content` says.
-
-    Hidden media stay, at the end if not named. Raises ContentError for other media.
+    """`content` with an item's media in its order. Hidden media stay, at the end if not named. Raises ContentError for
+    others.
     """
     known, shown_ids = media_ids(item.content), [int(entry["id"]) for entry in item.media]
     if not known:
@@ -64,7 +60,7 @@ def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) -> None:
-    """Change descriptions and focuses by media id, in a transaction. Raises media.actions.MediaError."""
+    """Change descriptions and focuses by media id, in a transaction. Raises MediaError."""
     if not said:
         return
     Item.objects.select_for_update(no_key=True).get(pk=item.pk)  # lock the item before its media, as all verbs do
@@ -75,7 +71,7 @@ def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) ->
 
 
 def withdraw(item: Item) -> None:
-    """Give an item's files new addresses, for its sender and moderators only. A deleted item shows none."""
+    """Give an item's files new addresses, for its sender and moderators only."""
     if item.media or item.content.get("media"):  # all of them may be hidden
         is_deleted = item.status == Status.DELETED
         rows = attaching.put_away(item.pk, for_good=is_deleted)

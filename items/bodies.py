@@ -1,4 +1,4 @@
-"""Items as readers get them: the structs that the API writes as JSON and pages show."""
+"""Items as readers get them, as JSON and on pages."""
 
 from typing import Annotated, Any, Literal
 
@@ -21,7 +21,7 @@ class Sender(UserCard):
 
 
 class Counts(msgspec.Struct):
-    """A reply counts under the item that it answers and under the root of its thread."""
+    """A reply counts under the item that it answers and under the root."""
 
     likes: int
     replies: int
@@ -32,8 +32,8 @@ class Counts(msgspec.Struct):
 class Quote(msgspec.Struct):
     """The item that another quotes.
 
-    `item` is null if the reader may not see it, and inside a quoted item. `state` is `accepted`, `revoked` (its sender
-    removed it from the quote), `deleted`, or `unauthorized` for every other reason.
+    `item` is null if the reader may not see it, and inside a quoted item. `state` is `accepted`, `revoked` by its
+    sender, `deleted`, or `unauthorized` for every other reason.
     """
 
     id: str
@@ -44,14 +44,14 @@ class Quote(msgspec.Struct):
 
 
 class Option(msgspec.Struct):
-    """An answer of a poll. `votes` is null while this reader may not know the numbers."""
+    """An answer of a poll. `votes` is null while the reader may not know it."""
 
     text: str
     votes: int | None
 
 
 class Poll(msgspec.Struct):
-    """A poll as its reader gets it. `voted`: the places of the reader's choices, from 0; null if they did not vote."""
+    """A poll as its reader gets it. `voted`: the places of the reader's choices, from 0, or null."""
 
     options: list[Option]
     multiple: bool
@@ -72,7 +72,7 @@ class LinkFacts(msgspec.Struct):
 
 
 class LinkCardBody(msgspec.Struct):
-    """The page that the first link of a public item leads to, as it names itself. `site` is its name or its host."""
+    """The page that the first link of a public item leads to, as it names itself."""
 
     url: str
     title: str
@@ -94,7 +94,7 @@ def link_card(facts: str | None) -> LinkCardBody | None:
 
 
 class ItemBody(msgspec.Struct):
-    """An item as every reader gets it. Ids are decimal strings, times UTC."""
+    """An item as a reader gets it. Ids are decimal strings, times UTC."""
 
     id: str
     type: str
@@ -157,7 +157,7 @@ class ItemBody(msgspec.Struct):
 
     @property
     def removed(self) -> int:
-        """Pictures removed by moderators. 0 for others than the sender, unless nothing else is left."""
+        """Pictures removed by moderators. Others than the sender see 0, unless nothing else is left."""
         if self.type not in ("image", "video"):
             return 0
         named = self.content_fields.get("media")
@@ -167,12 +167,12 @@ class ItemBody(msgspec.Struct):
 
     @property
     def is_veiled(self) -> bool:
-        """Whether the pictures are hidden at first: sensitive, or under a warning."""
+        """Whether the pictures are hidden at first."""
         return self.is_sensitive or bool(self.warning)
 
     @property
     def words(self) -> str:
-        """A short text for the item. It reveals nothing under a warning or filter."""
+        """A short text, which reveals nothing under a warning or filter."""
         if self.filtered:
             return gettext("Muted word: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
         return self.warning or self.text or self.title or self.url or ", ".join(poll_options(self.content_fields))

@@ -1,7 +1,4 @@
-"""Cards: an item as a template shows it.
-
-All strings are made here once per page, so templates look nothing up and translate nothing.
-"""
+"""Cards: an item as a template shows it. All strings are made here, so templates look nothing up."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -118,7 +115,7 @@ class Content:
 
 
 class Answer(NamedTuple):
-    """An answer of a poll. `share` is its part of the voters in percent."""
+    """An answer of a poll, with its share of the voters in percent."""
 
     text: str
     share: int
@@ -128,7 +125,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PollCard:
-    """The poll of an item: with a form while the reader may vote, else with the numbers as far as they are told."""
+    """The poll of an item: a form while the reader may vote, else the numbers they may know."""
 
     item_id: str
     address: str
@@ -145,7 +142,7 @@ class PollCard:
 
 @dataclass(frozen=True, slots=True)
 class LinkedPage:
-    """The page that the first link of an item leads to. Its host is shown, and not the name that it gives itself."""
+    """The page of the first link. Its host is shown, not the name that it gives itself."""
 
     address: str
     host: str
@@ -162,10 +159,7 @@ class LinkedPage:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """An item inside another that quotes it.
-
-    Without `content` it is only linked, or not available if `address` is empty.
-    """
+    """An item inside one that quotes it: only a link without `content`, not available without `address`."""
 
     id: str
     address: str
@@ -176,7 +170,7 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An entry of a list (templates/items/_card.html). A repost's card shows the original."""
+    """An entry of a list (templates/items/_card.html)."""
 
     item: ItemBody
     id: str
@@ -261,7 +255,7 @@ class Cards:
         *,
         sought: Query | None = None,
     ) -> None:
-        """`items`, `texts`: the whole page, if several calls make its cards. `sought`: the query to highlight."""
+        """`items`, `texts`: the whole page, if several calls make its cards."""
         self._reader = reader
         self._sought = sought
         self._faces: dict[str, Face] = {}
@@ -272,10 +266,7 @@ class Cards:
     def of(
         self, items: Iterable[ItemBody], *, answered: Mapping[str, Sender] | None = None, keeps_hidden: bool = False
     ) -> list[Card]:
-        """The cards of items. Filtered ones are left out, or folded with `keeps_hidden`.
-
-        `answered`: the senders of answered items, by item id.
-        """
+        """The cards of items. Filtered ones are left out, or folded with `keeps_hidden`."""
         senders = answered or {}
         shown = [item for item in items if keeps_hidden or not item.is_hidden]
         self._texts += _texts(shown)
@@ -291,7 +282,7 @@ class Cards:
         viewed_at: datetime | None = None,
         **facts: Any,
     ) -> Card:
-        """The card of an item. `others`: further reposters folded into it. `facts`: more fields of `Card`."""
+        """The card of an item. `others`: further reposters. `facts`: more fields of `Card`."""
         shown, counts = item.shown, item.shown.counts
         tag = item.reason.removeprefix("#") if item.reason and item.reason.startswith("#") else ""
         is_own_repost = item.sender.username == self._reader.username
@@ -344,7 +335,7 @@ class Cards:
         return entries
 
     def content(self, item: ItemBody, *, is_whole: bool = False) -> Content:
-        """An item's content. `is_whole`: not folded, and a single picture is large."""
+        """An item's content. `is_whole`: not folded, a single picture large."""
         fields, media = item.content_fields, item.media
         filtered = ", ".join(item.filtered)
         said = self._content(item.title, fields, item.id, media, filtered, item.removed, item.type, is_whole=is_whole)
@@ -417,7 +408,7 @@ class Cards:
         return found
 
     def _leads(self, name: str) -> bool:
-        """Whether a mention links to a visible profile. Looks up all names of the page at once."""
+        """Whether a mention is visible. Looks up all names of the page at once."""
         name = name.lower()
         if name not in self._names:
             asked = {name, *(one.lower() for text in self._texts for one in mentions(text))}

@@ -27,10 +27,7 @@ class RequestsView(ApiView):
 
     @extend_schema(operation_id="list_conversation_requests", parameters=PAGED, responses={200: ConversationPage})
     def get(self, request: Request) -> HttpResponse:
-        """Private mentions from people whom the caller neither follows nor wrote to, newest first.
-
-        A reply or accepting it makes one a conversation.
-        """
+        """Private mentions from strangers, newest first. A reply or accepting it makes one a conversation."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(conversations_page(reader, requests=True, last_id=last_id, limit=count))
 
@@ -40,7 +37,7 @@ class ConversationView(ApiView):
 
     @extend_schema(operation_id="remove_conversation", responses={204: None})
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Remove a conversation or a request from the caller's list until somebody writes in it."""
+        """Remove a conversation or request from the list until somebody writes in it."""
         if not put_away(reader=signed_in(request), conversation_id=parse_id(conversation_id) or 0):
             raise exceptions.NotFound
         return HttpResponse(status=204)
@@ -67,7 +64,7 @@ class ConversationReadView(ApiView):
 
 
 def _visible(request: Request, conversation_id: str) -> int:
-    """The id of a conversation that the caller sees. The body must be empty."""
+    """The body must be empty."""
     reader, number = signed_in(request), parse_id(conversation_id)
     body(request, Nothing)
     if not number or conversation_of(reader, number) is None:

@@ -1,7 +1,7 @@
-"""A reader's conversations, newest first: private mentions grouped by the people in them (items.recipients).
+"""A reader's conversations, newest first: private mentions grouped by people (items.recipients).
 
-A conversation shows its newest visible message from a sender whom the reader does not mute. `Participant.last`, the
-newest message published for the reader, orders the list. Until the reader has seen it, the conversation is unread.
+Each shows its newest visible message from an unmuted sender. `Participant.last`, the newest message published for the
+reader, orders the list.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -119,7 +119,7 @@ OF_ITEMS = f"""
 
 
 class Conversation(msgspec.Struct):
-    """`users` are the others in the conversation, `last_item` is its newest message."""
+    """`users` are the others, `last_item` is the newest message."""
 
     id: str
     users: list[UserCard]
@@ -128,7 +128,7 @@ class Conversation(msgspec.Struct):
 
 
 class ConversationPage(msgspec.Struct):
-    """`last_id` is the place of the last conversation checked (`Participant.last`)."""
+    """`last_id` is the place of the last one checked (`Participant.last`)."""
 
     items: list[Conversation]
     last_id: str | None
@@ -136,7 +136,7 @@ class ConversationPage(msgspec.Struct):
 
 
 class Place(NamedTuple):
-    """Message ids of the page's newest and oldest conversation, and of the last one checked."""
+    """Message ids: both ends of the page, and the last one checked."""
 
     newest_id: int | None
     oldest_id: int | None
@@ -144,8 +144,6 @@ class Place(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """All but `bound` is NULL if the page is empty."""
-
     bound: int | None
     item: ItemRow | None
     conversation_id: int
@@ -170,9 +168,8 @@ def conversations_page(
 def placed_page(
     reader: User, *, requests: bool = False, below: int = NO_BOUND, above: int = 0, upward: bool = False, limit: int
 ) -> tuple[list[Conversation], Place, bool]:
-    """The conversations between two places, newest first; with `upward` those directly above.
-
-    Also returns the page's places, and whether there may be more.
+    """Conversations between two places, newest first, with the page's places and whether there may be more. `upward`:
+    those directly above.
     """
     params = {"reader": reader.pk, "requests": requests, "below": below, "above": above}
     rows = fetch(UP if upward else DOWN, params | {"scan": SCAN, "count": limit + 1}, into=_Row.of)
@@ -183,7 +180,7 @@ def placed_page(
 
 
 def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
-    """A conversation. None if the reader is not in it or sees nothing of it."""
+    """None if the reader is not in it or sees nothing of it."""
     found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_Row.of)
     return _conversations(found, reader)[0] if found else None
 
@@ -211,7 +208,7 @@ def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]
 
 
 def request_of(item_id: int, reader: User) -> int | None:
-    """The conversation of a visible item, if it is among the reader's requests."""
+    """The conversation of a visible item, if it is a request."""
     found = fetch(IS_REQUEST, {"item": item_id, "reader": reader.pk})
     return found[0][0] if found else None
 
@@ -222,10 +219,10 @@ def mark_read(*, reader: User, item_id: int) -> bool:
 
 
 def accept(*, reader: User, conversation_id: int) -> bool:
-    """Move a conversation from the reader's requests to their conversations. True if it was a request."""
+    """Make a request a conversation. True if it was a request."""
     return bool(fetch(ACCEPT, {"reader": reader.pk, "conversation": conversation_id}))
 
 
 def put_away(*, reader: User, conversation_id: int) -> bool:
-    """Remove a conversation from the reader's list until the next message. True if they are in it."""
+    """Remove a conversation from the list until the next message. True if the reader is in it."""
     return bool(fetch(PUT_AWAY, {"reader": reader.pk, "conversation": conversation_id}))

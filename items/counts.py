@@ -1,7 +1,6 @@
-"""The counts of items: likes, replies, reposts, quotes.
+"""The counts of items. Verbs insert a `CountChange`, and `fold` adds the changes up.
 
-Verbs insert a `CountChange` in their transaction, and `fold` adds the changes up. So counts are always exact and no row
-of a viral item is hot.
+See docs/decisions.md: Counts are staged in PostgreSQL.
 """
 
 from django.db import transaction
@@ -30,16 +29,13 @@ FOLD = """
 
 
 def stage(item: Item, sign: int) -> None:
-    """Stage what a published item adds to others' counts (sign 1) or takes away (-1)."""
+    """Stage what a published item adds to others' counts (1) or takes away (-1)."""
     if changes := changes_of(item, sign):
         CountChange.objects.bulk_create(changes)
 
 
 def changes_of(item: Item, sign: int) -> list[CountChange]:
-    """The changes for `stage`. Private mentions and items for their sender only count nowhere.
-
-    See docs/decisions.md: Counts are staged in PostgreSQL.
-    """
+    """The changes for `stage`. Private mentions and items for their sender only count nowhere."""
     changes = []
     if item.repost_of_id:
         changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))
@@ -54,10 +50,7 @@ def changes_of(item: Item, sign: int) -> list[CountChange]:
 
 @transaction.atomic
 def fold() -> int:
-    """Add the staged changes to the counts. Returns the number of items.
-
-    See docs/decisions.md: Counts are staged in PostgreSQL.
-    """
+    """Add the staged changes to the counts. Returns the number of items."""
     item_ids = [row[0] for row in fetch(FOLD)]
     if item_ids:
         counts_folded.send(sender=Item, item_ids=item_ids)

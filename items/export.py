@@ -158,7 +158,7 @@ class LikeRow(msgspec.Struct):
 
 
 class VoteRow(msgspec.Struct):
-    """A vote of the user in a poll, by the texts of the answers."""
+    """A vote of the user in a poll."""
 
     item_id: str
     by: str

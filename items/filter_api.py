@@ -1,4 +1,4 @@
-"""The caller's filters over HTTP. Every item shows what they match (`filtered`, `filter_action`)."""
+"""The caller's filters over HTTP."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,7 +45,7 @@ class KeywordBody(msgspec.Struct):
 
 
 class FilterBody(msgspec.Struct):
-    """A filter, as its owner gets it. `phrase` and `whole_word` are those of the first keyword."""
+    """A filter. `phrase` and `whole_word` are those of the first keyword."""
 
     id: str
     title: str
@@ -89,7 +89,7 @@ class KeywordField(StrictSerializer):
 
 
 class FilterEdit(StrictSerializer):
-    """Omitted fields stay as they are. `keywords` replaces all phrases; `phrase` changes the first."""
+    """Omitted fields stay. `keywords` replaces all phrases; `phrase` changes the first."""
 
     keywords = serializers.ListField(child=KeywordField(), min_length=1, max_length=filters.FILTERS, required=False)
     contexts = serializers.ListField(
@@ -119,9 +119,8 @@ class FilterEdit(StrictSerializer):
 
 
 class NewFilter(FilterEdit):
-    """A phrase to filter, or several `keywords`. `expires_at` null: never.
-
-    `whole_word` has no effect next to scripts without spaces, such as Chinese.
+    """A phrase to filter, or several `keywords`. `whole_word` has no effect next to scripts without spaces, such as
+    Chinese.
     """
 
     whole_word = FlagField(default=True)
@@ -147,7 +146,7 @@ def _answers() -> Iterator[None]:
 
 
 def filter_or_404(filter_id: str | int, owner: User) -> Listed:
-    """The owner's filter. Raises the same Http404 for every other id."""
+    """The owner's filter. Every other id gets the same Http404."""
     return own_or_404(filters.filter_of, owner, filter_id)
 
 
@@ -156,7 +155,7 @@ class FiltersView(ApiView):
 
     @extend_schema(operation_id="list_filters", parameters=PAGED, responses={200: FilterPage})
     def get(self, request: Request) -> HttpResponse:
-        """The caller's filters, newest first. Expired ones stay until they are deleted."""
+        """The caller's filters, newest first, with expired ones."""
         owner, last_id, count = signed_in(request), position(request), limit(request)
         found = [one for one in filters.filters_of(owner) if one.id < below(last_id)]
         page = part_of(found, count, attrgetter("id"))

@@ -1,6 +1,6 @@
 """The filters of many readers, matched together, for open connections.
 
-One search over all phrases finds all matches. New filters are compiled separately until there are many.
+New filters are compiled separately until there are many.
 
 See docs/decisions.md: Phrases are found by one automaton.
 """
@@ -34,7 +34,7 @@ class Book:
         """The new filters, and the rest. A reader may be in both. The version says which one is current."""
 
     def learn(self, readers: Mapping[int, int]) -> None:
-        """Load filters of readers whose version (`User.filters_version`) is not loaded."""
+        """Load filters of readers whose version is not loaded."""
         missing = [reader for reader, version in readers.items() if self._versions.get(reader) != version]
         if not missing:
             return
@@ -58,9 +58,8 @@ class Book:
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
     def found(self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()) -> dict[int, list[Rule]]:
-        """All phrases equal to one that matches the item, by reader, of all contexts. Call `learn` first.
-
-        `seeing`: the readers who may see what the item quotes. One's own items are never filtered.
+        """Phrases that match the item, by reader. Call `learn` first. `seeing`: readers who may see what it quotes. Own
+        items are never filtered.
         """
         shown = item.shown
         asked = set(readers) - {int(shown.sender.id)}

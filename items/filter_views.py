@@ -20,7 +20,7 @@ from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def own_filters(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's filters, and a form for a new one."""
+    """The reader's filters."""
     form = FilterForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:

@@ -1,13 +1,9 @@
-"""Filters: phrases that a reader wants to hide or be warned of.
+"""Filters: phrases that a reader wants to hide or be warned of. They never change which items a page has.
 
-They change how items are shown to one reader, never which items a page has, its paging or counts.
+A phrase is searched in title, text, warning, media descriptions and link card, of a repost's original, and of both
+items of a quote. "cat" as a whole word is not in "category"; scripts without spaces have no such borders.
 
-A phrase is searched in title, text, warning, media descriptions and link card (items.matching), of a repost's
-original, and of both items of a quote. A whole-word filter does not match next to a letter of a script with spaces:
-"cat" is not in "category". Han, kana and Thai have no such borders. A reader's own items are never filtered.
-
-`User.filters_version` changes with every change and is 0 without filters. So readers without filters cost no statement,
-the others one per version and process. Expired filters match nothing.
+`User.filters_version` changes with every change and is 0 without filters, so readers without any cost no statement.
 
 See docs/decisions.md: Phrases are found by one automaton.
 """
@@ -84,9 +80,8 @@ def create(
     contexts: Collection[str] = (),
     title: str = "",
 ) -> Filter:
-    """Add a filter of one phrase, or of several keywords. Raises FilterCapError and NothingToFindError.
-
-    `contexts` empty: it applies everywhere.
+    """Add a filter of one phrase, or of several keywords. `contexts` empty: everywhere. Raises FilterCapError and
+    NothingToFindError.
     """
     first, *others = keywords or [Keyword(phrase, whole_word)]
     _lock([owner.pk])
@@ -109,11 +104,10 @@ def change(
     read: Collection[Keyword] | None = None,
     **fields: Any,
 ) -> None:
-    """Change some of action, expires_at, contexts and title, the first phrase, or all keywords.
+    """Change some fields, the first phrase, or all keywords.
 
-    `keywords`: those with an id change, those without are new, and those not named go. `read`: what the caller read
-    before, so that what was added or deleted since stays so. Raises Filter.DoesNotExist, FilterCapError and
-    NothingToFindError.
+    `keywords`: those with an id change, those without are new, those not named go. What was added or deleted since
+    `read` stays so. Raises Filter.DoesNotExist, FilterCapError and NothingToFindError.
     """
     _lock([owner.pk])
     rows = _rows(owner, filter_id)
@@ -133,14 +127,14 @@ def change(
 
 @transaction.atomic
 def delete(*, owner: User, filter_id: int) -> None:
-    """Delete a filter with all its phrases. Raises Filter.DoesNotExist."""
+    """Delete a filter. Raises Filter.DoesNotExist."""
     _lock([owner.pk])
     Filter.objects.filter(pk__in=_rows(owner, filter_id)).delete()
     _renew([owner.pk])
 
 
 def _rows(owner: User, filter_id: int) -> dict[int, Filter]:
-    """The rows of a filter, oldest first. Raises Filter.DoesNotExist."""
+    """Oldest first. Raises Filter.DoesNotExist."""
     own = Filter.objects.filter(Q(group=filter_id) | Q(pk=filter_id, group=None), owner=owner).order_by("pk")
     rows = {row.pk: row for row in own}
     if not rows:
@@ -171,7 +165,7 @@ def _replace(owner: User, filter_id: int, keywords: Sequence[Keyword], read: Col
 
 
 def _contexts(given: Collection[str]) -> list[str]:
-    """In their order. All of them are the same as none: new ones of a later version are included."""
+    """All of them are the same as none: a later version may add some."""
     chosen = [context.value for context in Context if context in given]
     return [] if len(chosen) == len(Context) else chosen
 
@@ -201,7 +195,7 @@ def _lock(owner_ids: Iterable[int]) -> None:
 
 
 def _renew(owner_ids: Iterable[int]) -> None:
-    """Draw new versions and, after the commit, tell open pages. The owners are locked."""
+    """The owners are locked."""
     owners = list(owner_ids)
     with connection.cursor() as cursor:
         cursor.execute(RENEW, [owners])
@@ -242,7 +236,7 @@ class Listed(NamedTuple):
 
 
 def filters_of(owner: User) -> list[Listed]:
-    """The owner's filters, newest first. One query of at most `FILTERS` rows."""
+    """The owner's filters, newest first."""
     groups: dict[int, list[Filter]] = {}
     for row in Filter.objects.filter(owner=owner).order_by("pk"):
         groups.setdefault(row.group or row.pk, []).append(row)
@@ -317,7 +311,7 @@ class Filters:
 
 @lru_cache(COMPILED)
 def _compiled(owner_id: int, version: int) -> Filters:
-    """The filters may be newer than `version`. Then the newer version is loaded once more under its own key."""
+    """The filters may be newer than `version`. Then they are loaded once more under the newer one."""
     return Filters(rules_of([owner_id]))
 
 
@@ -327,7 +321,7 @@ def compiled_rules(reader: User) -> Iterable[Rule]:
 
 
 def filtered(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
-    """Add the reader's filters that match, and their action, to the items. `context` "": of all contexts."""
+    """Add the reader's matching filters and their action to the items. `context` "": of all contexts."""
     version = reader.filters_version if isinstance(reader, User) else 0
     if not version or not items:
         return items
@@ -346,7 +340,7 @@ def filtered(items: list[ItemBody], reader: User | AnonymousUser, context: str =
 
 
 def folded_text(item: ItemBody, reader_id: str = "") -> str:
-    """The folded text to match, with that of a quoted item by somebody else than the reader."""
+    """The folded text to match, with that of a quoted item unless it is the reader's."""
     quoted = item.quote.item if item.quote else None
     return folded(chain(_parts(item), _parts(quoted) if quoted and quoted.sender.id != reader_id else ()))
 

@@ -63,7 +63,7 @@ KEY = re.compile(r"^[0-9a-f]{32}\Z")
 
 
 class TextField(forms.CharField):
-    """Text with line feeds, because browsers send CR LF. `check_content` limits its length."""
+    """Text with line feeds: browsers send CR LF. `check_content` limits its length."""
 
     def to_python(self, value: Any) -> str:
         """Convert line breaks to line feeds."""
@@ -121,10 +121,7 @@ def quotable_field(choices: list[Any]) -> forms.ChoiceField:
 
 
 class ItemForm(forms.Form):
-    """The composer. `key` is an idempotency key, so sending the form twice publishes once.
-
-    Pictures come as ids if attaching.js has uploaded them, else as files.
-    """
+    """The composer. `key` is an idempotency key. Pictures come as ids if attaching.js uploaded them, else as files."""
 
     use_required_attribute = False  # a post with pictures needs no text
     answered: str
@@ -210,7 +207,7 @@ class ItemForm(forms.Form):
         return " ".join(words for _, words in answers if words)
 
     def take_media(self, owner: User) -> None:
-        """Take the form's pictures and descriptions. Refused files are reported in `media_errors`."""
+        """Take pictures and descriptions. Refusals are in `media_errors`."""
         self.author = owner
         self._find_media(owner)
         key = str(self.data.get("key", ""))
@@ -352,7 +349,7 @@ def focus_of(text: str) -> tuple[float, float]:
 
 
 def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
-    """The audience of the answered item, or public if its sender could not see the reply."""
+    """The answered item's audience, or public if its sender could not see the reply."""
     sender_id = int(answered.sender.id)
     if answered.visibility != Visibility.FOLLOWERS or reader is None or sender_id == reader.pk:
         return answered.visibility
@@ -397,7 +394,7 @@ class EditForm(forms.Form):
 
     @property
     def media_shown(self) -> list[MediaObject]:
-        """The item's pictures, in the order and with the descriptions of the form."""
+        """The item's pictures as the form has them."""
         found = {one.id: one for one in media_objects(self.item.media)}
         for number, (said, focus) in self.media_said.items():
             if number in found:
@@ -461,7 +458,7 @@ class FilterForm(forms.Form):
             self.fields["lasts"].choices = [("keep", _("Keep as it is")), *LASTS]  # type: ignore[attr-defined]
 
     def clean_phrase(self) -> list[str]:
-        """The phrases. Raises ValidationError for one that is too long, or finds nothing."""
+        """The phrases. Raises ValidationError for too long or empty ones."""
         lines = (line.strip() for line in _lines(self.cleaned_data["phrase"]).split("\n"))
         phrases = list(dict.fromkeys(line for line in lines if line))
         if not phrases or not all(map(fold, phrases)):

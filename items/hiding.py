@@ -1,7 +1,4 @@
-"""The verbs with which moderators hide pictures and videos of items.
-
-The item's row loses the facts of hidden media, so no page or client gets them.
-"""
+"""The verbs with which moderators hide media of items. The row loses their facts, so nobody gets them."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +13,7 @@ from media.models import MediaFile
 
 @transaction.atomic
 def hide_media(*, item: Item, ids: Sequence[int] | None = None) -> list[int]:
-    """Hide media of an item (None: all). Returns the newly hidden ids. Their files are withdrawn at once."""
+    """Hide media of an item (None: all). Returns the newly hidden ids."""
     return _change(item, lambda: attaching.hide(item.pk, ids))
 
 

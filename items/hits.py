@@ -1,8 +1,6 @@
 """Where the words and phrases of a query are in a text.
 
 The algorithm is Aho and Corasick's (1975), over words: one step per word, however many phrases there are.
-
-See docs/decisions.md: Phrases are found by one automaton.
 """
 
 from collections import deque
@@ -47,7 +45,7 @@ class _Automaton:
         return state
 
     def _link(self) -> list[int]:
-        """For each state, the state of its longest proper suffix. Copies the phrases that end there."""
+        """For each state, the state of its longest proper suffix."""
         shorter = [0] * len(self._next)
         queue = deque(self._next[0].values())
         while queue:
@@ -63,7 +61,7 @@ class _Automaton:
         return shorter
 
     def step(self, state: int, word: str) -> tuple[int, int]:
-        """The state after `word`, and the number of words up to `word` that are hit."""
+        """The state after `word`, and how many words up to it are hit."""
         is_open = self._is_begun[state] and word.startswith(self.open_word)
         while state and word not in self._next[state]:
             state = self._shorter[state]
@@ -72,7 +70,7 @@ class _Automaton:
 
 
 def hits(text: str, query: Query) -> list[tuple[int, int]]:
-    """The (start, end) of hits in `text`, in order, merged, at most `HITS`. Takes linear time."""
+    """The (start, end) of hits, in order, merged, at most `HITS`. Takes linear time."""
     if not query.phrases:
         return []
     automaton, state = _Automaton(query), 0

@@ -1,8 +1,6 @@
 """From item ids to item bodies, for every feed and page.
 
 Plain rows and msgspec structs: a page of 20 costs a twentieth of model serializers.
-
-See docs/decisions.md: Counts are staged in PostgreSQL.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +25,7 @@ from storage.connections import fetch, id_array
 
 
 def columns(item: str, sender: str) -> str:
-    """The columns of an `ItemRow` without an original. The arguments are table aliases."""
+    """The columns of an `ItemRow` without an original."""
     return f"{_said(item, sender)}, {_met(f'{item}.id', f'{item}.visibility')}"
 
 
@@ -48,10 +46,7 @@ def _met(item_id: str, visibility: str) -> str:
 
 
 def marks(item_id: str, reader: str) -> str:
-    """Whether a reader liked, reposted and bookmarked an item that is no repost.
-
-    OFFSET 0: one probe per item, not a hash of all the reader's likes.
-    """
+    """Whether a reader liked, reposted and bookmarked an item. OFFSET 0: a probe per item, not a hash of all likes."""
     return f"""
     EXISTS (SELECT FROM items_like l WHERE l.user_id = {reader} AND l.item_id = {item_id} OFFSET 0),
     EXISTS (SELECT FROM items_item r
@@ -61,7 +56,7 @@ def marks(item_id: str, reader: str) -> str:
 
 
 def counts(item: str) -> str:
-    """Likes, replies, reposts and quotes as an array: folded plus staged, in one snapshot."""
+    """Likes, replies, reposts and quotes, folded plus staged, in one snapshot."""
     return _counts(f"{item}.id", f"{item}.visibility")
 
 
@@ -146,7 +141,7 @@ class Said(NamedTuple):
 
 
 class ItemRow(NamedTuple):
-    """A row of `COLUMNS`. A repost has the counts and acts of its original."""
+    """A row of `COLUMNS`. A repost has its original's counts and acts."""
 
     said: Said
     counts: list[int]
@@ -158,7 +153,7 @@ class ItemRow(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "ItemRow":
-        """Convert a row that begins with `COLUMNS`, or with `columns`, which have no original."""
+        """A row that begins with `COLUMNS`, or with `columns`, which have no original."""
         said = Said._make(row[:SAID])
         counts, is_liked, is_reposted, is_bookmarked = row[SAID:MET]
         original = Said._make(row[MET:WIDTH]) if said.repost_of_id else None
@@ -219,7 +214,7 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
 
 
 def as_met(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
-    """Add the quoted items that the reader may see and the polls, then apply the reader's filters of this context."""
+    """Add visible quoted items, polls, and the reader's filters of this context."""
     quoting = [item.shown for item in items if item.shown.quote]
     quoted = quoted_in(quoting, reader)
     for item in quoting:
@@ -231,10 +226,7 @@ def as_met(items: list[ItemBody], reader: User | AnonymousUser, context: str = "
 
 
 def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, tuple[ItemBody, Any]]:
-    """The quoted item and the quote's state for the reader, by the quoting item's id.
-
-    The reader may see the quoted item only if the state is `accepted`.
-    """
+    """The quoted item and the quote's state, by the quoting item's id. Only an `accepted` one may be shown."""
     ids = {int(item.id) for item in quoting}
     found = {}
     for *columns, quoting_id, state, is_revoked in (
@@ -259,7 +251,7 @@ def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser, context: str =
 
 
 def hydrate(ids: Sequence[int], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
-    """These items in order. The caller has checked that the reader may see them and their originals."""
+    """Items in order. The caller has checked that the reader may see them and their originals."""
     if not ids:
         return []
     return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader, context)

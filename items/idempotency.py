@@ -1,7 +1,4 @@
-"""Idempotency keys: repeating a `publish` with its key returns the first item, for a day.
-
-See docs/decisions.md: Own code in place of a library.
-"""
+"""Idempotency keys: repeating a `publish` with its key returns the first item, for a day."""
 
 import hashlib
 import json
@@ -31,10 +28,7 @@ def fingerprint_of(fields: dict[str, Any]) -> str:
 
 
 def published_under(key: str, sender: User, fingerprint: str) -> Item | None:
-    """The item published with this key. Locks the key until the transaction ends.
-
-    Raises IdempotencyConflictError, IdempotencyGoneError.
-    """
+    """The item published with this key. Locks the key. Raises IdempotencyConflictError, IdempotencyGoneError."""
     with connection.cursor() as cursor:  # the second of two concurrent calls waits for the first to commit
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [key, sender.pk])
     used = IdempotencyKey.objects.select_related("item").filter(sender=sender, key=key).first()

@@ -35,7 +35,7 @@ def found_by(item: Item) -> dict[str, Any]:
 
 
 def index(item: Item) -> bool:
-    """Update a changed item's words and tags, in its transaction. True if it has new tags."""
+    """Update an item's words and tags. True if it has new tags."""
     params: dict[str, Any] = {"item": item.pk} | found_by(item)
     with connection.cursor() as cursor:
         cursor.execute(FORGET, params)
@@ -44,7 +44,7 @@ def index(item: Item) -> bool:
 
 
 def copy_index(items: Iterable[tuple[int, str, str]]) -> None:
-    """Write the words and tags of new items by COPY, from (id, title, text)."""
+    """Write the words and tags of new items by COPY."""
     tags: list[tuple[str, int]] = []
     with connection.cursor() as cursor:
         with cursor.copy("COPY items_itemdocument (item_id, document) FROM STDIN") as copy:
@@ -58,9 +58,8 @@ def copy_index(items: Iterable[tuple[int, str, str]]) -> None:
 
 
 def reindex(chunk: int = 20_000) -> int:
-    """Write the words and tags of all items again. Call it in a transaction, or search misses items.
-
-    Tags may change without a delivery to hashtag outboxes, so it also invalidates all windows.
+    """Write the words and tags of all items again, in a transaction. It invalidates all windows, because hashtag
+    outboxes get no deliveries.
     """
     count, last_id = 0, 0
     with connection.cursor() as cursor:

@@ -1,6 +1,4 @@
-"""The items that a reader bookmarked or likes, newest first by when they did so.
-
-A page skips hidden items, but checks at most `items.listing.SCAN`. At that bound it is short and says `has_more`.
+"""The items that a reader bookmarked or likes, newest first.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -49,7 +47,7 @@ ABOVE = {kind: _listed(kind, "ASC") for kind in KINDS}
 
 
 class KeptPage(NamedTuple):
-    """Ids of bookmarks or likes: of the page's newest and oldest, and of the last one checked."""
+    """Ids of bookmarks or likes: both ends of the page, and the last one checked."""
 
     items: list[ItemBody]
     newest_id: int | None
@@ -59,8 +57,6 @@ class KeptPage(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """Only `bound` is set if the page is empty."""
-
     bound: int | None
     relation_id: int | None
     item: ItemRow | None
@@ -86,10 +82,7 @@ def placed_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> KeptPage:
-    """Bookmarked or liked items with the page's places, newest first.
-
-    Below `last_id` and above `since_id`; with `min_id`, those directly above it.
-    """
+    """Bookmarked or liked items with the page's places, newest first. With `min_id`, those directly above it."""
     statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
     params = {"reader": reader.pk, "above": above, "below": below(last_id), "scan": SCAN, "count": limit + 1}
     rows = fetch(statement[kept], params, into=_Row.of)

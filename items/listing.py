@@ -1,7 +1,5 @@
 """Lists of items in the order of ids, with bounded work: candidates from an index, then the visibility rule.
 
-A page skips hidden items, but checks at most `SCAN` candidates. At that bound it is short and says `has_more`.
-
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
 
@@ -24,7 +22,7 @@ SCAN = 500
 
 
 class ItemPage(msgspec.Struct):
-    """`last_id` is the last id checked. `has_more`: there are more items, or the page reached its bound."""
+    """`last_id` is the last id checked. `has_more`: there may be more."""
 
     items: list[ItemBody]
     last_id: str | None
@@ -47,9 +45,9 @@ class ListedRow(NamedTuple):
 def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str = "true") -> str:
     """A statement for `page_of`: the first `count` candidates that the reader may see.
 
-    Each of `candidates` selects ids as `id`, unordered, by an index. `order` is DESC or ASC. `given` are CTEs for them.
-    `keep` is a condition on the item `i`, applied after the bound, so a rare kind does not extend the search. The bound
-    is the last of `scan` candidates if fewer than `count` are visible, else NULL.
+    Each of `candidates` selects ids as `id`, unordered, by an index. `given` are CTEs for them. `keep` is a condition
+    on the item `i`, applied after the bound, so a rare kind does not extend the search. The bound is the last of `scan`
+    candidates if fewer than `count` are visible.
     """
     # Each has its own LIMIT: a plan for an average sender would sort everything that a busy one wrote. OFFSET 0: one
     # probe per candidate, not a scan of all items in order.
@@ -73,7 +71,7 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
 
 
 def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int, context: str = "") -> ItemPage:
-    """The page of a `listing` with a `count` of `limit` + 1. The extra row proves that there is more."""
+    """The page of a `listing` of `limit` + 1 rows. The extra row proves that there is more."""
     part = _part(rows, limit)
     return ItemPage(bodies(part.shown, reader, context), as_text(part.last_id), part.has_more)
 
@@ -93,10 +91,7 @@ def upward(
     context: str = "",
     **params: object,
 ) -> ItemPage:
-    """The items directly above `min_id` and below `last_id`, by an ascending `listing`, newest first.
-
-    The page's `last_id` is the highest id checked: the next page upward starts there.
-    """
+    """The items directly above `min_id`, newest first. `last_id` is the highest id checked: the next page's start."""
     asked = params | bounds(reader, above=min_id, last_id=last_id, limit=limit)
     rows = fetch(query, asked, into=ListedRow.of)
     part = _part(rows, limit)
@@ -119,7 +114,7 @@ class Walk(NamedTuple):
         context: str = "",
         **params: object,
     ) -> ItemPage:
-        """The page below `last_id`, newest first; with `min_id` the items directly above it (`upward`)."""
+        """The page below `last_id`, newest first; with `min_id` as in `upward`."""
         if min_id is not None:
             return upward(self.up, reader, min_id=min_id, last_id=last_id, limit=limit, context=context, **params)
         asked = params | bounds(reader, above=0, last_id=last_id, limit=limit)

@@ -1,7 +1,4 @@
-"""Find words in texts, in any spelling that readers take for the same (web.letters), however many words there are.
-
-The algorithm is Aho and Corasick's (1975): one step per character. `Matcher.found` drops words that it has found,
-because a text may contain a word very often.
+"""Find words in texts, in any spelling that readers take for the same (web.letters).
 
 See docs/decisions.md: Phrases are found by one automaton.
 """
@@ -45,7 +42,7 @@ class Place(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A folded word with its rule's id. `whole`: no letter of a spaced script may be next to it."""
+    """A folded word with its rule's id. `whole`: no letter of a spaced script next to it."""
 
     id: int
     folded: str
@@ -64,13 +61,12 @@ class _Search:
         self._automaton.make_automaton()
 
     def places(self, within: str) -> Iterator[Place]:
-        """Every place of every word, ordered by end. Places may overlap."""
+        """Every place of every word, ordered by end. They may overlap."""
         for last, text in self._automaton.iter(within) if self._texts else ():
             for word in self._texts[text]:
                 yield Place(last + 1 - len(text), last + 1, word)
 
     def found(self, within: str) -> set[int]:
-        """The ids of the words that occur."""
         left, begin, found = self, 0, set[str]()
         while left._texts:
             again = 0
@@ -87,10 +83,7 @@ class _Search:
 
 
 class Matcher:
-    """Many words, compiled by pyahocorasick. Immutable: threads may share it.
-
-    Whole words are searched in a text with marked borders.
-    """
+    """Many words, compiled. Immutable: threads may share it."""
 
     def __init__(self, words: Iterable[Word]) -> None:
         parts, whole = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
@@ -120,10 +113,7 @@ def _bordered(text: str) -> str:
 
 
 def marked(text: str, matcher: Matcher) -> list[tuple[str, bool]]:
-    """`text` cut into pieces, each with whether it belongs to a found word.
-
-    Folding goes letter by letter with accents, so that places in the folded text map back to the text.
-    """
+    """`text` in pieces, each with whether it is part of a found word. Folds by letter, so that places map back."""
     origins: list[int] = []  # where the letter of each folded character begins in the text
     folded: list[str] = []
     forms: dict[str, str] = {}

@@ -45,7 +45,7 @@ class Status(models.TextChoices):
 
 
 class Visibility(models.TextChoices):
-    """Who may see an item. Mutuals follow each other. The people of a private mention are in `Participant`."""
+    """Who may see an item. Mutuals follow each other."""
 
     PUBLIC = "public", _("public")
     FOLLOWERS = "followers", _("followers")
@@ -75,17 +75,14 @@ AUTHORED = [choice for choice in ItemType.choices if choice[0] != ItemType.REPOS
 
 
 class ItemQuerySet(models.QuerySet["Item"]):
-    """Reads of items.
-
-    Those that use items.visibility name the table. Do not use them in a subquery of items, where the alias differs.
-    """
+    """Reads of items. Do not use items.visibility's in a subquery of items: the alias differs there."""
 
     def published(self) -> Self:
         """Published items."""
         return self.filter(status=Status.PUBLISHED)
 
     def public_posts(self) -> Self:
-        """Public posts, whether their senders are active or not (items.visibility)."""
+        """Public posts, of inactive senders too."""
         return self.filter(RawSQL(public_post("items_item"), [], output_field=models.BooleanField()))  # noqa: S611
 
     def visible_to(self, reader: User | AnonymousUser) -> Self:
@@ -103,10 +100,10 @@ def was_edited(created_at: datetime, modified_at: datetime) -> bool:
 class Item(models.Model):
     """PostgreSQL makes the id. It contains the time and is sort key, score and cursor.
 
-    `sender` and the id never change. `status` and `visibility` change only through items.actions. A reply has a parent
-    (`reply_to`) and the first item of the thread (`root`). A repost has neither, no content, and is never of a repost.
-    A quote (`quote_of`) has content and shows another item, never a repost, until that item's sender revokes it
-    (`is_quote_revoked`). A private mention begins a conversation, or names the item that began it (`conversation`).
+    `sender` and id never change, `status` and `visibility` only through items.actions. A reply has a parent and the
+    `root` of its thread. A repost has neither, no content, and is never of a repost. A quote has content and shows
+    another item, never a repost, until revoked. A private mention begins a conversation, or names the item that began
+    it.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
@@ -285,12 +282,12 @@ class Item(models.Model):
 
     @property
     def is_sensitive(self) -> bool:
-        """Whether the pictures are hidden at first: they are sensitive, or under a warning."""
+        """Whether the pictures are hidden at first."""
         return self.content.get("sensitive") is True or bool(self.content.get("warning"))
 
 
 class CardState(models.TextChoices):
-    """The states of a link card: its page is to be asked, is being asked, or was."""
+    """Whether a link card's page is to be read, is being read, or was."""
 
     WAITING = "waiting", _("waiting")
     ASKED = "asked", _("being read")
@@ -298,8 +295,8 @@ class CardState(models.TextChoices):
 
 
 class LinkCard(models.Model):
-    """A page elsewhere that public items link to, as their cards show it (items.link_cards). It shows nothing without
-    `facts`: the page was not read yet, or told nothing, or staff removed the card.
+    """A page elsewhere that public items link to (items.link_cards). Without `facts` it shows nothing: unread, silent,
+    or removed by staff.
     """
 
     url = models.CharField(_("address"), max_length=URL_LENGTH)
@@ -337,7 +334,7 @@ class LinkCard(models.Model):
 
 
 class RefusedHost(models.Model):
-    """A host that staff refuse: links to it, and to the hosts below it, get no card."""
+    """A host that staff refuse: links to it and below it get no card."""
 
     host = models.CharField(
         pgettext_lazy("web", "host"), max_length=DOMAIN_LENGTH, unique=True, help_text=_("Also the hosts below it.")
@@ -354,7 +351,7 @@ class RefusedHost(models.Model):
 
 
 class Participant(models.Model):
-    """A person in a conversation, with their read position. Nobody joins later (items.recipients)."""
+    """A person in a conversation. Nobody joins later (items.recipients)."""
 
     pk = models.CompositePrimaryKey("conversation_id", "user_id")
     conversation = models.ForeignKey(
@@ -379,7 +376,7 @@ class Participant(models.Model):
 
 
 class Correspondent(models.Model):
-    """`writer` has written `reader` a private mention or accepted one, so `reader` is no stranger to them."""
+    """`writer` has written `reader` a private mention, or accepted one."""
 
     pk = models.CompositePrimaryKey("writer_id", "reader_id")
     writer = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -411,7 +408,7 @@ class Like(models.Model):
 
 
 class Bookmark(models.Model):
-    """`user` bookmarked `item`. It counts nowhere, and nobody else learns of it."""
+    """`user` bookmarked `item`. Nobody else learns of it."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="bookmarks", db_index=False
@@ -429,7 +426,7 @@ class Bookmark(models.Model):
 
 
 class MutedThread(models.Model):
-    """`user` wants no notifications of the thread that `root` began (items.muting)."""
+    """`user` wants no notifications of the thread that `root` began."""
 
     pk = models.CompositePrimaryKey("user_id", "root_id")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -442,9 +439,8 @@ class MutedThread(models.Model):
 
 
 class Poll(models.Model):
-    """The tally of an item's poll, one row an item: the votes of each answer in their order, and when voting ends.
-
-    When the poll has ended, its voters are told in the order of their ids, `told_to` is the last of them.
+    """The tally of a poll: votes by answer, and when voting ends. Voters are then told in the order of ids; `told_to`
+    is the last.
     """
 
     item = models.OneToOneField(
@@ -464,7 +460,7 @@ class Poll(models.Model):
 
 
 class Vote(models.Model):
-    """`user` voted in the poll of `item` for these answers, by their places from 0. It is never changed."""
+    """`user` voted in the poll of `item`, by places from 0. It is never changed."""
 
     pk = models.CompositePrimaryKey("item_id", "user_id")
     item = models.ForeignKey(
@@ -479,10 +475,10 @@ class Vote(models.Model):
 
 
 class ItemCounts(models.Model):
-    """The folded counts of an item, exact together with the changes not yet folded.
+    """The folded counts of an item, exact with the changes not yet folded.
 
-    `replies` and `quotes` are the public ones. `circle_replies`, for followers or mutuals, count only under items that
-    are not public, so that strangers cannot infer hidden replies.
+    `circle_replies`, for followers or mutuals, count only under items that are not public, so that strangers cannot
+    infer hidden replies.
     """
 
     item = models.OneToOneField(
@@ -513,10 +509,7 @@ class CountChange(models.Model):
 
 
 class ItemDocument(models.Model):
-    """An item's words for search (items.words), in their own table so that timelines do not read past them.
-
-    Reposts and items without words have no row.
-    """
+    """An item's words for search, in a table that timelines do not read past."""
 
     item = models.OneToOneField(
         Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False
@@ -535,7 +528,7 @@ class ItemDocument(models.Model):
 
 
 class ItemTag(models.Model):
-    """A hashtag of an item, in canonical form (web.hashtags.canonical_tag)."""
+    """A hashtag of an item, in canonical form."""
 
     pk = models.CompositePrimaryKey("tag", "item_id")
     tag = models.CharField(max_length=hashtags.LENGTH)
@@ -573,7 +566,7 @@ class ItemVersion(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """A client's key for one call of `publish`. Repeating the call returns the first item."""
+    """A client's key for one call of `publish`."""
 
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=255)
@@ -618,14 +611,14 @@ class ScheduledPost(models.Model):
 
 
 class FilterAction(models.TextChoices):
-    """What a matching filter does: fold the item under the phrase, or leave it out."""
+    """What a filter does: fold the item, or leave it out."""
 
     WARN = "warn", _("Hide behind a warning")
     HIDE = "hide", _("Hide completely")
 
 
 class Context(models.TextChoices):
-    """Where a filter applies. The same words as in Mastodon's API."""
+    """Where a filter applies, in the words of Mastodon's API."""
 
     HOME = "home", _("Home and lists")
     NOTIFICATIONS = "notifications", _("Notifications")
@@ -637,8 +630,7 @@ class Context(models.TextChoices):
 class Filter(models.Model):
     """A phrase that its owner wants to hide or be warned of (items.filters).
 
-    A filter with several phrases has a row for each. Their `group` is the id of the first, and the other columns but
-    the phrase are the same.
+    A filter with several phrases has a row for each; `group` is the first's id, and all but the phrase are the same.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -665,7 +657,7 @@ class Filter(models.Model):
 
 
 class Pin(models.Model):
-    """A post that its sender shows first on their profile (items.pins)."""
+    """A post that its sender shows first on their profile."""
 
     item = models.OneToOneField(Item, on_delete=models.CASCADE, related_name="+")
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)

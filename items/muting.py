@@ -1,4 +1,4 @@
-"""Muted conversations: threads that a user wants no notifications of. Nobody else learns of it."""
+"""Muted threads: a user wants no notifications of them. Nobody else learns of it."""
 
 from collections.abc import Iterable
 
@@ -41,6 +41,6 @@ def _root_of(item: Item) -> int:
 
 
 def muted_among(item_ids: Iterable[str], reader: User) -> frozenset[str]:
-    """The ids of items whose threads the reader muted. One query."""
+    """The ids of items whose threads the reader muted."""
     rows = fetch(AMONG, {"items": id_array(map(int, item_ids)), "reader": reader.pk})
     return frozenset(str(item_id) for (item_id,) in rows)

@@ -1,12 +1,10 @@
 """Pages that are open to strangers, so that one post seen by 100,000 costs little.
 
 Strangers with the same language, time zone and theme get the same bytes. A page requested twice within `KEPT` is
-cached. Each further answer costs one short statement, which checks that strangers may still see everything on it,
-unchanged. So hidden, deleted or edited items are gone at once. New replies and counts appear within `KEPT`. Without the
-cache server every page is rendered.
+cached; each answer then checks in one statement that it still stands. New replies and counts appear within `KEPT`.
 
-This serves only requests without a session, query or message. Shared caches may keep these answers for `SHARED`. All
-other answers are private.
+This serves only requests without a session, query or message. Shared caches may keep these for `SHARED`; all others are
+private.
 
 See docs/decisions.md: Pages for strangers are cached and verified.
 """
@@ -74,7 +72,7 @@ STANDS = f"""
 
 @dataclass(frozen=True, slots=True)
 class OpenPage:
-    """A response, and the items and user ids that it shows."""
+    """A response, and the items and users that it shows."""
 
     response: HttpResponse
     items: Sequence[ItemBody] = ()
@@ -84,9 +82,8 @@ class OpenPage:
 class Kept(msgspec.Struct):
     """A cached page: its compressed bytes in base64, and what must be unchanged.
 
-    It is signed together with its key, so a page that another program wrote into the cache is not shown. `versions` are
-    the items' `modified_at`. `media` are their pictures and descriptions, which can change without the item. `quotes`
-    are the items with a visible quoted item, `cards` those with a link card. `nonce` is the one of the page's scripts.
+    It is signed with its key, so another program's page is not shown. `media` can change without the item. `quotes` are
+    the items with a visible quoted item, `cards` those with a link card. `nonce` is that of the scripts.
     """
 
     body: str
@@ -141,7 +138,7 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
 
 
 def is_stranger(request: PageRequest) -> bool:
-    """Whether a request has no session and asks for a whole page without a query."""
+    """Whether a request has no session and is for a whole page without a query."""
     return (
         request.method in ("GET", "HEAD")
         and not request.META.get("QUERY_STRING")
@@ -153,7 +150,6 @@ def is_stranger(request: PageRequest) -> bool:
 
 # --- Keeping ---------------------------------------------------------------------------------------------
 def _digest(request: HttpRequest) -> str:
-    """Everything that the bytes depend on besides the content."""
     parts = (
         request.scheme,
         request.get_host(),

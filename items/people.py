@@ -1,4 +1,4 @@
-"""Who likes and who reposted an item, without users with a block either way or muted by the reader."""
+"""Who likes and who reposted an item, without blocked or muted users."""
 
 from relations.people import Listed
 from relations.rules import READER, is_wanted

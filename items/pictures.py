@@ -1,4 +1,4 @@
-"""Pictures as HTML: where they are cropped, and what is shown while they load."""
+"""Pictures as HTML."""
 
 from collections.abc import Sequence
 
@@ -17,15 +17,14 @@ BASE_83 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-
 
 
 def focus(picture: MediaObject) -> str:
-    """CSS classes that keep the focus visible when the picture is cropped. The CSP forbids style attributes."""
+    """CSS classes that keep the focus visible. The CSP forbids style attributes."""
     x, y = (min(max(at, -1.0), 1.0) for at in (picture.meta.focus.x, -picture.meta.focus.y))
     return f"fx-{round((x + 1) / 2 * STEPS)} fy-{round((y + 1) / 2 * STEPS)}"
 
 
 def figures(pictures: Sequence[MediaObject], *, whole: bool = False, is_first: bool = False) -> SafeString:
-    """The pictures or video of an item, as HTML. `is_first`: the first picture of the page is not lazy-loaded.
-
-    Without JavaScript a picture's link opens the file. A template would cost half a millisecond per picture.
+    """The pictures or video of an item, as HTML. `is_first`: not lazy-loaded. A template would cost half a millisecond
+    per picture.
     """
     loading = "eager" if is_first else "lazy"
     shown = [_figure(one, number, len(pictures), loading, whole=whole) for number, one in enumerate(pictures, 1)]
@@ -81,9 +80,8 @@ def _undescribed(number: int, count: int) -> str:
 
 
 def ground(picture: MediaObject) -> SafeString:
-    """The background of a loading picture: its average colour. pictures.js draws the blurhash over it.
-
-    It is an SVG with `fill`, because the CSP forbids style attributes.
+    """The background of a loading picture, for pictures.js. An SVG with `fill`, because the CSP forbids style
+    attributes.
     """
     colour = average_colour(picture.blurhash)
     return mark_safe(  # noqa: S308 (made of escaped parts)
@@ -93,7 +91,7 @@ def ground(picture: MediaObject) -> SafeString:
 
 
 def average_colour(blurhash: str) -> str:
-    """A picture's average colour as #rrggbb, from digits 3 to 6 of its blurhash. Black without one.
+    """A picture's average colour as #rrggbb. Black without a blurhash.
 
     Source: https://github.com/woltapp/blurhash/blob/master/Algorithm.md (the DC value).
     """

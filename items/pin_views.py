@@ -1,4 +1,4 @@
-"""The buttons that pin and unpin one's own posts."""
+"""The buttons that pin and unpin posts."""
 
 from django.contrib import messages
 from django.http import HttpResponse

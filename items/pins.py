@@ -1,7 +1,4 @@
-"""Pins: public posts that their sender shows first on their profile.
-
-A post that is deleted, rejected, held or given a narrower audience loses its pin (items.actions, items.purge).
-"""
+"""Pins: public posts that their sender shows first. A post that is withdrawn or narrowed loses its pin."""
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
@@ -33,7 +30,7 @@ class NotPinnableError(ValueError):
 def pin(*, item: Item) -> bool:
     """Pin a post. True if it was not pinned. Raises NotPinnableError and PinCapError.
 
-    The lock on the item orders it with a deletion, which removes the pin. The lock on the sender keeps the cap.
+    The lock on the item orders it with a deletion. The lock on the sender keeps the cap.
     """
     item = Item.objects.select_for_update(no_key=True).get(pk=item.pk)
     if not is_pinnable(item):
@@ -55,7 +52,7 @@ def unpin(*, item_id: int) -> bool:
 
 
 def pinned_items(owner: User, reader: User | AnonymousUser) -> list[ItemBody]:
-    """The posts that `owner` pinned and `reader` may see, last pinned first."""
+    """The visible posts that `owner` pinned, last pinned first."""
     return bodies(
         fetch(PINNED, {"owner": owner.pk, "reader": reader.pk or 0}, into=ItemRow.of), reader, Context.ACCOUNT
     )

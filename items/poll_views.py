@@ -19,7 +19,7 @@ from web.pages import PageRequest, go_on, limited, show, wants_part
 @signed_in
 @limited("write")
 def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Vote in the poll of an item. The part of an open page is the poll as it is then; a message says what failed."""
+    """Vote in a poll. An open page gets the poll as it is then."""
     item = item_or_404(item_id, reader)
     try:
         polls.vote(user=reader, item=item, choices=request.POST.getlist(f"choice-{item_id}"))
@@ -46,5 +46,5 @@ def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @require_safe
 @signed_in
 def poll_form(request: PageRequest, reader: User) -> HttpResponse:
-    """What a composer needs for a poll, which it asks for when one is begun."""
+    """What a composer needs when a poll is begun."""
     return show(request, "items/_poll_fields.html", {"form": ItemForm.fresh()})

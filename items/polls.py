@@ -1,7 +1,5 @@
-"""Polls: the answers that a post offers, who voted for them, and when voting ends.
-
-The question's answers stand in the item's content. The tally is a row of its own (`Poll`), written with each vote.
-Readers learn the numbers after they voted, after the end, or as the sender.
+"""Polls: the tally is a row of its own (`Poll`). Readers learn the numbers after voting, after the end, or as the
+sender.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -75,9 +73,7 @@ class Tally(NamedTuple):
 
 # --- The content -----------------------------------------------------------------------------------------
 def settled(item_type: str, content: dict[str, Any]) -> dict[str, Any]:
-    """The content of a new item as it is kept: the end of a poll is a time. Raises ContentError for an end that is too
-    early or too late.
-    """
+    """A new item's content with the end of its poll as a time. Raises ContentError."""
     if item_type != ItemType.POLL:
         return content
     closes_at, now = poll_end(content["poll"]), timezone.now()
@@ -93,7 +89,7 @@ def _kept(poll: Mapping[str, Any], closes_at: datetime) -> dict[str, Any]:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def begin(item: Item) -> None:
-    """Write the tally of a new item if it is a poll. Part of the transaction that publishes it."""
+    """Write the tally of a new item if it is a poll, in its transaction."""
     if item.type != ItemType.POLL:
         return
     poll = item.content["poll"]
@@ -101,9 +97,8 @@ def begin(item: Item) -> None:
 
 
 def rewritten(item: Item, content: dict[str, Any]) -> dict[str, Any]:
-    """The new content of an item. The poll of one stays if the content has none.
-
-    Part of the transaction that edits the item. Raises ContentError, and PollFixedError after the first vote.
+    """An item's new content. Its poll stays if there is none. Raises ContentError, and PollFixedError after the first
+    vote.
     """
     if item.type != ItemType.POLL:
         return content
@@ -165,7 +160,7 @@ def _place(choice: int | str, options: Sequence[str]) -> int:
 
 # --- The end ---------------------------------------------------------------------------------------------
 def end_polls() -> int:
-    """Tell the sender and the voters of polls that ended, a batch of voters a transaction; how many polls ended."""
+    """Tell senders and voters of polls that ended. Returns how many ended."""
     count = 0
     while count < ENDED_AT_ONCE and _end_next():
         count += 1
@@ -173,7 +168,7 @@ def end_polls() -> int:
 
 
 def _end_next() -> bool:
-    """End one poll; False if none is due. A second worker takes another one."""
+    """End one poll. False if none is due."""
     while True:
         with transaction.atomic():
             due = Poll.objects.filter(is_told=False, closes_at__lte=timezone.now()).order_by("closes_at")
@@ -195,7 +190,7 @@ def _end_next() -> bool:
 
 # --- Reading ---------------------------------------------------------------------------------------------
 def tallies(item_ids: Iterable[int], reader_id: int | None) -> dict[int, Tally]:
-    """The tallies of polls with the reader's choices, by item. One statement; none without items."""
+    """The tallies of polls with the reader's choices, by item. No statement without items."""
     asked = list(item_ids)
     params = {"items": id_array(asked), "reader": reader_id or 0}
     rows: list[tuple[Any, ...]] = fetch(OF_ITEMS, params) if asked else []
@@ -203,7 +198,7 @@ def tallies(item_ids: Iterable[int], reader_id: int | None) -> dict[int, Tally]:
 
 
 def show_polls(items: Iterable[ItemBody], reader_id: int | None) -> None:
-    """Put the polls into the bodies of items. One statement, and none where no item is a poll."""
+    """Put the polls into items. No statement if none has one."""
     asking = [item for item in items if item.type == ItemType.POLL]
     found = tallies({int(item.id) for item in asking}, reader_id)
     for item in asking:
@@ -211,7 +206,7 @@ def show_polls(items: Iterable[ItemBody], reader_id: int | None) -> None:
 
 
 def poll_of(item: ItemBody, tally: Tally, *, is_own: bool) -> bodies.Poll | None:
-    """The poll of an item as its reader gets it; None if the item was emptied (items.purge)."""
+    """The poll of an item as its reader gets it. None if the item was purged."""
     poll = item.content_fields.get("poll")
     if poll is None:
         return None

@@ -1,4 +1,4 @@
-"""Popular hashtags, for the search page, completions and the welcome."""
+"""Popular hashtags."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -50,10 +50,7 @@ SHOWN = f"""
 
 
 def popular_tags(reader: User | AnonymousUser) -> list[str]:
-    """At most `COUNT` canonical hashtags, most used first, each on an item that `reader` may see.
-
-    The cache proposes, and one statement verifies.
-    """
+    """At most `COUNT` hashtags, most used first, each on a visible item."""
     return _shown([one for one in _kept() if _is_popular(one)][:COUNT], reader)
 
 
@@ -63,10 +60,7 @@ def subjects(reader: User) -> list[str]:
 
 
 def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
-    """At most `count` popular hashtags with this beginning.
-
-    Without the cache there are none, rather than a count for each letter typed.
-    """
+    """Popular hashtags with this beginning; none without the cache, rather than a count for each letter typed."""
     found = cache.get(keys.popular_tags())
     if not _is_proposal(found):
         found = _count() if cache.add(keys.popular_tags(), [], COUNTING.total_seconds()) else []

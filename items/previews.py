@@ -1,6 +1,5 @@
-"""Link previews: OpenGraph and Twitter cards, for pages that strangers may see.
-
-An item under a warning shows only the warning. Sensitive pictures are not shown.
+"""Link previews: OpenGraph and Twitter cards, for pages that strangers may see. They show no sensitive pictures, and
+only the warning if there is one.
 """
 
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A page as other sites show its link. `kind` is OpenGraph's: article, profile or website."""
+    """A page as other sites show its link. `kind` is OpenGraph's."""
 
     kind: str
     title: str
@@ -78,7 +77,7 @@ def person_preview(person: User, address: str, feed: str, reader: User | Anonymo
 
 
 def face_of(avatar_url: str, name: str) -> Picture | None:
-    """An avatar as a preview picture. None for drawn ones: previews do not support SVG."""
+    """An avatar as a preview picture. None for drawn ones: previews take no SVG."""
     if avatar_url.endswith(".svg"):
         return None
     return Picture(avatar_url, _("Profile picture of %(name)s") % {"name": name})

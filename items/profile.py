@@ -1,6 +1,6 @@
 """Reads of single items, of one sender's items and of an item's replies.
 
-Each is one prepared statement, because building it by the ORM would cost more than the rest of the page.
+Each is one prepared statement: the ORM would cost more than the rest of the page.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ def _both(candidates: Sequence[str], given: str = "") -> Walk:
 
 
 def _by_circle(kind: str) -> list[str]:
-    """The owner's items that meet the condition `kind`: one index scan per visibility. Needs CIRCLES."""
+    """One index scan per visibility. Needs CIRCLES."""
     published = (
         f"""
         {PUBLISHED} AND {kind} AND {in_circle("i", circle)}
@@ -128,7 +128,7 @@ def tagged_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """Posts and replies of `owner` with a canonical hashtag, as in `Walk.page`."""
+    """Posts and replies of `owner` with a hashtag, as in `Walk.page`."""
     if min_id is None:
         query = Query(phrases=(), is_open=False, senders=(owner.username,), tags=(tag,), names=())
         return search_items(query, reader, last_id=last_id, limit=limit)
@@ -137,7 +137,7 @@ def tagged_page(
 
 
 def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, Sender]:
-    """The visible items' senders among the items that these answer, by the answered id."""
+    """The visible senders of what these items answer, by the answered id."""
     ids = {int(item.reply_to) for item in items if item.reply_to}
     if not ids:
         return {}
@@ -148,7 +148,7 @@ def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) ->
 def replies_page(
     item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """The replies after `last_id`, oldest first: the direct ones of a reply, else the whole thread."""
+    """The replies after `last_id`, oldest first: a reply's direct ones, else the whole thread."""
     params = {"item": int(item.shown.id)} | bounds(reader, above=last_id or 0, limit=limit)
     return page_of(
         fetch(REPLIES if item.reply_to else THREAD, params, into=ListedRow.of), reader, limit, Context.THREAD
@@ -156,8 +156,5 @@ def replies_page(
 
 
 def item_count(owner: User, reader: User | AnonymousUser) -> int:
-    """Published items that `reader` sees on a profile, counted up to `COUNTED` items and `REPOSTS_COUNTED` reposts.
-
-    See docs/decisions.md: A page looks through a bounded number of rows.
-    """
+    """Published items that `reader` sees on a profile, up to `COUNTED` and `REPOSTS_COUNTED`."""
     return int(fetch(COUNT, {"owner": owner.pk, "reader": reader.pk or 0})[0][0])

@@ -1,7 +1,4 @@
-"""The parts of a search query.
-
-See docs/decisions.md: Own code in place of a library.
-"""
+"""The parts of a search query."""
 
 import re
 from dataclasses import dataclass
@@ -19,8 +16,8 @@ _FROM = re.compile("from[:\uff1a][@\uff20]?(.+)", re.IGNORECASE | re.DOTALL)
 class Query:
     """A query. All its parts must match.
 
-    `phrases`: words and quoted phrases, as consecutive runs. `is_open`: the last one may be unfinished. `senders`: from
-    "from:name". `tags`: canonical. `names`: for the search over users.
+    `phrases`: words and quoted phrases, as runs. `is_open`: the last may be unfinished. `names`: for the search over
+    users.
     """
 
     phrases: tuple[tuple[Run, ...], ...]

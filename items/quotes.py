@@ -1,4 +1,4 @@
-"""Who may quote an item, and the quotes of an item.
+"""Who may quote an item, and its quotes.
 
 See docs/decisions.md: A quote is asked for at every reading.
 """
@@ -23,7 +23,7 @@ QUOTING = Walk(*(listing([QUOTES], order, keep=is_listed("i")) for order in ("DE
 
 
 def quoters(item: Item | ItemBody) -> str:
-    """Who may quote an item that is no repost, besides its sender (`QuotableBy`)."""
+    """Who may quote an item, besides its sender (`QuotableBy`)."""
     return item.quotable_by if item.visibility == Visibility.PUBLIC else QuotableBy.NOBODY
 
 
@@ -38,5 +38,5 @@ def may_quote(item: Item | ItemBody, user: User) -> bool:
 
 
 def quotes_page(item: ItemBody, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """The quotes of an item or a repost's original, as in `Walk.page`."""
+    """The quotes of an item, or a repost's original, as in `Walk.page`."""
     return QUOTING.page(reader, item=int(item.shown.id), context=Context.THREAD, **at)

@@ -81,12 +81,12 @@ def left(moment: datetime) -> str:
 
 
 def version(moment: datetime) -> int:
-    """Microseconds since 1970: items.js keeps the newer of two cards of an item."""
+    """Microseconds since 1970: items.js keeps the newer of two cards."""
     return int(moment.timestamp() * 1_000_000)
 
 
 def full_time(moment: datetime) -> str:
-    """Date and time in the reader's zone, with its UTC offset, because zone names are ambiguous."""
+    """Date and time in the reader's zone, with the UTC offset: zone names are ambiguous."""
     return f"{written(moment, 'DATETIME_FORMAT')} {offset_name(timezone.localtime(moment))}"
 
 
@@ -100,16 +100,15 @@ def offset_name(moment: datetime) -> str:
 
 
 def excerpt(text: str, letters: int) -> str:
-    """The text cut to `letters` characters, with an ellipsis. Emoji and accented letters stay whole."""
+    """The text cut to `letters` characters, with an ellipsis. Clusters stay whole."""
     return text if len(text) <= letters else f"{beginning(text, letters - 1)}…"
 
 
 def linked(
     text: str, leads: Callable[[str], bool], sought: Query | None = None, *, is_folded: bool = False
 ) -> SafeString:
-    """The text as HTML, with at most `LINKS` links and marked hits of `sought`.
-
-    Names are linked if `leads` allows it. A folded text ends after about `EXCERPT_LETTERS`.
+    """The text as HTML, with at most `LINKS` links and marked hits. Names are linked if `leads`. A folded one ends
+    after about `EXCERPT_LETTERS`.
     """
     end = len(beginning(text, EXCERPT_LETTERS)) if is_folded else len(text)
     marks = _Marks(hits(text[:end], sought) if sought else [])

@@ -1,4 +1,4 @@
-"""The items' receivers of signals from the packages below."""
+"""The items' receivers of signals."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def tell_limits(sender: type[SiteSettings], **kwargs: Any) -> dict[str, int]:
 
 @receiver(account_purged)
 def purge_items(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Empty a deleted account's items, at most `limit`. Returns how many."""
+    """Empty at most `limit` items of a deleted account. Returns how many."""
     return purge.purge(user_id=user.pk, limit=limit)
 
 

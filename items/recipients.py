@@ -1,11 +1,9 @@
 """The people of private mentions: who is in a conversation.
 
-A conversation begins with an item for "people I mention": its sender and those it mentions then. All replies in it go
-to the same people. Nobody joins: a name in a reply or an edit adds nobody.
+A conversation's people are its first sender and those mentioned then. Nobody joins: a later name adds nobody.
 
-Blocks apply as everywhere (items.visibility). A mute keeps a message from listing the conversation. A first message
-from a stranger, whom the recipient neither follows nor ever wrote to, goes to the recipient's requests. A message from
-somebody else, or by the recipient, takes it out of them. So does accepting it (items.conversations).
+A mute keeps a message from listing the conversation. A stranger's first message goes to the recipient's requests. A
+message by somebody else or the recipient takes it out of them, and so does accepting it (items.conversations).
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +25,6 @@ SENDER = "%(sender)s"
 
 
 def _is_stranger(sender: str, recipient: str) -> str:
-    """Whether a recipient neither follows a sender nor wrote them a private mention or accepted one."""
     wrote = f"SELECT FROM items_correspondent c WHERE c.writer_id = {recipient} AND c.reader_id = {sender} OFFSET 0"
     return f"(NOT {follows(recipient, sender)} AND NOT EXISTS ({wrote}))"
 
@@ -93,10 +90,10 @@ class _Addressed(NamedTuple):
 
 
 def people_of(item: Item, answered: Item | None) -> Sequence[int]:
-    """The ids of users mentioned by a new private mention. For a reply it sets `conversation` and returns none.
+    """The users mentioned by a new private mention. For a reply it sets `conversation` and returns none.
 
-    Raises ContentError if nobody would see it, the sender is not in the conversation, or a recipient takes no requests.
-    Raises StrangersError.
+    Raises StrangersError, and ContentError if nobody would see it, the sender is not in it, or a recipient takes no
+    requests.
     """
     if answered and answered.is_private:
         item.conversation_id = answered.conversation_id or answered.pk
@@ -132,7 +129,7 @@ def write(item: Item, people: Sequence[int]) -> None:
 
 
 def is_for(names: Iterable[str], *, sender: User, answered: Item) -> bool:
-    """Whether these lower-case names are exactly the people whom a reply of `sender` reaches."""
+    """Whether these lower-case names are exactly those whom a reply reaches."""
     conversation = answered.conversation_id or answered.pk
     rows = fetch(NAMED, {"names": list(names), "conversation": conversation, "sender": sender.pk})
     return bool(rows[0][0])

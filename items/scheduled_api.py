@@ -41,7 +41,7 @@ from web.times import Time
 
 
 class ScheduledBody(msgspec.Struct):
-    """A scheduled post. `failure`: why it was not published at its time, else null. It stays until it is changed."""
+    """A scheduled post. `failure`: why it was not published, else null."""
 
     id: str
     publish_at: Time
@@ -136,7 +136,7 @@ class ScheduledPostsView(ApiView):
 
     @extend_schema(operation_id="list_scheduled", parameters=PAGED, responses={200: ScheduledPage})
     def get(self, request: Request) -> HttpResponse:
-        """The caller's scheduled posts, the last scheduled first. Failed ones are among them."""
+        """The caller's scheduled posts, with failed ones, the last scheduled first."""
         sender, last_id, count = signed_in(request), position(request), limit(request)
         own = sorted(scheduling.scheduled_of(sender), key=attrgetter("pk"), reverse=True)
         page = part_of([post for post in own if post.pk < below(last_id)], count, attrgetter("pk"))
@@ -154,7 +154,7 @@ class ScheduledPostsView(ApiView):
         },
     )
     def post(self, request: Request) -> HttpResponse:
-        """Schedule a post. What is wrong with it is said now; rules and audiences are asked at its time."""
+        """Schedule a post. Rules and audiences are asked at its time."""
         sender = signed_in(request)
         fields = body(request, NewScheduled)
         find_items(fields, sender)
@@ -174,7 +174,7 @@ class ScheduledPostView(ApiView):
 
     @extend_schema(operation_id="edit_scheduled", request=ScheduledEdit, responses={200: ScheduledBody})
     def patch(self, request: Request, scheduled_id: str) -> HttpResponse:
-        """Change a scheduled post or its time. Omitted fields stay. A failed one waits again."""
+        """Change a scheduled post. Omitted fields stay. A failed one waits again."""
         sender = signed_in(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
         fields = body(request, ScheduledEdit)

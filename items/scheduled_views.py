@@ -1,4 +1,4 @@
-"""The pages of scheduled posts, and the composer's answer for one."""
+"""The pages of scheduled posts."""
 
 import uuid
 from typing import Any
@@ -88,7 +88,7 @@ def delete(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
 
 # --- The composer ----------------------------------------------------------------------------------------
 def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
-    """Schedule the post of a valid form, or change it. Returns None if the form now has an error. Raises Http404."""
+    """Schedule or change a valid form's post. None if the form now has an error. Raises Http404."""
     try:
         return _change(reader, form) if form.cleaned_data["scheduled"] else _schedule(reader, form)
     except scheduling.TimeError as error:
@@ -135,7 +135,7 @@ def _change(reader: User, form: ItemForm) -> ScheduledPost:
 
 
 def answer(request: PageRequest, post: ScheduledPost, reader: User, spot: str) -> HttpResponse:
-    """Go to the scheduled posts. An open page stays and says when the post will be published."""
+    """Go to the scheduled posts. An open page stays and says when."""
     words = _("Scheduled for %(time)s.") % {"time": full_time(post.publish_at)}
     if spot == "write":
         messages.success(request, words)

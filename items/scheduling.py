@@ -1,8 +1,7 @@
 """Scheduled posts: written now, published at a time by a periodic task.
 
-A row holds the arguments of `items.actions.publish`, which publishes it. In one transaction the task locks the row,
-publishes and deletes it. So each is published once, whenever a worker dies, and nobody edits or cancels it meanwhile.
-A post that cannot be published stays, with the reason, until its sender changes its time or deletes it.
+A row holds the arguments of `items.actions.publish`. One transaction locks the row, publishes and deletes it, so each
+is published once. A post that cannot be published stays with the reason.
 """
 
 import logging
@@ -67,9 +66,8 @@ def schedule(
     quotable_by: str | None = None,
     idempotency_key: str = "",
 ) -> ScheduledPost:
-    """Schedule a post. A repeated `idempotency_key` returns the first.
-
-    Raises TimeError, ScheduledCapError, ContentError, NotQuotableError, IdempotencyConflictError.
+    """Schedule a post. Raises TimeError, ScheduledCapError, ContentError, NotQuotableError and
+    IdempotencyConflictError.
     """
     if quote_of and not may_quote(quote_of.repost_of or quote_of, sender):
         raise actions.NotQuotableError
@@ -104,10 +102,7 @@ def schedule(
 @telling
 @transaction.atomic
 def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **fields: Any) -> ScheduledPost:
-    """Change the time of a scheduled post, or some arguments of `publish`. A failed one waits again.
-
-    Raises ScheduledPost.DoesNotExist, TimeError, ContentError.
-    """
+    """Change the time or some arguments of `publish`. Raises ScheduledPost.DoesNotExist, TimeError, ContentError."""
     row = ScheduledPost.objects.select_for_update().get(sender=sender, pk=post_id)
     if publish_at is not None or row.failure:
         _check_time(publish_at or row.publish_at)
@@ -125,7 +120,7 @@ def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **
 
 @transaction.atomic
 def cancel(*, sender: User, post_id: int) -> None:
-    """Delete a scheduled post. Its pictures are swept. Raises ScheduledPost.DoesNotExist."""
+    """Delete a scheduled post. Raises ScheduledPost.DoesNotExist."""
     row = ScheduledPost.objects.select_for_update().get(sender=sender, pk=post_id)
     attaching.release(owner_id=sender.pk, ids=media_ids(row.post["content"]))
     row.delete()
@@ -147,7 +142,7 @@ def _check_time(publish_at: datetime) -> None:
 
 
 def _lock(sender: User) -> None:
-    """Lock the sender's row, so that the cap holds and a repeated key waits."""
+    """So that the cap holds and a repeated key waits."""
     User.objects.select_for_update(no_key=True).only("pk").get(pk=sender.pk)
 
 
@@ -175,7 +170,7 @@ def publish_due() -> int:
 
 @transaction.atomic
 def publish_scheduled(*, post_id: int) -> bool:
-    """Publish one post, if its time has come and nobody else has it. True if it was published."""
+    """Publish one post if it is due and nobody else has it. True if published."""
     rows = ScheduledPost.objects.select_for_update(skip_locked=True, of=("self",)).select_related("sender")
     row = rows.filter(pk=post_id, publish_at__lte=Now(), failure="").first()
     if row is None:
@@ -231,7 +226,7 @@ def scheduled_post(sender: User, post_id: int) -> ScheduledPost | None:
 
 
 def files_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[MediaFile]]:
-    """The media of scheduled posts, in order, by the post's id. One query."""
+    """The media of scheduled posts, in order, by the post's id."""
     ids = {post.pk: media_ids(post.post["content"]) for post in posts}
     wanted = [number for several in ids.values() for number in several]
     known = attaching.reserved(owner_id=sender.pk, ids=wanted) if wanted else {}

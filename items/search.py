@@ -1,8 +1,6 @@
 """Search over items: all words of the query must match, newest first, exact at every cursor.
 
-It scans down in three stretches. Common words are found among the newest documents within a millisecond. The index
-would collect all their matches first, so it serves only rare words. If frequent words, tags and senders do not occur
-together among the newest items, a page ends after two stretches.
+See docs/decisions.md: Search scans the newest posts before it asks the index.
 """
 
 import itertools
@@ -50,7 +48,7 @@ class _Candidate(NamedTuple):
 
 
 class _Proposal(NamedTuple):
-    """Matching ids, newest first. `bound`: the id where the search stopped early, else None."""
+    """Matching ids. `bound`: where the search stopped early."""
 
     ids: list[int]
     bound: int | None
@@ -62,9 +60,6 @@ def search_items(
     """The visible matching items below `last_id`, newest first, without reposts. Muted senders are found.
 
     After `ITEM_CANDIDATES` of a stretch, or if more than `INDEXED` would be read, the page ends short with `has_more`.
-
-    See docs/decisions.md: A page looks through a bounded number of rows.
-    See docs/decisions.md: Search scans the newest posts before it asks the index.
     """
     top = below(last_id)
     names = {name.lower() for name in query.senders}
@@ -86,10 +81,7 @@ def search_items(
 
 def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
     """For moderators: the newest `count` ids with all words and tags, in every status, and whether there may be more.
-
     `from:` is ignored.
-
-    See docs/decisions.md: Search scans the newest posts before it asks the index.
     """
     if not (query.phrases or query.tags) or len(query.tags) > TAGS_AN_ITEM:
         return [], False
@@ -154,7 +146,7 @@ WALKED_DOCUMENTS = """
 
 
 def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool = False) -> str:
-    """A query of matching ids, newest first. `is_walked`: documents are compared one by one."""
+    """A query of matching ids. `is_walked`: documents are compared one by one."""
     source, conditions, place = "", ["{place} < %(below)s", "{place} >= %(above)s"], "i.id"
     if has_words:
         source, place = WALKED_DOCUMENTS if is_walked else "items_itemdocument d", "d.item_id"
@@ -177,9 +169,8 @@ def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bo
 
 
 def _has_many(cursor: Any, query: Query, sender_id: int | None) -> bool:
-    """Whether each part of a query alone matches more than `INDEXED` items by PostgreSQL's statistics.
-
-    Then the items that match all parts may be few and expensive to find.
+    """Whether each part alone matches more than `INDEXED` items by PostgreSQL's statistics. Matches of all parts may
+    then be few and expensive to find.
     """
     parts: list[tuple[str, Any]] = [("items_item WHERE sender_id = %s", sender_id)] if sender_id is not None else []
     parts += [("items_itemtag WHERE tag = %s", tag) for tag in query.tags[:1]]
@@ -196,7 +187,7 @@ def _estimate(cursor: Any, source: str, value: Any) -> int:
 
 @cache
 def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool) -> str:
-    """Matching ids, at most `candidates`, and which the reader may see. Always returns the last candidate."""
+    """Always returns the last candidate."""
     return f"""
         WITH candidate AS NOT MATERIALIZED (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS number FROM (

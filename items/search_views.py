@@ -1,4 +1,4 @@
-"""The pages that find items and users: hashtags, search, completions."""
+"""The pages that find items and users."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ NOTHING_SOUGHT: dict[str, Any] = {
 @require_safe
 @open_page
 def tag(request: PageRequest, name: str) -> OpenPage:
-    """The items with a hashtag, newest first. Other spellings redirect to the canonical one."""
+    """The items with a hashtag. Other spellings redirect to the canonical one."""
     canonical = canonical_tag(name)
     if canonical is None:
         raise Http404
@@ -65,7 +65,7 @@ def tag(request: PageRequest, name: str) -> OpenPage:
 @require_safe
 @signed_in
 def complete(request: PageRequest, reader: User) -> HttpResponse:
-    """Completions of the name, hashtag or emoji being typed, for complete.js."""
+    """Completions of what is being typed, for complete.js."""
     found = completions(_asked(request), reader)
     return show(request, "items/_completions.html", {"completions": found})
 
@@ -73,7 +73,7 @@ def complete(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def emoji(request: PageRequest, reader: User) -> HttpResponse:
-    """Emoji with a name, or of a group, for the picker of composers (emoji.js)."""
+    """Emoji with a name, or of a group, for the picker."""
     asked, group = _asked(request), request.GET.get("group", "")
     found = emoji_named(asked, SHOWN) if asked else emoji_of_group(group if group in GROUPS else GROUPS[0])
     context = {"found": found, "groups": [] if asked else [emoji_of_group(one)[0] for one in GROUPS]}

@@ -1,4 +1,4 @@
-"""Signals of items for the packages above. All but `item_viewed` are sent inside the transaction of the change."""
+"""Signals of items. All but `item_viewed` are sent inside the transaction of the change."""
 
 from django.dispatch import Signal
 

@@ -1,7 +1,4 @@
-"""Hashtag pages.
-
-See docs/decisions.md: A page looks through a bounded number of rows.
-"""
+"""Hashtag pages."""
 
 from typing import NamedTuple
 
@@ -59,7 +56,7 @@ def tag_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """Visible items with the canonical `tag` below `last_id`, newest first; with `min_id` as in `listing.upward`."""
+    """Visible items with the canonical `tag`, newest first; with `min_id` as in `listing.upward`."""
     if min_id is not None:
         return upward(ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, context=Context.PUBLIC, tag=tag)
     query = Query(phrases=(), is_open=False, senders=(), tags=(tag,), names=())

@@ -35,7 +35,7 @@ def end_polls() -> None:
 
 @shared_task(name="items.give_link_card")
 def give_link_card(item_id: int) -> None:
-    """Give an item the card of its first link, and have the page of the link read."""
+    """Give an item its card, and have the page read."""
     if link_cards.give(item_id=item_id):
         enqueue("items.read_link_pages")
 
@@ -43,7 +43,7 @@ def give_link_card(item_id: int) -> None:
 @shared_task(name="items.read_link_pages")
 @asks("items.read_link_pages", "SELECT FROM items_linkcard WHERE state = 'waiting'")
 def read_link_pages() -> None:
-    """Periodic, and where a card was given: read some of the pages that wait, and leave the others to another task."""
+    """Periodic, and after a card was given: read some of the waiting pages."""
     if link_cards.read_waiting():
         enqueue("items.read_link_pages")
 

@@ -1,7 +1,4 @@
-"""Limits of an item, the shape of its `content`, and the parts of its text: mentions, hashtags, links.
-
-See docs/decisions.md: Own code in place of a library.
-"""
+"""Limits of an item, the shape of its `content`, and the parts of its text: mentions, hashtags, links."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -42,11 +39,7 @@ class ContentError(ValueError):
 
 
 def check_content(item_type: str, content: dict[str, Any], title: str | None = None) -> None:
-    """Raise ContentError unless `content` fits the type. `title` None: it does not change.
-
-    A text item needs text, an image or video its media, a poll its answers, an article text and a title. Others need
-    text or an https link. Unknown keys are allowed.
-    """
+    """Raise ContentError unless `content` fits the type. `title` None: it does not change. Unknown keys are allowed."""
     check_warning(content)
     media = media_ids(content)
     if media and item_type not in (ItemType.IMAGE, ItemType.VIDEO):
@@ -85,7 +78,7 @@ def counted_length(text: str) -> int:
 
 
 def check_warning(content: dict[str, Any]) -> None:
-    """Raise ContentError if the warning is no string or too long, or `sensitive` no bool."""
+    """Raise ContentError for a wrong warning or `sensitive`."""
     warning = content.get("warning", "")
     if not isinstance(warning, str):
         raise ContentError("content.warning must be a string.", field="content.warning")
@@ -113,8 +106,8 @@ def media_ids(content: dict[str, Any]) -> list[int]:
 
 # --- Polls -----------------------------------------------------------------------------------------------
 def check_poll(item_type: str, content: dict[str, Any]) -> None:
-    """Raise ContentError unless a poll has two to six different `options`, perhaps `multiple`, and an end. Items of
-    other types have none.
+    """Raise ContentError unless a poll, and only that, has two to six different `options`, perhaps `multiple`, and an
+    end.
     """
     if item_type != ItemType.POLL:
         if "poll" in content:
@@ -159,7 +152,7 @@ def poll_end(poll: Mapping[str, Any]) -> datetime:
 
 
 def poll_options(content: Mapping[str, Any]) -> list[str]:
-    """The answers of the poll in a content that was checked; none where it has no poll."""
+    """The answers of the poll in a checked content, if any."""
     options: list[str] = (content.get("poll") or {}).get("options", [])
     return options
 
@@ -203,7 +196,7 @@ class Kind(StrEnum):
 
 
 class Span(NamedTuple):
-    """A part of a text as written, and its value: the name, the canonical tag, the address."""
+    """A part of a text, and its value: the name, the canonical tag, the address."""
 
     kind: Kind
     text: str
@@ -211,15 +204,14 @@ class Span(NamedTuple):
 
 
 def spans(text: str) -> Iterator[Span]:
-    """Cut `text` into plain text, mentions, hashtags and links. Joined, they are `text` again. Takes linear time.
+    """Cut `text` into plain text, mentions, hashtags and links, in linear time. Joined, they are `text` again.
 
-    - A mention is @ and a username, perhaps with @ and a domain of this site. No letter or digit may be next to it,
-      except in scripts without spaces, and no / except after a mention or hashtag. A hyphen at its end is not part of
-      it.
-    - A hashtag is # and letters, digits and underscores of any script, with at least one letter, at most 100. Joiners
-      and middle dots may be inside. A tag in a script without spaces may be closed by another # (#小事#).
-    - A link begins with http://, https:// or www. It ends before punctuation of the sentence, and before a Chinese
-      character that begins no part of its path (看https://example.com/a很好).
+    - A mention is @ and a username, perhaps with @ and a domain of this site. No letter or digit of a spaced script may
+      be next to it, and no / except after a mention or hashtag. A hyphen at its end is not part of it.
+    - A hashtag is # and at most 100 letters, digits and underscores, with at least one letter. Joiners and
+      middle dots may be inside. Another # may close one in a script without spaces (#小事#).
+    - A link begins with http://, https:// or www. It ends before punctuation of the sentence, and before a
+      Chinese character outside its path (看https://example.com/a很好).
     """
     done = at = 0
     is_after_name = False
@@ -243,7 +235,7 @@ def spans(text: str) -> Iterator[Span]:
 
 
 def mentions(text: str) -> list[str]:
-    """The names that `text` mentions, as first written, without duplicates in another case."""
+    """The names in `text`, as first written, without duplicates in another case."""
     names: dict[str, str] = {}
     for span in spans(text):
         if span.kind == Kind.MENTION:
@@ -258,12 +250,11 @@ def hashtags(text: str) -> list[str]:
 
 
 def links(text: str) -> list[str]:
-    """The addresses that `text` links to, in order, without duplicates. www. becomes https://www."""
+    """The addresses in `text`, in order, without duplicates. www. becomes https://www."""
     return list(dict.fromkeys(span.value for span in spans(text) if span.kind == Kind.LINK))
 
 
 def _in_spaced_word(text: str, at: int) -> bool:
-    """Whether the character there belongs to a word of a spaced script."""
     return 0 <= at < len(text) and _IN_SPACED_WORD.match(text, at) is not None
 
 

@@ -1,12 +1,8 @@
 """The replies to an item as its page shows them: a tree of two levels, with bounded work.
 
-First come replies by the reader, the authors of item and root, and the reader's followees. Then come the others, oldest
-first. Below each are a few of its own replies. The rest is on its page.
-
-A page checks `SCAN` replies, and searches near ones among the first `SCAN`. If the reader may not see what a reply
-answers, it is listed as a reply to the post.
-
-See docs/decisions.md: A page looks through a bounded number of rows.
+First come replies by the reader, the authors of item and root, and followees; then the others, oldest first. Below each
+are a few of its own replies. A page checks `SCAN` replies, and searches near ones among the first `SCAN`. If the reader
+may not see what a reply answers, it is listed as a reply to the post.
 """
 
 from collections import defaultdict
@@ -128,14 +124,14 @@ ABOVE = f"""
 
 
 class Answer(NamedTuple):
-    """A reply below another, and the number of replies to it on its own page."""
+    """A reply below another, and the number of further ones on its page."""
 
     item: ItemBody
     hidden: int
 
 
 class Branch(NamedTuple):
-    """A reply, those shown below it, and the number of further ones on its own page."""
+    """A reply, those shown below it, and the number of further ones on its page."""
 
     item: ItemBody
     answers: list[Answer]
@@ -143,10 +139,8 @@ class Branch(NamedTuple):
 
     @classmethod
     def of(cls, item: ItemBody, found: Sequence[Answer]) -> "Branch":
-        """The branch of a reply, from the replies found, at most one more than are shown.
-
-        The count may include replies that the reader may not see, or miss non-public ones. So it is at least 1 if there
-        are more.
+        """The branch of a reply. The count may be wrong by replies that the reader may not see, or that are not public;
+        it is at least 1 if there are more.
         """
         rest = item.counts.replies - ANSWERS
         has_more = len(found) > ANSWERS or item.counts.replies > LOOKED_AT
@@ -167,8 +161,6 @@ class Thread(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A row of `_branches`. `item` is None if the page is empty."""
-
     bound: int | None
     parent_id: int | None
     is_near: bool | None
@@ -184,7 +176,7 @@ class _Row(NamedTuple):
 
 
 def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None) -> Thread:
-    """The replies after `last_id`. On the first page the near ones come first."""
+    """The replies after `last_id`. On the first page near ones come first."""
     params = {"item": int(item.shown.id), "reader": reader.pk or 0, "above": last_id or 0}
     statement = ANSWERED if item.shown.reply_to else THREAD
     rows = fetch(statement, params | {"scan": SCAN, "count": BRANCHES + 1}, into=_Row.of)

@@ -35,7 +35,7 @@ USES = f"""
 
 
 class Trend(msgspec.Struct):
-    """A popular hashtag, and its uses in public posts on the last seven days, oldest first."""
+    """A popular hashtag, and its uses in the last seven days, oldest first."""
 
     tag: str
     days: list[int]

@@ -1,10 +1,7 @@
 """Earlier versions of items, the newest `KEPT` of each.
 
-An edit writes the version that it replaces, under the item's row lock. Whoever sees the item sees its versions. But a
-version stays hidden from all but the sender if the item was unpublished when it was replaced, if its audience was
-widened since, or if a moderator held, rejected or hid it.
-
-See docs/decisions.md: Own code in place of a library.
+An edit writes the version that it replaces, under the item's lock. Whoever sees the item sees its versions, except
+those replaced while unpublished, before a wider audience, or before a moderator held, rejected or hid it.
 """
 
 import json
@@ -76,14 +73,14 @@ class Version(NamedTuple):
 
 
 def keep(item_id: int, version: Version) -> None:
-    """Store a version. The caller holds the lock on the item's row."""
+    """Store a version, under the item's lock."""
     params: dict[str, Any] = {"item": item_id, "kept": KEPT, **version._asdict()}
     fetch(KEEP, params | {"content": json.dumps(version.content)})
     fetch(TRIM, params)
 
 
 def hide(item_id: int) -> int:
-    """Hide an item's versions from all but its sender. Returns how many were visible."""
+    """Hide an item's versions from others. Returns how many were visible."""
     return ItemVersion.objects.filter(item=item_id, is_hidden=False).update(is_hidden=True)
 
 

@@ -1,7 +1,4 @@
-"""Views of items: the packages above are told of each after the answer.
-
-A GET of one item counts as opening it. HEAD, prefetching and renewing a card do not.
-"""
+"""Views of items. A GET of one item counts as opening it. HEAD, prefetching and renewing a card do not."""
 
 from collections.abc import Sequence
 
@@ -23,9 +20,8 @@ def tell_viewed(
     *,
     replies: Sequence[ItemBody] = (),
 ) -> None:
-    """Announce, once `response` is sent, that `reader` opened `item` or a repost's original.
-
-    Only for signed-in readers, and not for their own items, private mentions, HEAD and prefetching.
+    """Announce, after the answer, that `reader` opened `item` or a repost's original. Not for their own items and
+    private mentions.
     """
     seen = item.shown
     if (

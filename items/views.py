@@ -87,7 +87,7 @@ def profile_replies(request: PageRequest, username: str) -> OpenPage:
 @require_safe
 @open_page
 def profile_media(request: PageRequest, username: str) -> OpenPage:
-    """A user's profile with their posts and replies that have media."""
+    """A user's profile with their media."""
     return _profile(request, username, "media")
 
 
@@ -190,7 +190,6 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 
 
 def _is_talking(item: ItemBody, reader: User) -> bool:
-    """Whether the reader may get notifications of the item's thread."""
     own = item.sender.id == str(reader.pk)
     return own or item.reply_to is not None or reader.username.lower() in map(str.lower, mentions(item.text))
 
@@ -276,14 +275,14 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _shared(request: PageRequest) -> str:
-    """What another app shares with the site (feedsite/public/installing.py): title, text and address, each once."""
+    """What another app shares with the site (feedsite/public/installing.py)."""
     parts = dict.fromkeys(once(request.GET, f"shared_{name}").strip() for name in ("title", "text", "url"))
     told = [part for part in parts if part and not any(part != other and part in other for other in parts)]
     return "\n".join(told)[:TEXT_LENGTH]
 
 
 def _published(reader: User, form: ItemForm) -> Item | None:
-    """Publish a valid form. Returns None if the form now has an error. Raises Http404."""
+    """None if the form now has an error. Raises Http404."""
     answered, quoted = (
         item_or_404(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
         for name in ("reply_to", "quote_of")
@@ -307,7 +306,7 @@ def _published(reader: User, form: ItemForm) -> Item | None:
 @require_safe
 @signed_in
 def media_form(request: PageRequest, reader: User) -> HttpResponse:
-    """The picture fields of a composer: composer.js asks for them when they are needed."""
+    """The picture fields of a composer, for composer.js."""
     return show(request, "items/_media.html", {"form": ItemForm.fresh()})
 
 

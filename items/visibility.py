@@ -1,7 +1,7 @@
 """The one rule of who may see an item, as SQL text for every query that shows items.
 
-Queries that fill windows, list or count use the parts below that an index supports. The whole rule, or
-`timeline/rules.py` for home, decides what is shown. `reader` is an SQL expression of the reader's id, 0 for strangers.
+Queries that fill windows, list or count use parts that an index supports. The whole rule, or `timeline/rules.py` for
+home, decides. `reader` is an SQL expression of the reader's id, 0 for strangers.
 
 See docs/decisions.md: Who may see what is SQL text in one place.
 """
@@ -23,7 +23,7 @@ def for_all(item: str) -> str:
 
 
 def for_followers(item: str) -> str:
-    """Whether all followers may see an item. Matches the condition of the timeline indexes."""
+    """Whether all followers may see an item, as the timeline indexes have it."""
     return f"{item}.visibility IN ('public', 'followers')"
 
 
@@ -64,17 +64,16 @@ def is_no_reply(item: str) -> str:
 
 
 def in_timelines(item: str) -> str:
-    """Whether timelines and outboxes may hold an item. Matches the condition of the timeline indexes."""
+    """Whether timelines and outboxes may hold an item, as the timeline indexes have it."""
     return f"{is_published(item)} AND {is_no_reply(item)}"
 
 
 # --- The rule --------------------------------------------------------------------------------------------
 def visible_alone(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see an item for itself, ignoring its thread and private mentions of others.
+    """Whether the reader may see an item, ignoring its thread and private mentions of others.
 
-    It is published, its sender active, no block either way, and its audience includes the reader. Senders see their own
-    unless deleted. The arguments are aliases of the item and its sender. The conditions on followers and mutuals are
-    written out, because they share one probe of the follow: change them together with the circles above.
+    Senders see their own unless deleted. The conditions on followers and mutuals share one probe of the follow: change
+    them together with the circles above.
     """
     return f"""
     (({item}.sender_id = {reader} AND {item}.status <> 'deleted') OR (
@@ -87,9 +86,8 @@ def visible_alone(item: str, sender: str, reader: str = READER) -> str:
 
 
 def said_visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see an item that is neither repost nor private mention.
-
-    A reply is hidden, except from its sender, if the reader may not see the root of its thread.
+    """Whether the reader may see an item that is neither repost nor private mention. Only its sender sees a reply
+    without the root of its thread.
     """
     return f"""
     ({visible_alone(item, sender, reader)} AND ({item}.root_id IS NULL OR {item}.sender_id = {reader} OR EXISTS (
@@ -99,9 +97,8 @@ def said_visible(item: str, sender: str, reader: str = READER) -> str:
 
 
 def told_visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether an item is a private mention in a conversation of the reader, even if the first message is gone.
-
-    OFFSET 0: one probe, not a hash of all participants.
+    """Whether an item is a private mention in a conversation of the reader. OFFSET 0: one probe, not a hash of all
+    participants.
     """
     return f"""
     ({for_mentioned(item)} AND {is_published(item)} AND {sender}.is_active
@@ -112,10 +109,7 @@ def told_visible(item: str, sender: str, reader: str = READER) -> str:
 
 
 def original_visible(item: str, reader: str = READER, also: str = "") -> str:
-    """Whether `item` is no repost, or the reader may see its original. `also`: more conditions on `o` and `os`.
-
-    See docs/decisions.md: Windows keep what may come back without an event.
-    """
+    """Whether `item` is no repost, or its original is visible. `also`: more conditions on `o` and `os`."""
     return f"""
     ({item}.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
@@ -125,10 +119,7 @@ def original_visible(item: str, reader: str = READER, also: str = "") -> str:
 
 
 def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see the quoted item inside the item.
-
-    The quote is not revoked, the quoted sender not muted, and they do not block the quoting sender.
-    """
+    """Whether the reader may see the quoted item: not revoked, its sender not muted and not blocking the quoter."""
     return f"""
     (NOT {item}.is_quote_revoked AND {is_published(quoted)} AND {said_visible(quoted, sender, reader)}
         AND NOT {mutes(reader, f"{quoted}.sender_id")} AND NOT {blocks(f"{quoted}.sender_id", f"{item}.sender_id")})
@@ -146,9 +137,8 @@ def public_post(item: str) -> str:
 
 
 def circles_of(sender: str, circles: Iterable[str]) -> str:
-    """A query of those `circles`, as `visibility`, in which the reader may see a sender's items.
-
-    It checks the rule once per sender, not per item.
+    """A query of those `circles`, as `visibility`, that the reader may see of a sender. It checks the rule once per
+    sender, not per item.
     """
     return f"""
     SELECT i.visibility FROM (
@@ -159,7 +149,7 @@ def circles_of(sender: str, circles: Iterable[str]) -> str:
 
 
 def visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see an item. A repost needs its original to be visible."""
+    """Whether the reader may see an item. A repost needs its original."""
     said = f"({said_visible(item, sender, reader)} AND {original_visible(item, reader)})"
     return f"({said} OR {told_visible(item, sender, reader)})"
 

@@ -2,14 +2,12 @@
 """How texts and queries are cut into the words that search compares, also for marking hits.
 
 - A text is cut at everything but letters and digits. _ cuts too.
-- In scripts with spaces, a run of letters, marks and digits is one folded word (web.letters.folded).
-  ＡＢＣ is abc, Łódź is lodz. There is no stemming. Only the first 64 letters count.
-- In scripts without spaces (Han, Kana, Hangul, Bopomofo; Thai, Lao, Khmer, Burmese) every character is a word.
-  So is every pair of neighbours, at the place of its first: 小红书 is 小 小红 红 红书 书. So any run is found as a
-  phrase of pairs, without a dictionary. A Thai character is a letter with its signs.
-- Words have places, so that phrases can be found.
+- In scripts with spaces, a run of letters, marks and digits is one folded word: ＡＢＣ is abc, Łódź is lodz.
+  Only the first 64 letters count.
+- In scripts without spaces every character is a word, and every pair of neighbours at the place of its
+  first: 小红书 is 小 小红 红 红书 书. So any run is found as a phrase of pairs. A Thai character is a letter with its
+  signs.
 
-See docs/decisions.md: Own code in place of a library.
 See docs/decisions.md: Own tokeniser for search.
 """
 
@@ -34,7 +32,7 @@ _TITLE_GAP = 2
 
 
 class Run(NamedTuple):
-    """A stretch of one script. A run with spaces is one word, one without has a word per character."""
+    """A stretch of one script: with spaces one word, without a word per character."""
 
     words: tuple[str, ...]
     start: int
@@ -74,7 +72,7 @@ def runs(text: str) -> Iterator[Run]:
 
 
 def _spots(text: str, place: tuple[int, int], count: int) -> tuple[tuple[int, int], ...]:
-    """Where `count` characters are. Folding may split one into several. Empty if that is ambiguous."""
+    """Where `count` characters are. Folding may split one. Empty if that is ambiguous."""
     clusters = [cluster.span() for cluster in CLUSTER.finditer(text, *place)]
     if len(clusters) != count:
         clusters = [span for span in clusters for _ in CLUSTER.findall(folded(text[slice(*span)]))]
@@ -82,7 +80,7 @@ def _spots(text: str, place: tuple[int, int], count: int) -> tuple[tuple[int, in
 
 
 def document(title: str, text: str) -> str:
-    """The words of an item with their places, as a PostgreSQL tsvector. Empty without words."""
+    """An item's words with their places, as a tsvector. Empty without words."""
     words: list[str] = []
     place = _add(words, title, 1) + _TITLE_GAP if title else 1
     _add(words, text, place)
@@ -107,9 +105,8 @@ def _add(words: list[str], text: str, place: int) -> int:
 
 
 def phrase(found: list[Run], *, is_open: bool = False) -> str:
-    """Consecutive runs as a PostgreSQL tsquery.
-
-    `is_open`: the last may be unfinished, if it is a word of two letters or more in a script with spaces.
+    """Consecutive runs as a tsquery. `is_open`: the last may be unfinished, if it is a word of two letters or more in a
+    script with spaces.
     """
     parts: list[str] = []
     last = place = 0

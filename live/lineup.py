@@ -1,6 +1,7 @@
 """The lineup of a host in Redis: their live and upcoming sessions, with a version.
 
 Members of the ZSET, which is in the feed's order from the top:
+
 - a live session's id; score: ms since 1970 of its start
 - an upcoming session's id; score: minus the ms of its planned start
 - `version:{generation}`; score: minus the host's version, an id above 2^50, so always the lowest

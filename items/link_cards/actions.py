@@ -1,7 +1,7 @@
-"""The verbs of link cards. A request only asks for a card. A worker gives it to the item and reads the page.
+"""The verbs of link cards. A request only asks for a card; a worker reads the page.
 
-The page of a link is asked at most once a day, however many items link to it. At most `LINK_CARDS_AT_ONCE` pages are
-asked at the same time, so servers that hang hold no more workers.
+A page is read at most once a day. At most `LINK_CARDS_AT_ONCE` are read at once, so hanging servers hold no more
+workers.
 
 See docs/decisions.md: Link cards are read by a worker.
 """
@@ -67,7 +67,7 @@ CLAIM = """
 
 # --- Links -----------------------------------------------------------------------------------------------
 def first_link(content: dict[str, Any]) -> str:
-    """The address that gets the card of an item with this content, in one spelling; empty if there is none."""
+    """The address that gets the card, in one spelling, or ""."""
     in_text = (span.value for span in spans(text_in(content)) if span.kind == Kind.LINK)
     found = link_in(content) or next(in_text, "")
     try:
@@ -81,29 +81,29 @@ def first_link(content: dict[str, Any]) -> str:
 
 
 def link_of(item: Item) -> str:
-    """The address that gets the card of an item: of published ones that all may see, without media and quote."""
+    """The address that gets an item's card: of published public ones without media and quote."""
     if item.status != Status.PUBLISHED or item.visibility != Visibility.PUBLIC:
         return ""
     return "" if item.quote_of_id or item.media or item.content.get("media") else first_link(item.content)
 
 
 def card_after(item: Item, before: dict[str, Any]) -> int | None:
-    """The card that an item keeps after an edit of its content: none where the link is another one."""
+    """The card that an item keeps after an edit: none if the link changed."""
     return item.link_card_id if first_link(item.content) == first_link(before) else None
 
 
 def domain_of(host: str) -> str:
-    """A host with its parts turned round, so that those below it begin with it."""
+    """A host with its parts reversed, so that those below it begin with it."""
     return ".".join([*reversed(host.lower().strip(".").split(".")), ""])
 
 
 def _host(url: str) -> str:
-    """The host of a spelled address, in brackets where it is an IPv6 address."""
+    """An IPv6 address is in brackets."""
     return parse_url(url).host or ""
 
 
 def host_of(typed: str) -> str:
-    """The host of what staff typed, an address or a host, as links have it; empty if it is none."""
+    """The host of what staff typed, or ""."""
     typed = typed.strip()
     try:
         return parse_url(typed if "://" in typed else f"https://{typed}").host or ""
@@ -119,13 +119,13 @@ def is_refused(host: str) -> bool:
 
 # --- Giving items their cards ----------------------------------------------------------------------------
 def expect(item: Item) -> None:
-    """Have a worker give an item its card, once the change of the item is committed. An item may do without one."""
+    """Have a worker give an item its card after the commit. It may get lost."""
     if settings.LINK_CARDS and item.link_card_id is None and link_of(item):
         transaction.on_commit(partial(enqueue, "items.give_link_card", item.pk))
 
 
 def give(*, item_id: int) -> bool:
-    """Give an item the card of its first link; True if the page of the link is to be read."""
+    """Give an item its card. True if the page should be read."""
     with transaction.atomic():
         item = Item.objects.select_for_update(no_key=True, of=("self",)).filter(pk=item_id).first()
         url = link_of(item) if item else ""
@@ -143,7 +143,7 @@ def give(*, item_id: int) -> bool:
 
 
 def _wait(card: LinkCard) -> bool:
-    """Have a page read, unless that was done within a day or too many of its host are read."""
+    """Have a page read, unless it was within a day or its host is busy."""
     lately = Q(state=CardState.WAITING) | Q(asked_at__gt=Now() - timedelta(minutes=1))
     if LinkCard.objects.filter(lately, domain=card.domain)[:A_MINUTE_FOR_A_HOST].count() == A_MINUTE_FOR_A_HOST:
         return False
@@ -154,7 +154,7 @@ def _wait(card: LinkCard) -> bool:
 
 # --- Reading pages ---------------------------------------------------------------------------------------
 def read_waiting() -> bool:
-    """Read pages for a few seconds, the newest link first; whether there may be more."""
+    """Read pages for a few seconds, newest link first. True if there may be more."""
     until = time.monotonic() + TURN_SECONDS
     while time.monotonic() < until:
         with transaction.atomic():
@@ -180,7 +180,7 @@ def _read(card_id: int, url: str) -> None:
 
 
 def _picture(address: str) -> tuple[MediaFile | None, str]:
-    """The picture of a page, kept; or why there is none."""
+    """The kept picture, or why there is none."""
     if not address or is_refused(host_of(address)):
         return None, ""
     try:
@@ -215,13 +215,11 @@ def _newest(card: LinkCard) -> Iterable[Item]:
 
 
 def _tell(items: Iterable[Item]) -> None:
-    """Tell open pages, as of an edit."""
     news = [events.Edited(item.pk, item.visibility) for item in items]
     transaction.on_commit(partial(events.announce, *news))
 
 
 def _release(picture_id: int | None) -> None:
-    """Remove a picture that no card shows any more."""
     if picture_id:
         linked.release(picture_id, is_used=lambda: LinkCard.objects.filter(picture=picture_id).exists())
 
@@ -229,7 +227,7 @@ def _release(picture_id: int | None) -> None:
 # --- Removing --------------------------------------------------------------------------------------------
 @transaction.atomic
 def remove(*, card: LinkCard) -> bool:
-    """Remove a card for good, for all items with its link; True if it was not."""
+    """Remove a card for good. True if it was not."""
     card = LinkCard.objects.select_for_update().get(pk=card.pk)
     if card.is_removed:
         return False
@@ -247,13 +245,13 @@ def _empty(card: LinkCard) -> None:
 
 @transaction.atomic
 def refuse(*, host: RefusedHost) -> None:
-    """Show no cards of a host from now on. Those that are there go at once, of very many a worker removes the rest."""
+    """Show no cards of a host. A worker removes them."""
     host.save()
     transaction.on_commit(partial(enqueue, "items.remove_refused_cards", host.pk))
 
 
 def remove_refused(*, host_id: int) -> bool:
-    """Empty some cards of a refused host; whether there may be more."""
+    """Empty some cards of a refused host. True if there may be more."""
     host = RefusedHost.objects.filter(pk=host_id).first()
     if host is None:
         return False
@@ -269,8 +267,8 @@ def remove_refused(*, host_id: int) -> bool:
 
 @transaction.atomic
 def sweep() -> int:
-    """Delete the cards that no item has, of those that were looked at longest ago; how many. Those that staff removed
-    stay, so that they do not come back.
+    """Delete unused cards, the longest unchecked first. Returns how many. Those that staff removed stay, so they do not
+    come back.
     """
     rows = LinkCard.objects.select_for_update(skip_locked=True).filter(checked_at__lt=Now() - AGAIN)
     seen = list(rows.order_by("checked_at").values_list("pk", flat=True)[:SWEPT])

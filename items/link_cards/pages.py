@@ -1,7 +1,4 @@
-"""Reading a page elsewhere: its title, words, site and picture, as it names them for other sites.
-
-See docs/decisions.md: Link cards are read by a worker.
-"""
+"""Reading a page elsewhere: its title, words, site and picture."""
 
 import codecs
 import re
@@ -58,7 +55,7 @@ class NothingError(outbound.OutboundError):
 
 
 def read(url: str) -> tuple[Page, str]:
-    """What is at an address, and the address to which it led. Raises outbound.OutboundError."""
+    """What is at an address, and where it led. Raises outbound.OutboundError."""
     answer = outbound.get(url, types=HTML)
     if answer.status != 200:
         raise outbound.OutboundError(f"status {answer.status}")
@@ -74,7 +71,7 @@ def read_picture(url: str) -> bytes:
 
 
 def text_of(body: bytes, content_type: str) -> str:
-    """The text of a page, by the encoding that it or its server names; what cannot be read is shown as such."""
+    """The text of a page, by the encoding that it or its server names."""
     for bom, encoding in BOMS.items():
         if body.startswith(bom):
             return body[len(bom) :].decode(encoding, errors="replace")
@@ -85,7 +82,7 @@ def text_of(body: bytes, content_type: str) -> str:
 
 
 def _encoding(name: str) -> str:
-    """Python's name of an encoding of the web. Python knows others, which are no encodings of texts."""
+    """Python's name of an encoding of the web, and none that is no text's."""
     try:
         found = codecs.lookup(name).name
     except (LookupError, ValueError):
@@ -95,7 +92,7 @@ def _encoding(name: str) -> str:
 
 
 def page_of(text: str, url: str) -> Page:
-    """What a page says of itself. Raises NothingError without a title, and for one that is made to be slow."""
+    """What a page says of itself. Raises NothingError without a title, and for one made to be slow."""
     flat = NESTING.sub("", text)
     if len(LEFT.findall(flat)) > MOST_LEFT:
         raise NothingError("tags within tags")
@@ -141,6 +138,6 @@ def _address(picture: str, url: str) -> str:
 
 
 def plain(text: str, most: int) -> str:
-    """Words of a page as one line, without what draws nothing, and no longer than `most`."""
+    """Words of a page as one line, without invisible ones, at most `most` long."""
     text = stream_safe(UNSEEN.sub(" ", text[: most * LOOKED_AT])).replace("\x00", "").strip()
     return text if len(text) <= most else f"{beginning(text, most - 1)}…"

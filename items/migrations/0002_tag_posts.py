@@ -1,5 +1,3 @@
-"""Hashtag rows say whether their item is a public post, for new items."""
-
 from pathlib import Path
 
 from django.db import migrations, models

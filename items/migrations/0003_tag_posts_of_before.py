@@ -1,5 +1,3 @@
-"""Fill that column for older hashtag rows, and add its index."""
-
 from typing import Any
 
 from django.db import migrations, models

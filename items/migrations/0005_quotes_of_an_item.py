@@ -1,5 +1,3 @@
-"""The index of an item's quotes, built without blocking writes."""
-
 from django.db import migrations, models
 
 from storage.indexes import AddIndexConcurrently

@@ -1,5 +1,3 @@
-"""Link cards, the hosts that staff refuse, and the card of an item."""
-
 import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models

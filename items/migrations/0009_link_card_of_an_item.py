@@ -1,5 +1,3 @@
-"""The index of the items that have a link card, built beside those who write."""
-
 from django.db import migrations, models
 
 from storage.indexes import AddIndexConcurrently
