@@ -41,8 +41,7 @@ def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase
 class ReaderMiddleware:
     """Refuses requests of a page that was loaded for another reader.
 
-    After a second log-in in the same browser, old tabs would act for the wrong user. Scripts get 401, forms a 403 page.
-    Log-out and requests that name no reader pass.
+    After a second log-in, old tabs would act for the wrong user. Log-out and requests that name no reader pass.
 
     See docs/decisions.md: A page names its reader.
     """

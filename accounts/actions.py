@@ -94,8 +94,8 @@ def edit_profile(
 ) -> User:
     """Change a profile. None: no change.
 
-    Raises ValidationError by field, also if moderation would hold a text, because a profile has no other text to show.
-    Unlocking accepts no waiting requests, because many could be unwanted.
+    Raises ValidationError by field, also if moderation would hold a text: a profile has no other to show. Unlocking
+    accepts no waiting requests.
     """
     texts = {"display_name": display_name, "bio": bio}
     changed = [field for field, value in texts.items() if value is not None]
@@ -132,7 +132,7 @@ def _take_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
 
 
 def _save(user: User, fields: list[str]) -> None:
-    """Write unless the account was deleted meanwhile, so that no personal data returns."""
+    """Write unless the account was deleted, so that no personal data returns."""
     if "display_name" in fields:
         user.folded_name = folded_name(user.username, user.display_name)
         fields = [*fields, "folded_name"]
@@ -141,7 +141,7 @@ def _save(user: User, fields: list[str]) -> None:
 
 
 def dismiss_announcement(*, user: User, mark: str) -> None:
-    """Record that the user read it in an app (accounts.about.announcing.mark)."""
+    """Record that the user read it in an app."""
     User.objects.filter(pk=user.pk).update(dismissed_announcement=mark)
 
 
@@ -181,9 +181,9 @@ def edit_preferences(
 
 @transaction.atomic
 def change_password(*, user: User, current: str, new: str, keep_token: int = 0) -> User:
-    """Set a password, and end sessions and tokens except `keep_token`.
+    """Set a password, and end sessions and tokens except `keep_token`. Raises ValidationError by field.
 
-    The caller renews its own session (`update_session_auth_hash`). Raises ValidationError by field.
+    The caller renews its own session (`update_session_auth_hash`).
     """
     check_own_password(user=user, password=current, field="current_password")
     try:
@@ -216,7 +216,7 @@ def check_password_shape(password: str, user: User) -> None:
 
 @transaction.atomic
 def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
-    """End sessions and tokens except `keep_token`. The caller renews its own session (`update_session_auth_hash`)."""
+    """End sessions and tokens except `keep_token`. The caller renews its own session."""
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1, session_generation=Draw())
     user.refresh_from_db(fields=["session_epoch"])
     end_tokens(user=user, keep_token=keep_token)
@@ -227,8 +227,8 @@ def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
 def delete_account(*, user: User) -> bool:
     """Delete an account. False if already deleted. Raises LastSuperuserError.
 
-    User, items and personal data vanish at once. accounts.purge removes items, follows and likes later. Keyed hashes
-    reserve the name for `HELD_NAME_LIFE`. The row stays for threads. A check constraint keeps it inactive.
+    Personal data vanishes at once; accounts.purge removes items, follows and likes later. Keyed hashes reserve the name
+    for `HELD_NAME_LIFE`. The row stays for threads.
     """
     _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
@@ -257,7 +257,7 @@ def delete_account(*, user: User) -> bool:
 
 
 def _keep_a_superuser(user: User) -> None:
-    """Raise LastSuperuserError for the last one. Locks in id order, so that two cannot both leave."""
+    """Raise LastSuperuserError for the last one. Locks, so that two cannot both leave."""
     if user.is_superuser:
         superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()
         if not any(other.pk != user.pk for other in superusers):
@@ -282,7 +282,7 @@ def promote(*, user: User, as_moderator: bool = False) -> bool:
 
 @transaction.atomic
 def demote(*, user: User) -> bool:
-    """Take all powers from a user. False if they had none. Raises LastSuperuserError."""
+    """Take all powers. False if there were none. Raises LastSuperuserError."""
     _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
     had = user.is_staff or user.is_superuser or user.groups.exists() or user.user_permissions.exists()
@@ -294,7 +294,7 @@ def demote(*, user: User) -> bool:
 
 
 def forget_security(user: User) -> None:
-    """Delete addresses, second factors and sign-in places. accounts.purge repeats it for older deletions."""
+    """Delete addresses, second factors and sign-in places."""
     for model in (EmailAddress, Authenticator, UserSession):
         model.objects.filter(user=user).delete()
 
@@ -311,9 +311,7 @@ def forget_held_names() -> int:
 
 @transaction.atomic
 def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
-    """Issue an API token of the built-in app. Only its hash is stored. Deletes expired tokens, and the oldest beyond
-    `TOKEN_CAP`.
-    """
+    """Issue an API token. Only its hash is stored. Deletes expired ones, and the oldest beyond `TOKEN_CAP`."""
     tokens = AccessToken.objects.filter(user=user, application=OWN_APP)
     tokens.filter(expires__lt=Now()).delete()
     kept = tokens.order_by("-pk").values_list("pk", flat=True)
@@ -340,9 +338,7 @@ def revoke_token(*, token_id: int) -> bool:
 
 
 def end_tokens(*, user: User, keep_token: int = 0) -> None:
-    """Delete tokens and apps' unused codes, except `keep_token`, and end their streams. Streams of ended sessions end
-    too.
-    """
+    """Delete tokens except `keep_token` and apps' unused codes, and end streams."""
     AccessToken.objects.filter(user=user).exclude(pk=keep_token).delete()
     Grant.objects.filter(user=user).delete()
     sessions_ended.send(sender=User, user=user)
@@ -351,7 +347,7 @@ def end_tokens(*, user: User, keep_token: int = 0) -> None:
 
 @transaction.atomic
 def delete_app(*, app_id: int) -> None:
-    """Remove a self-registered app with tokens, unused codes and streams. Ignores the built-in app."""
+    """Remove a self-registered app with tokens, unused codes and streams."""
     apps = ClientApp.objects.registered().filter(pk=app_id)
     list(apps.select_for_update().values_list("pk"))  # a token issued meanwhile is seen below, or refused
     held = AccessToken.objects.filter(application__in=apps, user__isnull=False)
@@ -362,5 +358,5 @@ def delete_app(*, app_id: int) -> None:
 
 
 def end_streams(*, user_id: int) -> None:
-    """After the commit, tell stream processes to check the user's connections."""
+    """After the commit, have stream processes check the user's connections."""
     transaction.on_commit(partial(announce, Revoked(user_id)))

@@ -1,4 +1,4 @@
-"""Policy, deletions, roles, apps and tokens in the admin. Users are in user_admin."""
+"""Policy, deletions, roles, apps and tokens in the admin."""
 
 from datetime import datetime
 from typing import Any
@@ -87,7 +87,7 @@ for model in (ClientApp, AccessToken, Grant, IDToken, RefreshToken):
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin):
-    """For superusers only. Staff who edit their own groups could do everything."""
+    """For superusers only: staff could otherwise give themselves everything."""
 
     object_history_template = "admin/history.html"
 

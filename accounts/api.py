@@ -191,9 +191,8 @@ class UsersView(ApiView):
         auth=[],
     )
     def post(self, request: Request) -> HttpResponse:
-        """Sign up, as the site's mode allows (`read_site`).
-
-        Names have letters, digits, hyphens and underscores. They are unique regardless of case and look-alike letters.
+        """Sign up, as the site's mode allows (`read_site`). Names have letters, digits, hyphens and underscores, and
+        are unique regardless of case and look-alikes.
         """
         fields = body(request, NewAccount)
         invite = fields.pop("invite", "")
@@ -222,10 +221,8 @@ class MeView(ApiView):
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
-        """Change profile and preferences. Fields not sent stay.
-
-        A new `email` needs `current_password`, and a `code` if the account has a second factor. It counts once its
-        letter is confirmed.
+        """Change profile and preferences. Fields not sent stay. A new `email` needs `current_password`, perhaps a
+        `code`, and counts once its letter is confirmed.
         """
         fields, user = body(request, ProfileEdit), signed_in(request)
         address, password, code = (fields.pop(name, "") for name in ("email", "current_password", "code"))
@@ -304,10 +301,7 @@ class PasswordView(ApiView):
 
     @extend_schema(operation_id="change_password", request=PasswordChange, responses={204: None})
     def post(self, request: Request) -> HttpResponse:
-        """Set a new password. Your other sessions and tokens end.
-
-        With a second factor it needs a `code`, from the app or a recovery code.
-        """
+        """Set a new password. Your other sessions and tokens end. With a second factor it needs a `code`."""
         fields, user = body(request, PasswordChange), signed_in(request)
         current, code = fields["current_password"], fields.get("code", "")
         try:
@@ -345,10 +339,7 @@ class DeleteMeView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller is the last administrator of the site.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Delete your account and items for good. They disappear at once.
-
-        With a second factor it needs a `code`, from the app or a recovery code.
-        """
+        """Delete your account and items for good. With a second factor it needs a `code`."""
         fields, user = body(request, Farewell), signed_in(request)
         password, code = fields["password"], fields.get("code", "")
         try:
@@ -368,7 +359,7 @@ class ExportView(ApiView):
 
     @extend_schema(operation_id="export_me", responses={(200, ZIP_TYPE): OpenApiTypes.BINARY})
     def get(self, request: Request) -> FileResponse:
-        """All data that the site keeps about you, as a zip archive with a README.txt."""
+        """All data that the site keeps about you, as a zip archive."""
         user = signed_in(request)
         step_up.check(request)
         return archive_response(user)
@@ -381,7 +372,7 @@ class ExportView(ApiView):
 
 
 def _stayed(request: Request, user: User) -> HttpResponse:
-    """Answer 204. The calling session and browser stay signed in."""
+    """204. The calling session and browser stay signed in."""
     response = HttpResponse(status=204)
     if not request.auth:
         update_session_auth_hash(request._request, user)

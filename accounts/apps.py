@@ -20,10 +20,7 @@ class AccountsConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin on the site's AdminSite.
-
-    feedsite/urls.py loads the admin modules, so that stream and workers do without them.
-    """
+    """Django's admin on the site's AdminSite. Stream and workers load no admin modules."""
 
     default_site = "accounts.site.AdminSite"
 

@@ -1,6 +1,4 @@
-"""Drawn avatars: a letter on a colour. The address holds all data, so it needs no query and may be cached for a
-year.
-"""
+"""Drawn avatars: a letter on a colour. The address holds all data, so it needs no query."""
 
 import re
 import sys
@@ -42,13 +40,13 @@ BANNER_SVG = (
 
 
 def avatar_url(avatar: Mapping[str, Any] | str | None, username: str, name: str) -> str:
-    """A user's avatar, from its facts as object or text. Without facts the drawn one."""
+    """A user's avatar, from its facts as object or text, or drawn."""
     facts = msgspec.json.decode(avatar) if isinstance(avatar, str) else avatar
     return address_of(facts) if facts else drawn_url(username, name)
 
 
 def banner_url(banner: Mapping[str, Any] | None, username: str) -> str:
-    """A user's banner, from its facts. Without facts the drawn one."""
+    """A user's banner, from its facts, or drawn."""
     return address_of(banner) if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
 
 
@@ -72,7 +70,7 @@ def tint(username: str) -> int:
 
 @lru_cache(4096)
 def drawn_url(username: str, name: str) -> str:
-    """Address of the drawn avatar. It spells the letter in code points, so nothing needs quoting."""
+    """Address of the drawn avatar, with the letter in code points."""
     return f"/avatars/v{DRAWING}/{tint(username)}-{_spelled(_drawn(name))}.svg"
 
 

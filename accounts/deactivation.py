@@ -1,7 +1,6 @@
-"""Hides users and shows them again. Inactive users cannot sign in or be seen.
+"""Hides users and shows them again.
 
-Windows keep an inactive sender's items, and pages leave them out. So reactivation shows them at once, without
-rebuilding windows.
+Windows keep an inactive sender's items, and pages leave them out. So reactivation rebuilds no windows.
 """
 
 from django.db import transaction
@@ -12,7 +11,7 @@ from accounts.models import User
 
 @transaction.atomic
 def deactivate(*, user: User) -> bool:
-    """Hide a user and their items, and end their sessions and tokens. False if already inactive."""
+    """Hide a user, and end their sessions and tokens. False if already inactive."""
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
     log_out_everywhere(user=user)

@@ -1,7 +1,7 @@
 """A user's data as a zip archive.
 
-Packages add files by receiving `export_requested`. A temporary file is written from one database snapshot, row by row
-by server-side cursors, and sent when complete. So memory stays bounded, and a failure sends no half archive.
+Packages add files by receiving `export_requested`. Rows are read from one snapshot by server-side cursors, so memory
+stays bounded.
 """
 
 import shutil
@@ -43,7 +43,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class ExportFile(NamedTuple):
-    """A file of the archive. Each of `rows` becomes a line of JSON, read while writing."""
+    """A file of the archive. `rows` become lines of JSON, read while writing."""
 
     name: str
     about: str
@@ -142,10 +142,10 @@ def write_archive(user: User, target: IO[bytes]) -> None:
 
 
 def archive_response(user: User) -> FileResponse:
-    """The archive as a download that caches do not keep.
+    """The archive as a download.
 
-    A stream could end half-way with status 200, and a slow reader would keep the snapshot open. So it is written to a
-    file first.
+    It is written to a file first: a stream could end half-way with status 200, and a slow reader would keep the
+    snapshot open.
     """
     archive = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:
@@ -254,7 +254,7 @@ def _member(row: MediaFile, ext: str = "") -> str:
 
 
 def _write_media(archive: zipfile.ZipFile, user: User) -> None:
-    """Add media files, except hidden ones and those being withdrawn."""
+    """Without hidden ones and those being withdrawn."""
     rows = MediaFile.objects.filter(owner_id=user.pk, hidden_at=None).order_by("pk")
     for row in rows.iterator(chunk_size=MEDIA_AT_ONCE):
         for name, ext in [(row.files[0], row.ext), *([(row.files[-1], "vtt")] if row.captions else [])]:

@@ -27,7 +27,7 @@ def take(*, user: User, use: Use, file: IO[bytes]) -> MediaFile:
 
 
 def set_face(*, user: User, use: Use, file: IO[bytes]) -> User:
-    """Replace a user's avatar or banner. Raises what media.actions.upload does."""
+    """Replace an avatar or banner. Raises what media.actions.upload does."""
     return replace(user=user, new={use: take(user=user, use=use, file=file)})
 
 
@@ -38,7 +38,7 @@ def remove_face(*, user: User, use: Use) -> User:
 
 @transaction.atomic
 def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
-    """Replace or (None) remove avatar and banner. Removes the old media."""
+    """Replace or (None) remove avatar and banner, and their old media."""
     locked = User.objects.held().filter(pk=user.pk, deleted_at=None).first()
     if locked is None or not new:
         return user
@@ -55,7 +55,7 @@ def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
 
 
 def forget_faces(user: User) -> None:
-    """Remove a leaving user's avatar and banner. The caller saves the row in its transaction."""
+    """Remove avatar and banner. The caller saves the row."""
     _forget([user.avatar, user.banner])
     user.avatar = user.banner = None
 

@@ -1,4 +1,4 @@
-"""Forms of accounts. They parse and limit input. Actions decide."""
+"""Forms of accounts."""
 
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -74,7 +74,7 @@ EMAIL_OPTIONAL = _("Optional. You need one to reset a forgotten password. Nobody
 
 
 class JoinForm(SignUpForm):
-    """Sign-up on this site. Templates show the reason only if an admin decides."""
+    """Sign-up. Templates show the reason only if an admin decides."""
 
     email = forms.EmailField(
         label=_("Email"),
@@ -173,7 +173,7 @@ class AddressForm(forms.Form):
 
 
 class ProofForm(forms.Form):
-    """Confirms the user's identity. Asks for a code if there is a second factor."""
+    """Confirms the user's identity, with a code if there is a second factor."""
 
     password = password_field(_("Password"), "current-password")
     code = code_field(_("Code from your app, or a recovery code"))
@@ -309,7 +309,7 @@ class PreferencesForm(forms.Form):
 
 
 def _picture(use: Use) -> forms.FileInput:
-    """A file input that cropper.js crops."""
+    """Cropped by cropper.js."""
     width, height = CROPPED[use]
     return forms.FileInput(attrs={"accept": "image/*", "data-crop": f"{width}x{height}", "hx-preserve": True})
 

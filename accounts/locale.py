@@ -1,7 +1,7 @@
 """The reader's language and time zone for each request.
 
-A signed-in reader's settings count first. Then the browser: the language cookie or Accept-Language, and the zone cookie
-of site.js. Then the site's defaults. The API answers programs in English and UTC.
+First the account's settings, then the browser (language cookie or Accept-Language, zone cookie of site.js), then the
+site's defaults. The API answers programs in English and UTC.
 """
 
 import zoneinfo
@@ -151,10 +151,7 @@ def set_language_cookie(response: HttpResponseBase, language: str) -> None:
 
 
 class ReaderLocaleMiddleware:
-    """Sets language and zone. A page's scripts show API errors, so they get the reader's language too.
-
-    It costs no query, because pages look up their reader anyway.
-    """
+    """Sets language and zone, also for the API when pages call it. Pages look up their reader anyway."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -92,7 +92,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.select_for_update(no_key=True)
 
     def advance_epoch(self) -> int:
-        """Invalidate these users' windows in the transaction that makes older items visible to them."""
+        """Invalidate these users' windows, with the change that shows them older items."""
         return self.update(window_epoch=Draw())
 
 
@@ -125,16 +125,11 @@ class UserManager(_Verbs["User"]):  # type: ignore[valid-type, unused-ignore]  #
 class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-missing]  # ClientApp's base has no types
     """A person or program that publishes, follows and reads.
 
-    `window_epoch` is drawn (storage.draws) by each change that lets the user see older items. Windows of another epoch
-    are not used (docs/architecture.md, What must hold).
-
-    `follower_count` is exact only with changes not yet folded into it (relations.FollowerCountChange), which keep
-    writes off a big-V's row.
-
+    Each change that shows the user older items draws a `window_epoch` (storage.draws); windows of another one are not
+    used. `follower_count` is exact only with relations.FollowerCountChange, which keeps writes off a big-V's row.
     `session_epoch` counts how often all sessions ended at once. PostgreSQL draws `session_generation` when a session
-    ends early or changes (see Session). 0 until then.
-
-    `deleted_at`: personal data is gone, and a constraint keeps the account inactive.
+    ends early or changes (see Session). `deleted_at`: personal data is gone, and a constraint keeps the account
+    inactive.
     """
 
     username = models.CharField(
@@ -352,9 +347,8 @@ class BigVChange(models.Model):
 class Session(AbstractBaseSession):
     """Django's session rows, with their user.
 
-    Two triggers draw the user's `session_generation` when any program removes or changes an unexpired row. Rows of old
-    versions have no `user_id` and are not cached (signing_in/sessions.py). No foreign key, because the table is
-    Django's.
+    Triggers draw the user's `session_generation` when any program removes or changes an unexpired row. Rows of old
+    versions have no `user_id` and are not cached. No foreign key: the table is Django's.
     """
 
     user_id = models.BigIntegerField(null=True)
@@ -386,10 +380,7 @@ class Deletion(models.Model):
 
 
 class HeldName(models.Model):
-    """The reserved name of a deleted account. New users cannot take it or a look-alike for a while.
-
-    Only a keyed hash is stored, because names are personal data.
-    """
+    """The reserved name of a deleted account, as a keyed hash: names are personal data."""
 
     digest = models.CharField(max_length=64, primary_key=True)
     until = models.DateTimeField(db_index=True)
@@ -399,7 +390,7 @@ class HeldName(models.Model):
 
     @staticmethod
     def digests_of(username: str) -> set[str]:
-        """Keyed hashes of a username: of its lower case, and of its look-alikes."""
+        """Keyed hashes of a username's lower case and look-alikes."""
         looks = {username.lower(), skeleton(username)}
         return {salted_hmac("accounts.HeldName", text, algorithm="sha256").hexdigest() for text in looks}
 
@@ -413,13 +404,7 @@ class Timeline(models.Func):
 
 
 class Policy(models.Model):
-    """Which readers have an inbox, and which receive big-Vs' posts there. One row (accounts/levels/policy.py).
-
-    Each change draws a `generation`. It is valid on PostgreSQL's timeline `drawn_on`. Versions without `inbox_from`
-    read `timeline`, which is NULL while some readers have no inbox, and then use no windows.
-
-    See docs/decisions.md: Windows are valid for one epoch.
-    """
+    """Which readers have an inbox, and which receive big-Vs' posts there. One row (accounts/levels/policy.py)."""
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
     push_level = models.SmallIntegerField(
@@ -458,9 +443,8 @@ class Policy(models.Model):
 
 
 class AddressCheck(models.Model):
-    """Link and code of the last letter for an unconfirmed address, as keyed hashes.
-
-    `tries` counts wrong codes. After a few the code is invalid, but not the link.
+    """Link and code of the last letter for an unconfirmed address, as keyed hashes. After a few `tries` the code is
+    invalid, but not the link.
     """
 
     address = models.OneToOneField(
@@ -479,9 +463,8 @@ class AddressCheck(models.Model):
 
 
 class ResetRequest(models.Model):
-    """A request for a password reset letter, the queue for accounts/signing_in/recovery.py.
-
-    Written whether the account exists or not, so that both take the same time.
+    """A request for a password reset letter. Written whether the account exists or not, so that both take the same
+    time.
     """
 
     asked = models.CharField(max_length=254)

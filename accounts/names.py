@@ -1,7 +1,7 @@
 """Search by parts of users' names, folded like texts (web.letters.folded).
 
-PostgreSQL folds only case and width (`feedsite_name`). A column holds names that need more folding. Two indexes hold
-letters: `user_names` of PostgreSQL's names, `user_folded_names` of that column.
+PostgreSQL folds only case and width (`feedsite_name`), indexed by `user_names`. A column holds names that need more
+folding, indexed by `user_folded_names`.
 
 See docs/decisions.md: Own tokeniser for search.
 """

@@ -28,9 +28,8 @@ def _offices() -> frozenset[str]:
 
 
 def check_imitation(name: str) -> None:
-    """Raise ValidationError for a name that looks like the site's, an office, or both. Staff may use them.
-
-    Only whole names count, so `Admiral Nelson` is allowed. Members' names are left to reports.
+    """Raise ValidationError for a name that looks like the site's or an office. Only whole names count: `Admiral
+    Nelson` is allowed.
     """
     words, site = skeleton_of_words(name), skeleton_of_words(current().name)
     rest = words.replace(site, "") if site else words
@@ -39,7 +38,7 @@ def check_imitation(name: str) -> None:
 
 
 def check_display_name(name: str) -> None:
-    """Raise ValidationError for controls, bidi controls or no visible character. Names stand on one line."""
+    """Raise ValidationError for controls, bidi controls or no visible character."""
     if _CONTROLS.search(name):
         raise ValidationError(_("Use a single line without control characters."), code="control")
     if _BIDI_CONTROLS.search(name):

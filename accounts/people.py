@@ -65,14 +65,14 @@ def profile_address(username: str) -> str:
 
 
 def name_of(person: Person, address: str = "") -> SafeString:
-    """The name with its badge, linked if there is an address. Every name is shown by it."""
+    """The name with its badge, linked if there is an address."""
     if address:
         return format_html('<a class="name" href="{}">{}{}</a>', address, isolated(person.name), badge_of(person))
     return format_html("{}{}", isolated(person.name), badge_of(person))
 
 
 def isolated(name: str) -> SafeString:
-    """A name in <bdi>, so that its direction does not affect the text around it."""
+    """A name in <bdi>: its direction does not affect the text around it."""
     return format_html("<bdi>{}</bdi>", name)
 
 
@@ -103,7 +103,7 @@ def badge() -> SafeString:
 
 
 def lock_of(person: Person) -> SafeString:
-    """The lock of an account that decides on each follower, else nothing."""
+    """The lock of an account that decides on each follower, or nothing."""
     if not getattr(person, "is_locked", False):
         return SafeString()
     return format_html(
@@ -114,10 +114,8 @@ def lock_of(person: Person) -> SafeString:
 
 
 def avatar(person: Person, size: int = 42) -> SafeString:
-    """The avatar. Hidden from screen readers, because the name stands beside it. Its place is reserved in the user's
-    colour.
-
-    site.css draws letters, without a request. `size`: width in pixels without CSS.
+    """The avatar, hidden from screen readers because the name stands beside it. site.css draws letters. `size`: pixels
+    without CSS.
     """
     drawn = drawn_url(person.username, person.name)
     large = person.avatar_url or drawn

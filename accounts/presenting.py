@@ -1,4 +1,4 @@
-"""Changes a whole profile at once, pictures included: all or nothing."""
+"""Changes a whole profile at once, pictures included."""
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -34,7 +34,7 @@ def present(
     removed: Collection[Use],
     is_locked: bool | None = None,
 ) -> None:
-    """Change the profile. None: no change. Raises FacesError, and ValidationError as `actions.edit_profile` does."""
+    """Change the profile, all or nothing. None: no change. Raises FacesError and ValidationError."""
     new: dict[Use, MediaFile | None] = dict.fromkeys(removed)
     taken: list[MediaFile] = []
     reasons: dict[Use, Exception] = {}

@@ -1,8 +1,7 @@
 """Removes what deleted accounts leave behind, such as items, follows and likes.
 
-`Deletion` rows are the queue, so nothing is lost if workers or the broker die. Each package receives `account_purged`
-and works in batches. Doing a part twice, or in two workers at once, is harmless. A deletion stays open for
-`STRAGGLERS`, to catch late writes of requests that were running.
+`Deletion` rows are the queue. Each package receives `account_purged` and works in batches; doing a part twice is
+harmless. A deletion stays open for `STRAGGLERS`, to catch late writes.
 """
 
 from datetime import timedelta

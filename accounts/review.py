@@ -1,4 +1,4 @@
-"""Lets moderation look at members' texts that are not items, without knowing the packages that keep them.
+"""Lets moderation look at members' texts that are not items, without knowing who keeps them.
 
 See docs/decisions.md: Imports point down.
 """
@@ -14,7 +14,7 @@ from media.models import MediaFile
 
 
 class Status:
-    """States of a text. The same words as for items."""
+    """States of a text, as for items."""
 
     PUBLISHED = "published"
     IN_REVIEW = "in_review"
@@ -30,10 +30,8 @@ class Earlier(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """A text to be published. `author` has no id yet at sign-up.
-
-    `earlier`: the author's texts of this kind within the last hour, in any order. For a changed text (not `is_new`)
-    only their words count, not their number.
+    """A text to be published. `author` has no id yet at sign-up. `earlier`: the author's texts of the last hour; for a
+    changed text their number does not count.
     """
 
     author: User
@@ -43,8 +41,8 @@ class Submission(NamedTuple):
 
 
 def only_links(found: Sequence[str]) -> bool:
-    """Whether a young account's links are the only reason. Then an edit is refused, because holding it would hide the
-    published text.
+    """Whether a young account's links are the only reason. An edit is then refused, because holding it would hide the
+    text.
     """
     return bool(found) and all(reason.startswith("link: ") for reason in found)
 
@@ -56,9 +54,7 @@ def reasons(submission: Submission) -> list[str]:
 
 
 class Subject(NamedTuple):
-    """A text for moderators. `kind`: for people. `address`: its page. `media`: present and former pictures, in any
-    state.
-    """
+    """A text for moderators. `kind`: for people. `media`: present and former pictures, in any state."""
 
     id: int
     author: User
@@ -99,11 +95,10 @@ def _over(session_id: int) -> bool:
 
 @dataclass
 class ReviewedSessions:
-    """Functions for live sessions. The package that keeps them sets these at start-up.
+    """Functions for live sessions, set at start-up.
 
-    `find`: the existing ones among ids. `seen`: one, if the reader may see it. `lock`: one, locked until the
-    transaction ends. `judge` sets a status, `uncover` removes a cover, `end` ends it. These three return whether
-    anything changed.
+    `seen`: one, if the reader may see it. `lock`: one, until the transaction ends. `judge` sets a status, `uncover`
+    removes a cover. These and `end` return whether anything changed.
     """
 
     find: Callable[[Iterable[int]], Mapping[int, Subject]] = _none

@@ -1,4 +1,4 @@
-"""Users from prepared statements. Building instances without the ORM's query is cheaper."""
+"""Users from prepared statements, which is cheaper than the ORM's query."""
 
 from collections.abc import Sequence
 from functools import cache

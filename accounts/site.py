@@ -55,8 +55,7 @@ class AdminLoginForm(AdminAuthenticationForm):
 
 
 class AdminSite(admin.AdminSite):
-    """Django's admin with the site's name. Limits sign-in attempts, ends streams at log-out, and asks for proof before
-    dangerous pages.
+    """Django's admin. It limits sign-in attempts, ends streams at log-out, and asks for proof before dangerous pages.
 
     A form opens with a proof of the last 15 minutes and is accepted for an hour, so that no long text is lost.
     """
@@ -70,7 +69,7 @@ class AdminSite(admin.AdminSite):
         return super().each_context(request) | {"site_header": site.name, "site_title": site.name} | looks
 
     def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Any:
-        """For staff. If its admin wants proof (`QuickListAdmin.wants_proof`), ask for it."""
+        """For staff. Asks for proof if `QuickListAdmin.wants_proof`."""
         guarded: Any = super().admin_view(view, cacheable)
         wants_proof = getattr(getattr(view, "__self__", None), "wants_proof", None)
         if wants_proof is None:
@@ -99,7 +98,7 @@ class AdminSite(admin.AdminSite):
         return response
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """The site's page asks for a second factor, limits guesses, ends tokens and tells the owner."""
+        """The site's page asks for a second factor and limits guesses."""
         return redirect("settings-password")
 
     @method_decorator(never_cache)

@@ -46,7 +46,7 @@ class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at ru
 
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
-    """Writes only the password, because other columns change while the form is open."""
+    """Writes only the password: other columns change meanwhile."""
 
     def save(self, commit: bool = True) -> User:
         """Set the password and end tokens."""
@@ -95,7 +95,7 @@ class UserList(ChangeList):
 
 
 class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Users. operation.admin registers it with what other packages add."""
+    """Users. operation.admin registers it with other packages' additions."""
 
     form = ChangeForm
     add_form = CreationForm
@@ -192,7 +192,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return is_writing(request) and self.has_change_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Only superusers change accounts with powers. Otherwise staff could take over these powers."""
+        """Only superusers change accounts with powers: staff could otherwise take these over."""
         if obj is not None and obj != request.user and not is_super(request) and _has_powers(obj):
             return False
         return super().has_change_permission(request, obj)
@@ -219,7 +219,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """False: others' counts and threads refer to users. Deactivating hides them."""
+        """False: others' counts and threads refer to users."""
         return False
 
     def view_on_site(self, user: User) -> str:
@@ -227,7 +227,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return reverse("profile", args=[user.username])
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
-        """Write only edited columns, because others change while the form is open."""
+        """Write only edited columns: others change meanwhile."""
         if not change:
             obj.save()
             return

@@ -71,10 +71,7 @@ class LogoutView(DjangoLogoutView):
 @require_POST
 @limited("write")
 def language(request: PageRequest) -> HttpResponse:
-    """Switch the language, in the browser and in the account.
-
-    Strangers' form has no CSRF token, so that all get the same page (items/open_pages.py).
-    """
+    """Switch the language of browser and account. Strangers' form has no CSRF token, so that all get the same page."""
     if isinstance(request.user, User):
         return _member_language(request)
     return _chosen_language(request)
@@ -100,7 +97,7 @@ def _chosen_language(request: PageRequest) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
-    """The profile. This is also the first page of the settings."""
+    """The profile, the first page of the settings."""
     form = ProfileForm(request.POST or None, request.FILES or None, reader=reader)
     if form.is_valid():
         _present(form, reader)
@@ -112,7 +109,7 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _present(form: ProfileForm, reader: User) -> None:
-    """Change the profile, all or nothing. Errors stand at their fields."""
+    """All or nothing. Errors stand at their fields."""
     fields = form.cleaned_data
     with ExitStack() as stack:
         files = {use: stack.enter_context(fields[name].open("rb")) for use, name in FIELDS.items() if fields[name]}
@@ -202,7 +199,7 @@ def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
 @limited("export")
 @require_http_methods(FORM_METHODS)
 def data(request: PageRequest, reader: User) -> HttpResponseBase:
-    """Download one's data, after a proof. The proof leads back here, because a download leaves the page open."""
+    """Download one's data, after a proof. The proof leads back here: a download leaves the page open."""
     if request.method != "POST":
         return show(request, "accounts/data.html")
     return archive_response(reader) if is_proven(request) else ask(request.path)
@@ -253,7 +250,7 @@ def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def _drawn(picture: str) -> HttpResponse:
-    """An SVG that is cached and usable by apps on other sites."""
+    """Cached, and usable by apps on other sites."""
     response = HttpResponse(picture, content_type="image/svg+xml")
     response["Cache-Control"] = CACHING
     response["Cross-Origin-Resource-Policy"] = "cross-origin"

@@ -1,4 +1,1 @@
-"""The site itself: its name, words, rules, colours and announcement, who may look, and who may join.
-
-See docs/decisions.md: Imports point down.
-"""
+"""The site itself: its name, words, rules, colours and announcement, who may look, and who may join."""

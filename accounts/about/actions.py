@@ -1,4 +1,4 @@
-"""Changes the site's description and rules. Each action is one transaction."""
+"""Changes the site's description and rules, each in one transaction."""
 
 from typing import Any
 
@@ -14,9 +14,8 @@ from accounts.about.site import RULES, kept
 
 @transaction.atomic
 def change(**fields: Any) -> SiteSettings:
-    """Write these columns of the one row. Raises ValidationError with a dict by field.
-
-    Other processes see the change within `accounts.about.site.SECONDS`.
+    """Write these columns of the one row. Raises ValidationError by field. Other processes see it within
+    `site.SECONDS`.
     """
     row = SiteSettings.objects.select_for_update().filter(pk=1).first() or SiteSettings()
     for name, value in fields.items():
@@ -30,14 +29,14 @@ def change(**fields: Any) -> SiteSettings:
 
 
 def count(*, users: int, active: int, items: int) -> None:
-    """Store approximate counts. `active`: users seen within a month."""
+    """Store approximate counts. `active`: seen within a month."""
     SiteSettings.objects.bulk_create([SiteSettings()], ignore_conflicts=True)
     SiteSettings.objects.filter(pk=1).update(user_count=users, active_count=active, item_count=items)
 
 
 @transaction.atomic
 def save_rule(*, rule: Rule) -> Rule:
-    """Create or change a rule. Raises ValidationError over `accounts.about.site.RULES` rules."""
+    """Create or change a rule. Raises ValidationError beyond `site.RULES`."""
     rule.full_clean()
     rule.save()
     if Rule.objects.filter(withdrawn_at=None).count() > RULES:

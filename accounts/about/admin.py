@@ -45,7 +45,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
 
     def clean_contact_username(self) -> str:
-        """The username in its user's spelling. Raises ValidationError if no active user has it."""
+        """In its user's spelling. Raises ValidationError unless an active user has it."""
         name: str = self.cleaned_data["contact_username"]
         user = get_user_model().objects.active().named(name).first() if name else None
         if name and user is None:
@@ -150,7 +150,7 @@ class SiteAdmin(OwnersAdmin):
         return TemplateResponse(request, "about/preview.html", {"previewed": site})
 
     def save_model(self, request: HttpRequest, obj: SiteSettings, form: Any, change: bool) -> None:
-        """Write only edited columns: counts change while the form is open."""
+        """Write only edited columns: counts change meanwhile."""
         columns = {field.name for field in SiteSettings._meta.concrete_fields}
         actions.change(**{name: form.cleaned_data[name] for name in form.changed_data if name in columns})
         file = form.cleaned_data["new_logo"]

@@ -1,7 +1,4 @@
-"""The announcement on every page. A cookie remembers that this browser dismissed it.
-
-Dismissing it in an app counts for all the user's apps, but no browser (accounts.actions.dismiss_announcement).
-"""
+"""The announcement on every page. A cookie says that this browser dismissed it; apps share another mark."""
 
 import hashlib
 

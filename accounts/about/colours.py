@@ -1,7 +1,6 @@
 """The accent colour: checks its contrast and writes its stylesheet.
 
-An admin chooses the light theme's colour. The dark theme's is mixed from it with white until it is readable, because no
-colour has a contrast of 4.5 on both grounds.
+The dark theme's is mixed with white until it is readable: no colour has a contrast of 4.5 on both grounds.
 """
 
 import re
@@ -51,7 +50,7 @@ def _luminance(colour: str) -> float:
 
 
 def check(accent: str) -> None:
-    """Raise ValidationError unless the colour is readable as a link and under white button text."""
+    """Raise ValidationError unless links and white button text are readable."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", accent):
         raise ValidationError(_("Enter a color like #2457c5."), code="invalid")
     ratio = _worst(accent, (*LIGHT_GROUNDS, soft(accent)))

@@ -9,6 +9,6 @@ from accounts.about.site import current
 
 
 def site(request: HttpRequest) -> dict[str, Any]:
-    """The site, and the announcement unless this browser dismissed it."""
+    """The site, and the announcement unless dismissed."""
     here = current()
     return {"about": here, "announcement": announcing.for_browser(request, here.news)}

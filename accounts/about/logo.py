@@ -1,4 +1,4 @@
-"""The site's logo: uploaded, or the default icon. Also as PNG icons for those who install the site."""
+"""The site's logo: uploaded, or the default icon. Also as PNG icons."""
 
 import io
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ SHAPE = Shape(longest=512, small=160, is_square=True, is_still=True)
 
 
 class Icon(NamedTuple):
-    """A PNG icon. `part`: how much of its width the logo takes. The rest, and what is transparent, is white."""
+    """A PNG icon. `part`: how much of its width the logo takes. The rest is white."""
 
     size: int
     part: float = 1.0
@@ -41,13 +41,13 @@ ICONS = {
 
 
 def icon_url(facts: Mapping[str, Any] | None, name: str) -> str:
-    """The address of one of `ICONS`. Another logo has another address."""
+    """The address of one of `ICONS`, which changes with the logo."""
     return reverse("icon", args=[facts["id"], name]) if facts else static(f"feedsite/{name}.png")
 
 
 @lru_cache(2 * len(ICONS))
 def drawn_icon(file_name: str, name: str) -> bytes:
-    """An icon of an uploaded logo, as PNG. Raises FileNotFoundError and StoreError."""
+    """An uploaded logo's icon as PNG. Raises FileNotFoundError and StoreError."""
     from PIL import Image  # pages do without
 
     icon = ICONS[name]
@@ -68,7 +68,7 @@ def logo_url(facts: Mapping[str, Any] | None) -> str:
 
 
 def set_logo(*, file: IO[bytes] | None) -> None:
-    """Replace the logo. None: the default icon. Raises what media.actions.upload does."""
+    """Replace the logo. None: the default. Raises what media.actions.upload does."""
     medium = actions.upload(owner_id=OWNER, file=file, shape=SHAPE) if file is not None else None
     with transaction.atomic():
         row = SiteSettings.objects.select_for_update().filter(pk=1).first()

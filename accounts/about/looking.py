@@ -1,4 +1,4 @@
-"""Keeps strangers out of a members-only site, except `OPEN` and `OPEN_ADDRESSES`. New pages are closed by default."""
+"""Keeps strangers out of a members-only site. New pages are closed by default."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,8 +36,8 @@ UNAUTHORIZED = 401
 
 
 class LookingMiddleware:
-    """Sends strangers to the sign-in of a members-only site. API views authenticate later, so they check
-    `request.is_for_members` (web.rest.PublicApiView).
+    """Sends strangers to the sign-in of a members-only site. API views check `request.is_for_members` after
+    authentication.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -64,7 +64,7 @@ class LookingMiddleware:
 
 
 def is_open(request: HttpRequest) -> bool:
-    """Whether everyone may open this address. The admin has its own sign-in."""
+    """Whether everyone may open this address."""
     match = request.resolver_match
     if match is None or "admin" in match.app_names:
         return True

@@ -47,9 +47,8 @@ class Looking(models.TextChoices):
 
 
 class SiteSettings(models.Model):
-    """The site's description, and who may look and join. One row. Without it the defaults hold.
-
-    The admin's form leaves out `read_only_why` and columns that programs write.
+    """The site's description, and who may look and join. One row, or the defaults. Programs write the columns that the
+    admin's form leaves out.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
@@ -163,7 +162,7 @@ class SiteSettings(models.Model):
 
 
 class Rule(models.Model):
-    """A rule of the site. A withdrawn one keeps its row for reports."""
+    """A rule of the site. A withdrawn one keeps its row."""
 
     number = models.SmallIntegerField(_("number"), help_text=_("Rules are shown in the order of their numbers."))
     text = models.CharField(_("rule"), max_length=RULE_LENGTH, validators=[one_line])

@@ -1,4 +1,4 @@
-"""The read-only mode (`manage.py readonly`). Writes get 503 with the reason, which is also the announcement."""
+"""The read-only mode (`manage.py readonly`). Writes get 503 with the reason."""
 
 from collections.abc import Callable
 

@@ -1,8 +1,7 @@
 """The site as all packages read it, by `current()`.
 
-Each process keeps a copy for `SECONDS`. Then one thread reads again while others use the old copy. The process that
-made a change sees it at once. While PostgreSQL is down, the last copy is used. The cache server has no copy, because a
-process could overwrite it with an older one.
+Each process keeps a copy for `SECONDS`, then one thread reads while others use the old copy. While PostgreSQL is down,
+the last copy is used. The cache server has none: a process could overwrite it with an older one.
 """
 
 import logging
@@ -83,7 +82,7 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def takes_notes(self) -> bool:
-        """Whether reading may write anything, such as presence or read positions. False in the read-only mode."""
+        """Whether reading may write, such as presence or read positions."""
         return not self.read_only_why
 
     @property

@@ -32,9 +32,8 @@ def _people() -> list[User]:
 @csrf_exempt
 @require_POST
 def dismiss_announcement(request: PageRequest) -> HttpResponse:
-    """Hide the current announcement in this browser.
-
-    No CSRF token, so that all strangers get the same page (items/open_pages.py). Another site can only hide it.
+    """Hide the announcement in this browser. No CSRF token, so that strangers get the same page; another site can only
+    hide it.
     """
     response = go_on(request, "home")
     announcing.dismiss(response, current().news)
@@ -44,7 +43,7 @@ def dismiss_announcement(request: PageRequest) -> HttpResponse:
 @uncounted
 @require_safe
 def theme(request: HttpRequest, code: str) -> HttpResponse:
-    """Stylesheet of an accent colour. It depends only on the address, so it needs no query and is cached."""
+    """Stylesheet of an accent colour. It depends only on the address."""
     try:
         sheet = colours.sheet(f"#{code}")
     except ValidationError:
@@ -57,7 +56,7 @@ def theme(request: HttpRequest, code: str) -> HttpResponse:
 @uncounted
 @require_safe
 def icon(request: HttpRequest, logo_id: int, name: str) -> HttpResponse:
-    """A PNG icon of the uploaded logo. Each process draws it once."""
+    """A PNG icon of the uploaded logo."""
     facts = current().logo
     if facts is None or facts["id"] != str(logo_id) or name not in ICONS:
         raise Http404

@@ -10,12 +10,12 @@ from accounts.about.site import Site, known
 
 
 def known_site() -> Site:
-    """The site without a query, for error pages and for parts without context processors."""
+    """The site without a query, for error pages."""
     return known()
 
 
 def paragraphs(text: str) -> SafeString:
-    """Text as HTML paragraphs with links, split at empty lines. All else is escaped."""
+    """Text as escaped HTML paragraphs with links, split at empty lines."""
     parts = [part.strip() for part in normalize_newlines(text).split("\n\n")]
     lines = (urlize(part, nofollow=True, autoescape=True).replace("\n", "<br>") for part in parts if part)
     return mark_safe("".join(f"<p>{part}</p>" for part in lines))  # noqa: S308 (urlize escapes)

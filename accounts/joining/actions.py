@@ -1,7 +1,7 @@
 """Sign-up: decides whether an account is created, waits for an admin, or is refused.
 
-The site's mode at the time of sending decides (`accounts.about.site.Site.sign_up`). A valid invitation works in every
-mode but `closed`. Applications are not users, so queries of users need not exclude them.
+A valid invitation works in every mode but `closed`. Applications are not users, so queries of users need not exclude
+them.
 """
 
 from collections.abc import Callable, Collection
@@ -66,12 +66,11 @@ def join(candidate: Candidate, *, invite: str = "") -> User | None:
 
 
 def check(candidate: Candidate, *, invite: str = "") -> None:
-    """Raise what `join` would raise, but create nothing. For forms with other errors."""
+    """Raise what `join` would raise, but create nothing."""
     _check(candidate, asks_reason=not _is_let_in(invite))
 
 
 def _is_let_in(invite: str) -> bool:
-    """Whether the account is created at once. Raises what `join` does."""
     mode = current().sign_up
     if mode == SignUp.CLOSED:
         raise ClosedError
@@ -85,7 +84,7 @@ def _is_let_in(invite: str) -> bool:
 
 
 def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
-    """Create the account. `must`: only with a valid invitation."""
+    """`must`: only with a valid invitation."""
     user = _new(candidate)
     with transaction.atomic():
         invitation = invitations.use(code) if code else None
@@ -98,16 +97,13 @@ def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
 
 
 def sign_up(*, username: str, password: str, display_name: str = "") -> User:
-    """Create an active account in any mode.
-
-    Raises ValidationError by field. Names are unique regardless of case and look-alike letters, also for two at once.
-    """
+    """Create an active account in any mode. Raises ValidationError by field."""
     return _insert(_new(Candidate(username, password, display_name), has_email=False))
 
 
 @transaction.atomic
 def make_first_admin(*, username: str, password: str, display_name: str = "") -> User:
-    """Create the first superuser. Raises ValidationError as `sign_up`, and AdminExistsError."""
+    """Create the first superuser. Raises AdminExistsError."""
     with connection.cursor() as cursor:  # a second call at once finds the first one's superuser
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.joining.first_admin'))")
     if not first_admin.is_wanted():
@@ -134,9 +130,7 @@ def apply(candidate: Candidate) -> Application:
 
 
 def admit(application: Application) -> User:
-    """Create the account of an application, which the caller's transaction removes first. Raises ValidationError if the
-    name is taken.
-    """
+    """Create an application's account. The caller removes that first. Raises ValidationError if the name is taken."""
     user = User(
         username=application.username,
         display_name=application.display_name,
@@ -155,7 +149,7 @@ def _new(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = Fa
 
 
 def _check(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = False) -> User:
-    """An unsaved user without password. Raises ValidationError with all errors by field."""
+    """An unsaved user without password. Raises ValidationError by field."""
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,
@@ -209,7 +203,6 @@ def _check_reason(reason: str) -> None:
 
 
 def _insert(user: User, email: str = "") -> User:
-    """Save the user and their unconfirmed address."""
     try:
         with transaction.atomic():
             _claim(user.username)
@@ -263,7 +256,7 @@ def count(address: str, *, code: str = "") -> float | None:
 
 
 def count_code(address: str, code: str) -> float | None:
-    """Count an invalid code against its address. Returns None, or seconds to wait. Valid codes are free."""
+    """Count an invalid code against its address. Returns None, or seconds to wait."""
     if not code:
         return None
     wait = rates.hit("invite", address)
@@ -273,10 +266,7 @@ def count_code(address: str, code: str) -> float | None:
 
 
 def unavailable(usernames: Collection[str]) -> dict[str, str]:
-    """Names that no new user can take, with the error code of `sign_up`. `unique` goes before `confusable`.
-
-    Nothing is locked.
-    """
+    """Names that no new user can take, with the error code of `sign_up`. Nothing is locked."""
     lower = {name: name.lower() for name in usernames}
     looks = {name: skeleton(name) for name in usernames}
     params: dict[str, Any] = {

@@ -51,7 +51,6 @@ def _tell(application: Application, kind: str, user: User | None = None) -> None
 
 
 def _taken(application_id: int) -> Application | None:
-    """Delete and return the application."""
     application = Application.objects.select_for_update().filter(pk=application_id).first()
     if application is not None:
         Application.objects.filter(pk=application_id).delete()
@@ -59,7 +58,7 @@ def _taken(application_id: int) -> Application | None:
 
 
 def is_waiting(username: str, password: str) -> bool:
-    """Whether an application with this name and password waits. Only its owner learns it."""
+    """Whether an application with this name and password waits."""
     application = Application.objects.named(username).first()
     return (
         application is not None and len(password) <= PASSWORD_LENGTH and check_password(password, application.password)
@@ -67,7 +66,7 @@ def is_waiting(username: str, password: str) -> bool:
 
 
 def forget_old() -> int:
-    """Delete up to `FORGOTTEN` undecided old applications. Returns how many."""
+    """Delete up to `FORGOTTEN` old applications. Returns how many."""
     before = Now() - timedelta(days=settings.APPLICATION_DAYS)
     rows = Application.objects.filter(created_at__lt=before).order_by("created_at").values_list("pk", flat=True)
     return Application.objects.filter(pk__in=list(rows[:FORGOTTEN])).delete()[0]

@@ -1,7 +1,4 @@
-"""The signed link that creates the site's first administrator.
-
-It works for `LIFE`, while there is no superuser. So all printed links together work once.
-"""
+"""The signed link that creates the site's first administrator, while there is none. It works for `LIFE`."""
 
 from datetime import timedelta
 

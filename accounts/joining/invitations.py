@@ -41,9 +41,8 @@ def is_trusted(user: User) -> bool:
 
 @transaction.atomic
 def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str = "") -> Invitation:
-    """Make an invitation for `most_uses` people and `days` (None: no end), and send it to `address`.
-
-    Raises PermissionDenied, and ValidationError by field.
+    """Make an invitation, and send it to `address`. `days` None: no end. Raises PermissionDenied, and ValidationError
+    by field.
     """
     if not may_invite(user):
         raise PermissionDenied
@@ -66,10 +65,9 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
 
 
 def _send(row: Invitation, address: str) -> None:
-    """Send the link, in the inviter's language, with no text of theirs but the username. Raises ValidationError.
+    """Send the link, with no words of the inviter but the username. Raises ValidationError.
 
-    An address that got many letters gets none. The inviter is told the same in every case, also if the address has an
-    account.
+    An address that got many letters gets none. The inviter learns neither that nor whether it has an account.
     """
     if not mail.is_address(address):
         raise ValidationError(
@@ -106,7 +104,7 @@ def made_by(user: User) -> list[Invitation]:
 
 
 def revoke(*, invitation_id: int, user: User | None = None) -> bool:
-    """Revoke an invitation, only the user's if one is given. False if already revoked."""
+    """Revoke an invitation, only `user`'s if given. False if already revoked."""
     rows = Invitation.objects.filter(pk=invitation_id, revoked_at=None)
     return bool((rows.filter(made_by=user) if user else rows).update(revoked_at=timezone.now()))
 
@@ -135,7 +133,7 @@ def use(code: str) -> Invitation | None:
 
 @transaction.atomic
 def purge(*, user: User, limit: int) -> int:
-    """Delete invitations of a deleted account and who used them, about `limit` rows. Returns how many."""
+    """Delete about `limit` rows of a deleted account's invitations. Returns how many."""
     gone = Invited.objects.filter(user=user).delete()[0]
     theirs = Invitation.objects.filter(made_by=user)
     came = Invited.objects.filter(invitation__in=theirs).values_list("pk", flat=True)[:limit]

@@ -1,7 +1,7 @@
-"""Look-alike names: names that look alike have the same skeleton.
+"""Look-alike names have the same skeleton.
 
-Usernames are ASCII. PostgreSQL computes their skeleton too (`feedsite_skeleton`, accounts/sql/lookalikes.sql), for an
-index. Display names go through Unicode's confusables (UTS #39) first. Older look-alikes stay.
+PostgreSQL computes that of usernames too (`feedsite_skeleton`), for an index. Display names go through Unicode's
+confusables (UTS #39) first. Older look-alikes stay.
 """
 
 import re
@@ -30,7 +30,7 @@ def skeleton(username: str) -> str:
 
 
 def skeleton_of_words(text: str) -> str:
-    """The skeleton of a name in any script, in Latin letters, without spaces, marks and separators."""
+    """The skeleton of a name in any script, in Latin letters, without spaces and marks."""
     text = unicodedata.normalize("NFKD", text)
     letters = "".join(_latin(letter) for letter in text if unicodedata.category(letter)[0] in "LNP")
     return re.sub(r"[\W_]+", "", skeleton(letters))
@@ -38,7 +38,6 @@ def skeleton_of_words(text: str) -> str:
 
 @cache
 def _latin(letter: str) -> str:
-    """The ASCII letters that a character looks like, else itself."""
     if letter.isascii():
         return letter
     from confusable_homoglyphs import confusables  # six megabytes, rarely needed

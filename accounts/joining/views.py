@@ -32,7 +32,7 @@ GONE = 410
 @never_cache
 @require_http_methods(FORM_METHODS)
 def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
-    """Create an account and sign in, or apply, as the mode says. `code`: of an invitation."""
+    """Create an account and sign in, or apply, as the mode says. `code`: an invitation's."""
     if request.user.is_authenticated:
         return go_on(request, "home")
     form = JoinForm(request.POST if request.method == "POST" else None, initial={"invite": code})
@@ -43,7 +43,7 @@ def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
 
 
 def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
-    """Answer a sent form. It shows all errors at once, even taken names, so every attempt is counted."""
+    """All errors show at once, even taken names, so every attempt is counted."""
     is_valid = form.is_valid()
     fields = {name: form.cleaned_data.get(name, "") for name in form.fields}
     invite = fields.pop("invite")
@@ -65,7 +65,6 @@ def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
 
 
 def _focus(form: SignUpForm) -> None:
-    """Focus the first field with an error."""
     for name in [name for name in form.fields if name in form.errors][:1]:
         for field in form.fields.values():
             field.widget.attrs.pop("autofocus", None)
@@ -82,7 +81,6 @@ def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> 
 
 
 def _gate(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
-    """The sign-up page for the site's mode and the invitation."""
     _focus(form)
     mode = current().sign_up
     invitation = invitations.find(code) if code and mode != SignUp.CLOSED else None
@@ -108,7 +106,7 @@ def signup_waiting(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(FORM_METHODS)
 def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
-    """Create the first superuser by link (accounts/joining/first_admin.py), then show the site's form."""
+    """Create the first superuser by link, then show the site's form."""
     if not (first_admin.is_good(token) and first_admin.is_wanted()):
         return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
     form = SignUpForm(request.POST or None)

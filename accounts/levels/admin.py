@@ -56,7 +56,7 @@ class Cost(NamedTuple):
 
 
 def handle_column(field: str, description: Any) -> Callable[[Any], SafeString | str]:
-    """A column with the username and badge of a related user. The list selects the user with its rows."""
+    """A column with a related user's name and badge. The list selects the user with its rows."""
 
     def column(row: Any) -> SafeString | str:
         user = getattr(row, field)
@@ -67,7 +67,7 @@ def handle_column(field: str, description: Any) -> Callable[[Any], SafeString | 
 
 
 class BigVAdmin(ModeratedAdmin):
-    """Users as big-Vs. Actions are forms at `{user}/big-v/{action}/`. `next` is the page to return to."""
+    """Users as big-Vs. `next` is the page to return to."""
 
     def followers(self, user: Any) -> int:
         """The user's number of followers."""
@@ -78,7 +78,7 @@ class BigVAdmin(ModeratedAdmin):
         return None
 
     def may_change(self, request: HttpRequest, user: User) -> bool:
-        """A guess without a query whether a row offers changes. The action checks exactly."""
+        """A guess without a query. The action checks exactly."""
         return self.has_change_permission(request) and (
             bool(getattr(request.user, "is_superuser", False)) or not (user.is_staff or user.is_superuser)
         )
@@ -145,7 +145,7 @@ class BigVAdmin(ModeratedAdmin):
         return [*verbs, *super().get_urls()]
 
     def make_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Make a user big-V by POST, asking first if the button showed no cost."""
+        """Make a user big-V, asking first if the button showed no cost."""
         user = self._asked(request, user_id)
         if user is None or request.method != "POST":
             return self._refused(request, user_id, user)
@@ -247,7 +247,7 @@ class BigVAdmin(ModeratedAdmin):
         return f"{user.username}: {_fans(self.followers(user))}"
 
     def _asked(self, request: HttpRequest, user_id: int) -> User | None:
-        """The user to act on. Raises PermissionDenied."""
+        """Raises PermissionDenied."""
         user = self.get_object(request, str(user_id))
         if not self.has_change_permission(request, user):
             raise PermissionDenied
@@ -339,7 +339,6 @@ class BigVAdmin(ModeratedAdmin):
 
 
 def _pushed() -> str:
-    """Who receives big-Vs' posts."""
     push_level = policy.current().push_level
     if push_level > Level.DAILY:
         return gettext("By the policy of this site their posts are delivered to no followers.")

@@ -1,7 +1,6 @@
-"""Makes and unmakes big-Vs: senders that most followers pull.
+"""Makes and unmakes big-Vs: senders that most followers pull. Each change writes a `BigVChange`.
 
-Each change writes a `BigVChange` in its transaction. A manual demotion turns off automatic tagging
-(`User.is_auto_big_v`). Making the user big-V manually, or `allow_tagging`, turns it on.
+A manual demotion turns off automatic tagging (`User.is_auto_big_v`). A manual promotion or `allow_tagging` turns it on.
 
 See docs/decisions.md: Push or pull is decided by sender.
 """
@@ -23,10 +22,7 @@ class NotActiveError(Exception):
 
 @transaction.atomic
 def make_big_v(*, user: User, by: User | None = None) -> bool:
-    """Make a user big-V. `by`: the admin, None for a command. False if nothing changed. Raises NotActiveError.
-
-    Cancels a running demotion. Turns automatic tagging on.
-    """
+    """Make a user big-V, and cancel a running demotion. False if nothing changed. Raises NotActiveError."""
     user = User.objects.held().get(pk=user.pk)
     if not user.is_active:
         raise NotActiveError
@@ -37,7 +33,7 @@ def make_big_v(*, user: User, by: User | None = None) -> bool:
 def demote(*, user: User, by: User | None = None) -> bool:
     """Start to demote a big-V. False if not big-V or already started.
 
-    A background job backfills followers' inboxes, then removes the flag. Turns automatic tagging off.
+    A background job backfills followers' inboxes, then removes the flag.
     """
     user = User.objects.held().get(pk=user.pk)
     if not user.is_big_v:
@@ -51,7 +47,7 @@ def demote(*, user: User, by: User | None = None) -> bool:
 
 @transaction.atomic
 def allow_tagging(*, user: User, by: User | None = None) -> bool:
-    """Allow automatic tagging again, at the next follow above the threshold. False if already allowed."""
+    """Allow automatic tagging again, at the next follow. False if already allowed."""
     if not User.objects.filter(pk=user.pk, is_auto_big_v=False).update(is_auto_big_v=True):
         return False
     _note(user, BigVChange.Kind.ALLOWED, by=by, origin=_origin(by))
@@ -59,15 +55,14 @@ def allow_tagging(*, user: User, by: User | None = None) -> bool:
 
 
 def complete_demotion(*, user: User) -> None:
-    """Remove the flag after the backfill, in the job's last transaction, with the user's row locked."""
+    """Remove the flag after the backfill, in the job's last transaction, with the user locked."""
     User.objects.filter(pk=user.pk).update(is_big_v=False)
     _note(user, BigVChange.Kind.DEMOTED, by=None, origin=BigVChange.Origin.AUTOMATIC)
 
 
 def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
-    """Make these users big-V if they reached settings.BIG_V_THRESHOLD. Returns their ids. Never demotes.
-
-    Counts only folded followers. A threshold of 0 turns it off, and a manual demotion turns it off for its user.
+    """Make these users big-V if they reached settings.BIG_V_THRESHOLD (0: none do). Returns their ids. Counts only
+    folded followers.
     """
     if not settings.BIG_V_THRESHOLD or not user_ids:
         return []
@@ -77,7 +72,7 @@ def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
 
 @transaction.atomic
 def _upgrade(user_id: int) -> bool:
-    """Check again under the lock, because an admin may have acted."""
+    """Check again under the lock: an admin may have acted."""
     user = _reached().held().filter(pk=user_id).first()
     return user is not None and _make(user, by=None, origin=BigVChange.Origin.AUTOMATIC)
 

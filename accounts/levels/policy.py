@@ -1,21 +1,19 @@
-"""The policy: which readers have an inbox, and which receive big-Vs' posts. One row, changed by `manage.py policy` and
-the admin.
+"""The policy: which readers have an inbox, and which receive big-Vs' posts. One row.
 
-A window holds what was delivered under one policy. Each change draws a generation, which is part of the window's epoch
-(`EPOCH`), so older windows are not used. A fan-out claimed before a change and done after it does no harm: windows of
-the new generation were filled later and hold every item committed before.
+Each change draws a generation, part of the window's epoch (`EPOCH`), so older windows are not used. A fan-out claimed
+before a change and done after it does no harm: windows of the new generation were filled later and hold every item
+committed before.
 
-A reader with fewer followees than `inbox_from` has no inbox. Fan-out skips them, and one pull serves their pages. Only
-a follow raises `following_count`, and it draws the reader's epoch in the same transaction. So within one epoch and
-generation a reader can lose their inbox but not gain one, and a valid window missed no delivery.
+A reader with fewer followees than `inbox_from` has no inbox. Only a follow raises `following_count`, and it draws the
+reader's epoch in the same transaction. So within one epoch and generation a reader can lose their inbox but not gain
+one, and a valid window missed no delivery.
 
-Versions without `inbox_from` expect fan-out to serve all readers. They read `timeline`, NULL while it does not, and
-then use no windows. This version reads `drawn_on`.
+Versions without `inbox_from` read `timeline`, NULL while fan-out does not serve all readers, and then use no windows.
+This version reads `drawn_on`.
 
-A generation also belongs to one history of PostgreSQL. A standby promoted without the newest transactions may have lost
-a deletion, block or unfollow whose items the windows already dropped. Promotion changes PostgreSQL's timeline
-(`feedsite_timeline`, accounts/sql/policy.sql), and generations of another timeline are invalid. Pages then come from
-PostgreSQL until `follow_timeline` draws a new generation. A restore draws one too.
+A promoted standby may have lost a deletion, block or unfollow that windows already took. Promotion changes PostgreSQL's
+timeline (accounts/sql/policy.sql), which invalidates generations until `follow_timeline` draws one. A restore draws one
+too.
 
 See docs/decisions.md: Windows are valid for one epoch.
 """
@@ -52,7 +50,7 @@ IN_FORCE = f"""(
 
 
 def push_generation(push_level: str = PUSH_LEVEL) -> str:
-    """The push generation of a user `u` who receives big-Vs' posts. 0 if they merge outboxes."""
+    """The push generation of a user `u` who receives big-Vs' posts, else 0."""
     return f"CASE WHEN u.level >= {push_level} THEN u.push_generation ELSE 0 END"
 
 
@@ -136,9 +134,8 @@ def current() -> Current:
 
 
 def change(*, push_level: int | None = None, inbox_from: int | None = None) -> bool:
-    """Change the policy. None: no change. False if nothing changed. Raises ValueError.
-
-    All windows are rebuilt as they are read.
+    """Change the policy; None: no change. All windows are then rebuilt as they are read. False if nothing changed.
+    Raises ValueError.
     """
     for name, value, within in (("push_level", push_level, LEVELS), ("inbox_from", inbox_from, FOLLOWEES)):
         if value is not None and value not in within:
@@ -152,12 +149,7 @@ def renew() -> None:
 
 
 def follow_timeline() -> bool:
-    """Draw a new generation if PostgreSQL's timeline changed. Returns whether it did.
-
-    Recreates a missing row (`flush` empties tables).
-
-    See docs/decisions.md: Windows are valid for one epoch.
-    """
+    """Draw a new generation if PostgreSQL's timeline changed. Returns whether it did. Recreates a missing row."""
     return bool(fetch(FOLLOW_TIMELINE, configured()._asdict()))
 
 

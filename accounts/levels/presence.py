@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class PresenceMiddleware:
-    """Records the user's presence after the answer, at most once per settings.LAST_SEEN_INTERVAL."""
+    """Records presence after the answer, at most once per settings.LAST_SEEN_INTERVAL."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -42,9 +42,7 @@ def see(user_id: int) -> None:
 
 
 def see_place(request: HttpRequest) -> None:
-    """Record where the session was seen. Due if its list entry is old and its row was read, which copies limit to once
-    an hour (accounts/signing_in/sessions.py).
-    """
+    """Record where the session was seen, about once an hour (accounts/signing_in/sessions.py)."""
     try:
         places.note(request)
     except (DatabaseError, *OUTAGES) as error:

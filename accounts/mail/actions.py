@@ -24,10 +24,9 @@ LIFE = timedelta(days=3)
 def send(
     *, kind: str, to: str, language: str, context: dict[str, Any], user_id: int | None = None, life: timedelta = LIFE
 ) -> None:
-    """Write a letter. Workers send it after the commit, but not after `life`.
+    """Write a letter. Workers send it after the commit, but not after `life`. Raises ValueError for an invalid address.
 
-    `kind`: its template, `templates/mail/<kind>.txt`. `context`: the template's values, JSON. Raises ValueError for an
-    invalid address.
+    `kind`: its template, `templates/mail/<kind>.txt`. `context`: the template's values, JSON.
     """
     get_template(template_of(kind))  # a missing template fails in the caller, not in the worker
     if not is_address(to):
@@ -53,7 +52,7 @@ def is_address(text: str) -> bool:
 
 
 def retry(*, letter_id: int) -> bool:
-    """Retry a failed letter from its first attempt. False if it did not fail or has expired."""
+    """Retry a failed letter. False if it did not fail or has expired."""
     given_up = Letter.objects.filter(pk=letter_id, state=State.FAILED, expires_at__gt=timezone.now())
     if not given_up.update(state=State.WAITING, attempts=0, next_at=timezone.now()):
         return False

@@ -1,8 +1,7 @@
 """Texts of letters: one template per kind, for both plain text and HTML.
 
-`templates/mail/<kind>.txt`: the first line is the subject, and empty lines separate paragraphs. In HTML a paragraph
-that is only an address becomes a link, and one that is only a number becomes large digits. Values are one line each
-(`plain`), so that no name starts a paragraph, line or header.
+`templates/mail/<kind>.txt`: the first line is the subject, empty lines separate paragraphs. In HTML a lone address
+becomes a link, a lone number large digits. Values are one line each (`plain`), so no name starts a paragraph or header.
 """
 
 import re

@@ -1,16 +1,12 @@
 """Sends letters from their table.
 
-A first transaction counts the attempt and sets the next one's time. A second one locks the row, sends and marks it, so
-two workers never both send. If a worker dies between sending and commit, the letter is sent twice, with the same
-Message-ID, but never lost.
+One transaction counts the attempt. A second one locks the row, sends and marks it, so two workers never both send. If a
+worker dies in between, the letter is sent twice, with the same Message-ID, but never lost.
 
-One process sends at a time, by a hint on the cache server (`keys.mail_turn`). Without it several may, each letter once.
-If the mail server fails, hangs or refuses the login, nobody asks it for `PAUSE_SECONDS`. So an outage costs one wait of
-`EMAIL_TIMEOUT` seconds per pause, and one attempt of one letter.
+One process sends at a time, by a hint on the cache server (`keys.mail_turn`). If the mail server fails, nobody asks it
+for `PAUSE_SECONDS`, so an outage costs one wait and one attempt per pause.
 
 See docs/decisions.md: Letters are rows.
-
-See docs/decisions.md: Own code in place of a library.
 """
 
 import logging
@@ -67,7 +63,7 @@ UNREACHED = (OSError, SoftTimeLimitExceeded)
 
 
 def send_due() -> int:
-    """Send up to `AT_ONCE` due letters. Returns how many, 0 during a pause or while another process sends."""
+    """Send up to `AT_ONCE` due letters. Returns how many, 0 during a pause or another process's turn."""
     if cache.get(keys.mail_pause()) or cache.add(keys.mail_turn(), 1, TURN_SECONDS) is False:
         return 0
     try:
@@ -110,7 +106,7 @@ def _send_all() -> tuple[int, bool]:
 
 
 def _claim() -> int | None:
-    """Count an attempt of the next due letter. Letters to addresses that got many are delayed."""
+    """Count an attempt of the next due letter. Addresses that got many wait."""
     while rows := fetch(CLAIM, {"attempts": ATTEMPTS}):
         letter_id, address = rows[0]
         wait = rates.hit("mail", address.lower())
@@ -122,7 +118,7 @@ def _claim() -> int | None:
 
 
 def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
-    """Send a letter. False if the server refused it. Raises `UNREACHED`."""
+    """False if the server refused it. Raises `UNREACHED`."""
     try:
         with transaction.atomic():
             letter = (
@@ -147,19 +143,19 @@ def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
 
 
 def _note(letter_id: int, error: BaseException, *, is_final: bool = False) -> None:
-    """Record the error. A final error or the last attempt makes the letter failed."""
+    """A final error or the last attempt makes the letter failed."""
     letters = Letter.objects.filter(pk=letter_id, state=State.WAITING)
     letters.update(error=_said(error))
     (letters if is_final else letters.filter(attempts__gte=ATTEMPTS)).update(state=State.FAILED)
 
 
 def _said(error: BaseException) -> str:
-    """The error on one line, without the letter's text."""
+    """Without the letter's text."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _close(connection: BaseEmailBackend) -> None:
-    """Close the connection. After a refusal the next letter opens a new one, because some servers hang up."""
+    """After a refusal the next letter opens a new one: some servers hang up."""
     try:
         connection.close()
     except OSError as error:
@@ -168,7 +164,7 @@ def _close(connection: BaseEmailBackend) -> None:
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
-    """Periodic: fail, expire and delete letters, then send. Returns how many were sent."""
+    """Periodic: fail, expire, delete and send letters. Returns how many were sent."""
     now = Now()
     # Its worker died in the last attempt.
     Letter.objects.filter(state=State.WAITING, next_at__lt=now, attempts__gte=ATTEMPTS).update(state=State.FAILED)

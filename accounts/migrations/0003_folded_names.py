@@ -1,5 +1,3 @@
-"""Folded names for search, without accents, points and kinds of apostrophes."""
-
 from typing import Any
 
 import django.contrib.postgres.indexes

@@ -1,12 +1,11 @@
 """Users' e-mail addresses: adding, confirming, changing, removing.
 
 allauth's table (`account.EmailAddress`) holds them in lower case. A user has at most one confirmed address, which is
-`primary`, and one unconfirmed. `User.email` copies the confirmed one, for the admin and older versions. An address only
-in that column was entered by an admin, and counts as confirmed at first use. If two users add one address, the first to
-confirm it gets it.
+`primary`, and one unconfirmed. `User.email` copies the confirmed one; an address only there was entered by an admin,
+and counts as confirmed. Of two users the first to confirm gets an address.
 
-Links and codes end when all sessions end, so that a session thief's request fails after a new password or log-out
-everywhere. Callers never learn whether another account has an address. Only the letter to it says so.
+Links and codes end when all sessions end, so a session thief's request fails after a new password. Only the letter
+tells whether another account has an address.
 """
 
 import secrets
@@ -60,7 +59,7 @@ def owner(address: str) -> User | None:
 
 
 def _adopt(user: User) -> str:
-    """Confirm the address of the user's column, if the user has no other and nobody else has it."""
+    """Confirm the address of the user's column, if they have no other and nobody else has it."""
     address = user.email.strip().lower()
     if not mail.is_address(address) or EmailAddress.objects.filter(user=user).exists():
         return ""
@@ -76,9 +75,9 @@ def _adopt(user: User) -> str:
 
 @transaction.atomic
 def add(*, user: User, address: str) -> None:
-    """Add an unconfirmed address, replacing an earlier one, and send it a letter. Raises ValidationError by field.
+    """Add an unconfirmed address, replacing an earlier one, and send a letter. Raises ValidationError by field.
 
-    If another account has the address, the letter says so and cannot confirm it.
+    If another account has it, the letter says so and cannot confirm it.
     """
     address = address.strip().lower()
     if not mail.is_address(address):
@@ -95,7 +94,7 @@ def add(*, user: User, address: str) -> None:
 
 @transaction.atomic
 def send_again(*, user: User) -> bool:
-    """Send a new letter, which invalidates the last one. False without an unconfirmed address."""
+    """Send a new letter, which invalidates the last. False without an unconfirmed address."""
     row = EmailAddress.objects.select_for_update().filter(user=user, verified=False).order_by("-pk").first()
     if row is None:
         return False
@@ -164,7 +163,7 @@ def prove_by_code(*, user: User, code: str) -> User:
 
 
 def _prove(address_id: int) -> User:
-    """Make it the user's only address. Raises SpentError if another account was first."""
+    """Raises SpentError if another account was first."""
     try:
         with transaction.atomic():
             return _take(address_id)
@@ -218,7 +217,7 @@ def entered(*, user: User) -> None:
 
 
 def tell(user: User, kind: str, *, to: str = "", **context: str) -> None:
-    """Write the user a letter about their account, if there is an address. `to`: instead of the confirmed one."""
+    """Write the user about their account, if there is an address. `to`: instead of the confirmed one."""
     address = to or proven(user)
     if address:
         language = user.language or translation.get_language() or ""

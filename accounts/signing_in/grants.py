@@ -1,7 +1,7 @@
 """What an open connection rests on: a session, a token, or a ticket issued for one.
 
-Tickets travel in addresses, so they are short-lived and hold no credential. A ticket signs the user, the site's origin
-and a token's id, or a mark that changes when all sessions end. A stream with a session's ticket ends after a minute.
+Tickets travel in addresses, so they are short-lived and hold no credential. One signs the user, the site's origin and a
+token's id, or a mark that changes when all sessions end. A session's ticket lasts a stream for a minute.
 """
 
 import hashlib
@@ -81,7 +81,7 @@ def issue_ticket(*, user: User, origin: str, token: int) -> str:
 
 
 def read_ticket(text: str) -> Ticket | None:
-    """A valid ticket's content. None if it is older than `TICKET_SECONDS` or not ours."""
+    """A valid ticket's content. None if it is too old or not ours."""
     try:
         user_id, origin, token, sessions = _signer.unsign_object(text, max_age=TICKET_SECONDS)
     except (signing.BadSignature, ValueError):
@@ -93,7 +93,7 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
     """Authenticates by `?ticket=`, without token or session."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """Rate key and user (`rates.Claimed`). The signature proves the user."""
+        """Rate key and user. The signature proves the user."""
         ticket = read_ticket(request.GET.get("ticket", ""))
         return "", ticket and ticket.user_id
 
@@ -110,7 +110,7 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
 
 
 def _still_counts(ticket: Ticket, user: User) -> bool:
-    """Whether the ticket's token exists, or its user's sessions have not all ended."""
+    """Its token exists, or its user's sessions have not all ended."""
     if not ticket.token:
         return ticket.sessions == session_mark(user)
     return bool(AccessToken.objects.filter(pk=ticket.token, user=user, expires__gt=Now()).exists())
@@ -146,7 +146,7 @@ def password_mark(user: User) -> str:
 
 
 def session_mark(user: User) -> str:
-    """Changes when all sessions of the user end, or the password changes."""
+    """Changes when all sessions end, or the password changes."""
     return salted_hmac("accounts.ticket", f"{user.password} {user.session_epoch}").hexdigest()[:16]
 
 

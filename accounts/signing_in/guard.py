@@ -1,9 +1,9 @@
-"""Limits password guessing. Every way to sign in counts its attempt here before it checks the password.
+"""Limits password guessing. Every sign-in counts here before the password is checked.
 
-Attempts count per address and name together, per address (one password on many names), and per name (many machines).
-OWASP's ASVS allows at most 100 an hour per name. So that strangers cannot lock out the owner, a browser that the owner
-used has a signed cookie and counts separately: per cookie, and all cookies of an account together (OWASP, "Slow Down
-Online Guessing Attacks with Device Cookies"). A cookie ends when all sessions end. Unknown names count like known ones.
+Attempts count per address and name together, per address (one password on many names), and per name (many machines;
+OWASP's ASVS allows 100 an hour). So that strangers cannot lock out the owner, a browser that the owner used has a
+signed cookie and counts separately (OWASP, "Slow Down Online Guessing Attacks with Device Cookies"). A cookie ends when
+all sessions end. Unknown names count like known ones.
 """
 
 import secrets
@@ -27,8 +27,7 @@ NAME_LENGTH = 254
 def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | None:
     """Count a sign-in attempt by this name. Returns None, or seconds to wait.
 
-    `typed`: the input, name or address. The limit per network address counts the input, so that it does not show that a
-    name and an address belong together.
+    `typed`: name or address. The limit per network address counts it, so as not to show that the two belong together.
     """
     name = _canonical(username)
     device, standing = _device(request, name)
@@ -62,7 +61,7 @@ def attempt_passkey(request: HttpRequest) -> float | None:
 
 
 def known_device(request: HttpRequest, user: User) -> str:
-    """This browser's name, if the user signed in with it and its cookie is valid. Else ""."""
+    """This browser's name, if the user signed in with it and its cookie is valid, or ""."""
     device, standing = _device(request, _canonical(user.username))
     return device if device and constant_time_compare(standing, user.get_session_auth_hash()) else ""
 
@@ -80,7 +79,7 @@ def remember(response: HttpResponseBase, user: User) -> None:
 
 
 def _device(request: HttpRequest, name: str) -> tuple[str, str]:
-    """The browser's name and the session hash at its sign-in, if the cookie is for this name."""
+    """The browser's name and the session hash at its sign-in, if the cookie is this name's."""
     try:
         said = _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)
     except signing.BadSignature:

@@ -1,7 +1,7 @@
 """Apps that act for users: django-oauth-toolkit's applications with additions.
 
-Tokens and codes are in its own tables. Tokens and secrets are stored as SHA-256. Apps register themselves (clientapi)
-and belong to no user. The built-in app (`OWN_APP`) holds the API tokens that users get for name and password.
+Tokens and secrets are stored as SHA-256. Apps register themselves (clientapi) and belong to no user. The built-in app
+(`OWN_APP`) holds the API tokens for name and password.
 
 See docs/decisions.md: One table holds all tokens.
 """
@@ -28,7 +28,7 @@ class ClientAppManager(models.Manager["ClientApp"]):
         return self.get(client_id=client_id)
 
     def own(self) -> "ClientApp":
-        """The built-in app, created when first needed. Without secret and address, no program can use it."""
+        """The built-in app. Without secret and address, no program can use it."""
         fields = {
             "client_id": "api",
             "name": "API",
@@ -68,11 +68,11 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
         return bool(self.pk != OWN_APP)
 
     def get_allowed_schemes(self) -> set[str]:
-        """Schemes of its redirect addresses, checked by `clientapi.actions`. Phone apps have their own."""
+        """Schemes of its redirect addresses, checked by `clientapi.actions`."""
         return {uri.partition(":")[0].lower() for uri in self.redirect_uris.split()} - FORBIDDEN_SCHEMES
 
     def redirect_uri_allowed(self, uri: str) -> bool:
-        """Whether it is one of its addresses. False for an invalid one, where django-oauth-toolkit raises."""
+        """False for an invalid one, where django-oauth-toolkit raises."""
         try:
             return bool(super().redirect_uri_allowed(uri))
         except ValueError:

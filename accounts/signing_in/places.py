@@ -1,8 +1,7 @@
-"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps, for their owner.
+"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps.
 
-allauth's table `usersessions.UserSession` has a row per session. It is written at sign-in and about hourly, after an
-answer (accounts/levels/presence.py), so no page waits. Sessions of older versions get rows this way too. Ending a
-session (accounts/signing_in/sessions.py) does not update it, so lists leave out ended ones.
+allauth's `usersessions.UserSession` has a row per session, written at sign-in and about hourly after an answer. Ending
+a session does not update it, so lists leave out ended ones.
 """
 
 import re
@@ -68,12 +67,12 @@ class Place(NamedTuple):
 
 
 def device_name(agent: str) -> str:
-    """Browser and system, else the beginning of the program's own name. For the owner's list."""
+    """Browser and system, or the beginning of the program's name."""
     return _known_name(agent) or re.sub(r"[^ -~]", "", agent)[:40].strip() or _("Unknown device")
 
 
 def device_kind(agent: str) -> str:
-    """Browser and system only, because letters must not carry a stranger's words."""
+    """Browser and system only: letters must not carry a stranger's words."""
     return _known_name(agent) or _("Unknown device")
 
 
@@ -142,7 +141,6 @@ def tokens(user: User) -> list[Place]:
 
 
 def _standing(user: User) -> QuerySet[Any]:
-    """Unexpired tokens."""
     tokens: QuerySet[Any] = AccessToken.objects.filter(user=user, expires__gt=timezone.now())
     return tokens
 
@@ -173,20 +171,19 @@ def apps(user: User) -> list[Place]:
 
 
 def _words(row: Any) -> list[str]:
-    """What an app's token may do, in the words of the consent page."""
     held = row.scope.split()
     return [str(words) for scope, words in get_scopes_backend().get_all_scopes().items() if scope in held]
 
 
 def end_token(*, user: User, key: str) -> bool:
-    """Revoke a token by its key in the lists. False if there is none."""
+    """Revoke a token by its key. False if there is none."""
     rows = AccessToken.objects.filter(user=user).values_list("pk", "token_checksum")
     found = next((pk for pk, digest in rows if _name(digest) == key), None)
     return found is not None and revoke_token(token_id=found)
 
 
 def end_session(*, user: User, key: str) -> bool:
-    """End a session by its key in the list. False if there is none."""
+    """End a session by its key. False if there is none."""
     keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
     found = next((each for each in keys if _name(each) == key), None)
     if found is None:

@@ -1,8 +1,8 @@
 """Setting a forgotten password by a link to the confirmed e-mail address.
 
-A request writes one row for any input. A worker looks for the account (`work_off`), so the answer's time and content
-reveal nothing. The link is dated and signs password, address, last sign-in and session epoch. A change of any of them
-invalidates it. It signs nobody in, so second factors still count.
+A request writes one row for any input, and a worker looks for the account, so the answer reveals nothing. The link
+signs date, password, address, last sign-in and session epoch; any change invalidates it. It signs nobody in, so second
+factors still count.
 """
 
 from datetime import timedelta
@@ -83,7 +83,7 @@ def _work_off_one() -> bool:
 
 
 def account_of(name_or_address: str) -> User | None:
-    """The active account with this username (with or without @) or confirmed address."""
+    """The active account with this username or confirmed address."""
     text = name_or_address.strip()
     if "@" in text.lstrip("@"):
         return addresses.owner(text)
@@ -108,9 +108,7 @@ def of_link(number: str, token: str) -> User | None:
 
 @transaction.atomic
 def set_password(*, number: str, token: str, new: str) -> User:
-    """Set a password by link, and end sessions and tokens. Raises SpentError, and ValidationError as
-    `accounts.actions.change_password` does.
-    """
+    """Set a password by link, and end sessions and tokens. Raises SpentError and ValidationError."""
     user = of_link(number, token)
     if user is None:
         raise SpentError

@@ -1,8 +1,6 @@
-"""Encrypts secrets of second factors with a key derived from the site's secret key. A copy of the database alone cannot
-produce codes.
+"""Encrypts secrets of second factors, so a copy of the database alone cannot produce codes.
 
-Texts of older keys are readable while `SECRET_KEY_FALLBACKS` names these keys, and plain texts always. `anew`
-re-encrypts both.
+Texts of older keys are readable while `SECRET_KEY_FALLBACKS` names these, and plain texts always.
 
 See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
@@ -36,7 +34,7 @@ def unseal(stored: str) -> str:
 
 
 def anew(stored: str) -> str:
-    """The text encrypted with the current key, unchanged if it is already. Raises SealError."""
+    """The text encrypted with the current key. Raises SealError."""
     try:
         _keys()[0].decrypt(stored.removeprefix(PREFIX).encode())
     except InvalidToken:

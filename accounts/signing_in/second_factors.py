@@ -1,10 +1,8 @@
 """Second factors: authenticator apps (TOTP), passkeys (WebAuthn) and recovery codes.
 
-allauth.mfa stores and computes them (`mfa.Authenticator`), but uses a cache for two things that are done here. The
-locked row makes an app's code count once, and no earlier one after it. The guard counts attempts (sign_in.py).
-
-Recovery codes come with the first factor and go with the last. Each change sends a letter. Secrets are encrypted
-(sealing.py).
+allauth.mfa stores and computes them. It would use a cache for two things: here the locked row makes an app's code count
+once, and no earlier one after it, and the guard counts attempts. Recovery codes come with the first factor and go with
+the last. Each change sends a letter.
 
 See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
@@ -102,7 +100,7 @@ def use_code(*, user: User, code: str) -> None:
 
 
 def _counts(row: Authenticator, code: str) -> bool:
-    """Use a code of this row. Re-encrypts a secret of an old key."""
+    """Re-encrypts a secret of an old key."""
     field = SECRETS[row.type]
     try:
         secret = decrypt(row.data[field])
@@ -150,7 +148,7 @@ def set_up_app(*, user: User, secret: str, code: str) -> None:
 
 # --- Passkeys --------------------------------------------------------------------------------------------
 def _webauthn() -> Any:
-    """Imported late, because fido2 is heavy and most processes never need it."""
+    """Imported late: fido2 is heavy and most processes never need it."""
     from allauth.mfa.webauthn.internal import auth
 
     return auth
@@ -180,7 +178,7 @@ def add_passkey(*, user: User, name: str, credential: Any) -> None:
 
 
 def ask_passkey(user: User | None) -> dict[str, Any]:
-    """Options for a proof by a passkey: the user's, or any of this site."""
+    """Options for a proof by a passkey: the user's, or any."""
     options: dict[str, Any] = _webauthn().begin_authentication(user)
     return options
 
@@ -203,7 +201,7 @@ def use_passkey(*, user: User | None, answer: Any) -> User:
 # --- Either ----------------------------------------------------------------------------------------------
 @transaction.atomic
 def remove(*, user: User, row_id: int) -> bool:
-    """Remove a factor, and recovery codes with the last. False if there is none with this id."""
+    """Remove a factor, and recovery codes with the last. False if there is none."""
     User.objects.select_for_update().get(pk=user.pk)
     gone, _rows = Authenticator.objects.filter(user=user, pk=row_id, type__in=FACTORS).delete()
     if not gone:

@@ -59,9 +59,8 @@ class TokenView(ApiView):
 
     @extend_schema(operation_id="log_in", request=LogIn, responses={200: Token}, auth=[])
     def post(self, request: Request) -> HttpResponse:
-        """Get a token for username or address, and password.
-
-        With a second factor it needs a `code`, from the app or a recovery code.
+        """Get a token for username or address, and password. With a second factor it needs a `code`, from the app or a
+        recovery code.
         """
         fields = body(request, LogIn)
         caller = request._request
@@ -98,10 +97,7 @@ class PasswordResetView(ApiView):
 
     @extend_schema(operation_id="reset_password", request=WantedReset, responses={202: Accepted}, auth=[])
     def post(self, request: Request) -> HttpResponse:
-        """Request a letter with a link to set a password.
-
-        The answer does not tell whether the account or its e-mail address exists.
-        """
+        """Request a letter with a link to set a password. The answer does not tell whether the account exists."""
         fields = body(request, WantedReset)
         spend("reset", rates.address(request._request))
         recovery.ask(asked=fields["username_or_email"], language="")

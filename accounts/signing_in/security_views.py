@@ -32,9 +32,7 @@ APP_SECRET = "app_secret"  # noqa: S105 (a session key)
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def confirm(request: PageRequest, reader: User) -> HttpResponse:
-    """Ask for password and second factor before dangerous changes. The form carries a waiting POST
-    (`step_up.proven_to_act`).
-    """
+    """Ask for password and second factor. The form carries a waiting POST (`step_up.proven_to_act`)."""
     has_factor = second_factors.is_set(reader)
     is_answer = request.method == "POST" and "act" not in request.GET
     form = ProofForm(request.POST if is_answer else None, asks_code=has_factor)
@@ -95,7 +93,7 @@ def _carried(request: HttpRequest) -> dict[str, Any]:
 
 
 def _go_on_proven(request: HttpRequest) -> HttpResponseRedirect:
-    """Record the proof, then repeat the waiting POST or return to the page."""
+    """Record the proof, then repeat the waiting POST or return."""
     step_up.note(request)
     act = request.POST.get("act", "")
     if is_local(act):
@@ -237,7 +235,7 @@ def factors(request: PageRequest, reader: User) -> HttpResponse:
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def factor_app(request: PageRequest, reader: User) -> HttpResponse:
-    """Set up an authenticator app: secret as QR code and text, and its first code."""
+    """Set up an authenticator app by its first code."""
     secret: str = request.session.get(APP_SECRET) or generate_totp_secret()
     request.session[APP_SECRET] = secret
     form = AppForm(request.POST or None)

@@ -1,11 +1,8 @@
 """Sessions in PostgreSQL, with copies on the cache server that save a query per page.
 
-A copy is a hint. It holds the user's `session_generation` of its time, and counts only while the user's row, which
-pages read anyway, has the same. PostgreSQL draws a new one in the transaction that ends or changes a session early
-(accounts.models.Session). So ended sessions are refused whatever the cache holds. Each other session of the user costs
-one query once. The user's row also tells of password changes, log-outs everywhere and deactivation.
-
-A copy is signed with its session's key, so foreign and moved values do not count. It lives for `KEPT`.
+A copy is a hint. It counts only while the user's row, which pages read anyway, has the same `session_generation`
+(accounts.models.Session). So ended sessions are refused whatever the cache holds. A copy is signed with its session's
+key, and lives for `KEPT`.
 
 See docs/decisions.md: A cached session counts only if the user's row says so.
 """
@@ -47,8 +44,6 @@ ROW = """
 
 
 class _Row(NamedTuple):
-    """A row of `ROW`."""
-
     text: str
     expires: float
     generation: int | None
@@ -57,9 +52,8 @@ class _Row(NamedTuple):
 
 
 class SessionStore(DatabaseStore):
-    """Django's database sessions with cached copies.
-
-    `generation`: the user's at the time of reading. None without a user, and then without a copy.
+    """Django's database sessions with cached copies. `generation`: the user's at the time of reading. Without one there
+    is no copy.
     """
 
     generation: int | None = None
@@ -168,7 +162,7 @@ def _digest(key: str) -> str:
 
 # --- Whose session it is ---------------------------------------------------------------------------------
 class Backend(ModelBackend):
-    """Reads users by a prepared statement, because the ORM takes longer to build one than to run it."""
+    """Reads users by a prepared statement: the ORM takes longer to build one than to run it."""
 
     def get_user(self, user_id: Any) -> User | None:
         """The user, if active."""

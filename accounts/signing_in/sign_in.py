@@ -1,14 +1,7 @@
 """Decides sign-ins for pages, API and admin.
 
-1. The name: a username or confirmed address, counted as its owner's name.
-
-2. The guard counts the attempt before the password is checked (accounts/signing_in/guard.py).
-
-3. The password, or a passkey, which is both factors.
-
-4. A second factor if there is one. The caller learns of it only after the right password.
-
-`begin` starts the session. A letter tells the owner about a new browser.
+The guard counts the attempt before the password is checked. A passkey is both factors. The caller learns of a second
+factor only after the right password. A letter tells the owner about a new browser.
 
 See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
@@ -65,9 +58,8 @@ CODE_ERRORS = (WaitError, CodeNeededError, WrongCodeError)
 
 
 def decide(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
-    """The user who may sign in. Attempts without a password count too.
-
-    Raises WaitError, WrongError, CodeNeededError, WrongCodeError.
+    """The user who may sign in. Attempts without a password count too. Raises WaitError, WrongError, CodeNeededError,
+    WrongCodeError.
     """
     username = username_of(name)
     wait = guard.attempt(request, username, typed=name)
@@ -86,7 +78,7 @@ def decide(request: HttpRequest, *, name: str, password: str, code: str = "") ->
 
 
 def username_of(name: str) -> str:
-    """The username for a typed name or address. One query if it is an address, known or not."""
+    """The username for a typed name or address. One query for any address."""
     text = unicodedata.normalize("NFKC", name[: guard.NAME_LENGTH]).replace("\0", "").strip()
     if "@" not in text.lstrip("@"):
         return text.removeprefix("@")
@@ -108,7 +100,7 @@ def check_code(request: HttpRequest, *, user: User, code: str) -> None:
 
 # --- Between the password and the second factor ----------------------------------------------------------
 def put_off(request: HttpRequest, user: User) -> None:
-    """Remember in the session that the password was right. A new session key prevents session fixation."""
+    """Remember that the password was right. A new session key prevents session fixation."""
     request.session.cycle_key()
     request.session[PENDING] = {
         "user": user.pk,

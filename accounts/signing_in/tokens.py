@@ -1,7 +1,6 @@
 """Tokens, and callers by `Authorization: Token …`. One prepared query finds any token.
 
-API tokens belong to the built-in app and open every address until they expire. clientapi/bearer.py reads other apps'
-tokens, which are limited by scopes.
+API tokens belong to the built-in app and open every address. clientapi/bearer.py reads other apps', limited by scopes.
 
 See docs/decisions.md: One table holds all tokens.
 """
@@ -71,7 +70,7 @@ def token_of(request: Request) -> int:
 
 
 class TokenAuthentication(RestTokenAuthentication, rates.Claimed):
-    """Authenticates by an API token. `request.auth` is its id. All failures have the same message."""
+    """Authenticates by an API token; `request.auth` is its id. All failures have the same message."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
         """The unproven token, for rates (`rates.Claimed`)."""

@@ -29,7 +29,7 @@ GONE = 410
 @never_cache
 @require_http_methods(FORM_METHODS)
 def log_in(request: PageRequest) -> HttpResponse:
-    """Sign in by name or address, and password. Another page asks for a second factor."""
+    """Sign in by name or address. Another page asks for a second factor."""
     if request.user.is_authenticated:
         return go_on(request, "home")
     form = LoginForm(request.POST or None)
@@ -78,7 +78,7 @@ def log_in_code(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def passkey_options(request: PageRequest) -> HttpResponse:
-    """Challenge for a passkey: of the user with the right password, else of any."""
+    """A challenge: for the user with the right password, or any."""
     wait = guard.attempt_passkey(request)
     if wait is not None:
         return too_many(request, wait)
@@ -122,7 +122,6 @@ def _let_in(request: PageRequest, user: User) -> HttpResponseRedirect:
 
 
 def _with_next(request: HttpRequest, name: str) -> str:
-    """A page's address with the same `next`."""
     target = next_page(request)
     return f"{reverse(name)}?{urlencode({'next': target})}" if target else reverse(name)
 
@@ -131,7 +130,7 @@ def _with_next(request: HttpRequest, name: str) -> str:
 @never_cache
 @require_http_methods(FORM_METHODS)
 def ask_reset(request: PageRequest) -> HttpResponse:
-    """Request a reset letter. The answer is the same for unknown accounts."""
+    """Request a reset letter. Unknown accounts get the same answer."""
     form = ResetForm(request.POST or None)
     if form.is_valid():
         wait = rates.hit("reset", rates.address(request))
@@ -178,7 +177,7 @@ def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
 @limited("email")
 @require_http_methods(FORM_METHODS)
 def verify_email(request: PageRequest, key: str) -> HttpResponse:
-    """Confirm an address by link, in any browser. Needs a click, because programs open links in advance."""
+    """Confirm an address by link, in any browser. It takes a click, because programs open links in advance."""
     row = addresses.of_link(key)
     if request.method == "POST" and row is not None:
         try:

@@ -1,4 +1,4 @@
-"""`policy`: shows or changes which readers have an inbox and which receive big-Vs' posts."""
+"""`policy`: shows or changes which readers have an inbox and receive big-Vs' posts."""
 
 import re
 from typing import Any

@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("address", nargs="+", help="The recipient.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Send to each address. Raises CommandError for the first refusal."""
+        """Send to each address. Raises CommandError at the first refusal."""
         for address in options["address"]:
             if not is_address(address):
                 raise CommandError(f"{address!r} is not an e-mail address.")
