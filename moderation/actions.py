@@ -1,7 +1,7 @@
-"""Decides cases, acts without reports, and edits the word list. Reports and senders have their own modules.
+"""Decides cases, acts without reports, and edits the word list.
 
-Each action is one transaction and logs a decision. It locks the item's row before the case's, because publishing and
-editing hold the item when they open a case.
+Each action is one transaction and logs a decision. It locks the item before the case, because publishing and editing
+hold the item when they open a case.
 """
 
 from collections.abc import Iterable
@@ -51,17 +51,17 @@ class ChangedError(Exception):
 
 # --- Cases -----------------------------------------------------------------------------------------------
 def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | None = None) -> Case:
-    """Add reasons to the item's open case, or open one. Call it with the item's row locked, so that there is one."""
+    """Add reasons to the item's open case, or open one. The item must be locked, so that there is one."""
     return _open_case({"item": item}, {"host_id": item.sender_id}, source, reasons, rules)
 
 
 def open_session_case(session_id: int, host: User, source: str, reasons: list[str], rules: set[int] | None) -> Case:
-    """The same for a live session, with its host's row locked."""
+    """The same for a live session, with its host locked."""
     return _open_case({"session_id": session_id}, {"host": host}, source, reasons, rules)
 
 
 def open_account_case(account: User) -> Case:
-    """The same for a reported account, with its row locked."""
+    """The same for a reported, locked account."""
     return _open_case({"host": account, "item": None, "session_id": None}, {}, Source.REPORT, [], None)
 
 
@@ -99,8 +99,8 @@ def record_session_hold(*, session_id: int, host: User, reasons: list[str], rule
 def approve(*, case: Case, by: User, note: str = "", state: str = State.OPEN, modified_at: Any = None) -> Case:
     """Publish the item, or dismiss its reports. Raises DecidedError, ChangedError.
 
-    `state`: the case's state as seen by the moderator. Even a rejected one may be approved. `modified_at`: the item's,
-    if its text was seen, so that a later edit is not approved unseen.
+    `state` and `modified_at`: what the moderator saw, so that no later edit is approved unseen. Even a rejected case
+    may be approved.
     """
     return _decide(case, by, State.APPROVED, note, state, modified_at)
 
@@ -146,9 +146,7 @@ def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at:
 # --- Without a report ------------------------------------------------------------------------------------
 @transaction.atomic
 def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> Case | None:
-    """Open a case without rule or report. Its subject stays as it is. None if there is an open case or the subject is
-    gone.
-    """
+    """Open a case without rule or report. None if there is an open one or the subject is gone."""
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status == review.Status.DELETED or _has_open_case(item_id, session_id):
         return None
@@ -160,7 +158,7 @@ def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 @transaction.atomic
 def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
-    """Hold a published item or live session for review. False if it is not published."""
+    """Hold a published item or session for review. False if not published."""
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status != review.Status.PUBLISHED:
         return False
@@ -175,7 +173,7 @@ def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 @transaction.atomic
 def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
-    """Reject an item or live session, by its open case or a new one. False if already rejected, or gone."""
+    """Reject an item or session, by its open case or a new one. False if already rejected, or gone."""
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status in (review.Status.DELETED, review.Status.REJECTED):
         return False
@@ -185,7 +183,7 @@ def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, sess
 
 @transaction.atomic
 def end_session(*, session_id: int, by: User, note: str = "") -> bool:
-    """End a live session, or cancel an upcoming one. False if it was over."""
+    """End or cancel a live session. False if it was over."""
     subject = subjects.lock(None, session_id)
     if subject is None or not review.sessions.end(session_id):
         return False
@@ -195,7 +193,7 @@ def end_session(*, session_id: int, by: User, note: str = "") -> bool:
 
 @transaction.atomic
 def warn(*, user: User, by: User, note: str, about: str = "", item: Item | None = None) -> bool:
-    """Warn a user. `about`: the text in question. False if inactive, because they would not read it."""
+    """Warn a user. `about`: the text in question. False if inactive: they would not read it."""
     if not user.is_active:
         return False
     notifications.warn(user=user, text=f"{note}\n“{excerpt(about, ABOUT_LETTERS)}”" if about else note)
@@ -231,10 +229,7 @@ def put_word(*, rule: WordRule, by: User) -> WordRule:
 
 @transaction.atomic
 def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
-    """Add rules for texts without one, as one log entry. Returns how many are new.
-
-    Raises ValidationError for an invalid text.
-    """
+    """Add new rules, as one log entry. Returns how many are new. Raises ValidationError for an invalid text."""
     rules: dict[str, WordRule] = {}
     for text in texts:
         rule = WordRule(text=text, whole=whole, note=note)

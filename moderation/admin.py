@@ -1,4 +1,4 @@
-"""Reports and the log in the admin. Cases, rules and users have their own modules."""
+"""Reports and the log in the admin."""
 
 from typing import Any
 

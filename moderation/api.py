@@ -38,7 +38,7 @@ class ReportView(ApiView):
 
     @extend_schema(operation_id="report", request=NewReport, responses={204: None})
     def post(self, request: Request, item_id: str) -> HttpResponse:
-        """Report an item to the moderators, or a repost's original. Repeating the call changes nothing."""
+        """Report an item, or a repost's original. Repeating the call changes nothing."""
         reporter = signed_in(request)
         number = parse_id(item_id)
         item = Item.objects.visible_to(reporter).filter(pk=number).first() if number else None
@@ -59,7 +59,7 @@ class AccountReportView(ApiView):
 
     @extend_schema(operation_id="report_user", request=NewReport, responses={204: None})
     def post(self, request: Request, username: str) -> HttpResponse:
-        """Report an account to the moderators. Repeating the call before they decide changes nothing."""
+        """Report an account. Repeating the call before a decision changes nothing."""
         reporter = signed_in(request)
         account = user_or_404(username, reporter)
         fields = body(request, NewReport)
@@ -77,7 +77,7 @@ class SessionReportView(ApiView):
 
     @extend_schema(operation_id="report_live_session", request=NewReport, responses={204: None})
     def post(self, request: Request, session_id: str) -> HttpResponse:
-        """Report a live session to the moderators. Repeating the call changes nothing."""
+        """Report a live session. Repeating the call changes nothing."""
         reporter, number = signed_in(request), parse_id(session_id)
         if number is None or review.sessions.seen(number, reporter) is None:
             raise exceptions.NotFound

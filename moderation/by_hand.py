@@ -1,7 +1,4 @@
-"""The page to act without a report, on chosen items, live sessions or users.
-
-Lists lead here with chosen ids (web.admin.ModeratedAdmin).
-"""
+"""The page to act without a report, on items, live sessions or users chosen in a list (web.admin.ModeratedAdmin)."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -37,7 +34,7 @@ NOTE_LENGTH = 500
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to act on: an item or live session, or (`subject` None) a user."""
+    """An item or live session, or (`subject` None) a user."""
 
     user: User
     subject: Subject | None
@@ -239,20 +236,19 @@ def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
 
 
 def _chosen(request: HttpRequest) -> list[int] | None:
-    """Chosen pictures of one item. None: all."""
     ids = [parse_id(text) for text in request.POST.getlist("picture")[:AT_ONCE]]
     return [number for number in ids if number is not None] if ids else None
 
 
 def _media(targets: list[Target]) -> dict[str, Any]:
-    """The pictures, if there is one item."""
+    """Only if there is one item."""
     item = targets[0].item if len(targets) == 1 else None
     media = attaching.all_of([item.pk]).get(item.pk, []) if item else []
     return {"media": media, "is_veiled": item is not None and item.is_sensitive}
 
 
 def _asked(request: HttpRequest) -> tuple[Choosable, list[int]]:
-    """Kind and ids in the address. Raises PermissionDenied."""
+    """Raises PermissionDenied."""
     for kind in KINDS:
         if kind.name in request.GET:
             ids = [parse_id(text) for text in request.GET[kind.name].split(",")[:AT_ONCE]]
@@ -270,7 +266,7 @@ def _targets(kind: Choosable, ids: list[int]) -> list[Target]:
 
 
 def _do(verb: str, targets: list[Target], by: User, note: str, chosen: list[int] | None) -> Counter[str]:
-    """Act on each. Counts successes (`done`) and failures by reason (a key of LEFT)."""
+    """Counts successes (`done`) and failures by reason (a key of LEFT)."""
     found: Counter[str] = Counter()
     warned: set[int] = set()
     for target in targets:

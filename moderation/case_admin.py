@@ -53,10 +53,7 @@ MARGIN = timedelta(seconds=2)
 
 
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
-    """Open cases whose subject would be visible if approved.
-
-    Filters at reading, so cases of deleted items and banned senders come back with them.
-    """
+    """Open cases whose subject would be visible if approved. Others come back with their item or sender."""
     of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
     return cases.filter(of_items | Q(item=None, host__is_active=True), state=State.OPEN)
 
@@ -115,7 +112,7 @@ class CaseList(ShotList):
 
 @admin.register(Case)
 class CaseAdmin(Deciding, LogAdmin):
-    """The queue, oldest first. A case's page shows all facts and takes the decision."""
+    """The queue, oldest first."""
 
     paginator = QueuePaginator
     list_display = ("excerpt", "pictures", "sender", "why", "report_count", "opened")
@@ -455,7 +452,6 @@ def _staff(n: int) -> str:
 
 
 def _moment(text: str) -> datetime | None:
-    """A time with zone, else None."""
     try:
         moment = parse_datetime(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A user's own reports, for the export. Reports about them are not included."""
+"""A user's own reports, for the export."""
 
 from datetime import datetime
 

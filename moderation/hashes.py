@@ -1,11 +1,9 @@
 """Blocked pictures, found by hash.
 
-A rule has a file's SHA-256, which finds only that file, and a picture's perceptual hash (64 bits), which finds it
-resized, recompressed, recoloured or stamped. One statement compares media with all rules, at most `RULES`.
+A file's SHA-256 finds only that file; a picture's perceptual hash (64 bits) finds it resized, recompressed, recoloured
+or stamped. One statement compares media with all rules, at most `RULES`.
 
 See docs/decisions.md: Blocked pictures are compared by 64 bits.
-
-See docs/decisions.md: Own code in place of a library.
 """
 
 from collections.abc import Iterable, Sequence
@@ -83,8 +81,8 @@ class Held(NamedTuple):
 
 # --- Comparing -------------------------------------------------------------------------------------------
 def refusing(offered: Sequence[MediaFile], *, is_face: bool) -> list[int]:
-    """Ids of rules that refuse media, inside the transaction that keeps or uses them. Every rule refuses a face, which
-    cannot wait in the queue.
+    """Rules that refuse media, inside the transaction that uses them. Every rule refuses a face: it cannot wait in the
+    queue.
     """
     fetch(SHARED)
     params = {"digests": [row.sha256 for row in offered], "hashes": [row.phash for row in offered]}
@@ -107,7 +105,7 @@ def telling(phash: int | None) -> int | None:
 
 
 def found(rule: PictureRule) -> list[MediaFile]:
-    """Matches among the newest media, and all with the same file. At most `LISTED`."""
+    """Matches among the newest media. At most `LISTED`."""
     params = {"rule": rule.pk, "looked": LOOKED, "listed": LISTED}
     rows = MediaFile.objects.filter(pk__in=[pk for (pk,) in fetch(FOUND, params)], is_private=False)
     return list(rows.order_by("-pk"))
@@ -116,7 +114,7 @@ def found(rule: PictureRule) -> list[MediaFile]:
 # --- Rules -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def block(*, rule: PictureRule, by: User) -> PictureRule:
-    """Add a rule for media kept or used from now on. Raises KnownError, TooManyError."""
+    """Add a rule for media used from now on. Raises KnownError, TooManyError."""
     fetch(ALONE)
     if known := PictureRule.objects.filter(sha256=rule.sha256).first():
         raise KnownError(known)

@@ -59,11 +59,11 @@ class LinkCardAdmin(ActingAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: LinkCard | None = None) -> bool:
-        """The action of the list needs it. The page of a card is to look at."""
+        """The list's action needs it. A card's page is to look at."""
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: LinkCard | None = None) -> bool:
-        """Whether the user may see cards. The permission to change them is enough."""
+        """The permission to change them is enough."""
         return super().has_view_permission(request) or super().has_change_permission(request)
 
     @admin.action(description=_("Remove for good"), permissions=["change"])
@@ -86,7 +86,7 @@ class RefusedHostForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
     """A refused host, also typed as an address."""
 
     def clean_host(self) -> str:
-        """The host as links have it. Raises ValidationError for what is none."""
+        """The host as links have it. Raises ValidationError."""
         if not (host := host_of(self.cleaned_data["host"])):
             raise forms.ValidationError(_("This is not a host, such as example.org."))
         return host
@@ -103,7 +103,7 @@ class RefusedHostAdmin(RuleAdmin):
     ordering = ("host",)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The list's actions need it. A host is refused or not."""
+        """The list's actions need it."""
         return obj is None and super().has_change_permission(request, obj)
 
     def save_model(self, request: HttpRequest, obj: RefusedHost, form: Any, change: bool) -> None:

@@ -1,4 +1,4 @@
-"""The verbs of moderators about link cards, each with its line in the log."""
+"""Moderators' verbs about link cards. Each writes the log."""
 
 from django.db import transaction
 
@@ -11,9 +11,8 @@ from moderation.models import Verb
 
 @transaction.atomic
 def remove(*, card: LinkCard, by: User, item: Item | None = None, note: str = "") -> bool:
-    """Remove a link card for good, from all posts with its link. True if it was not removed.
-
-    `item`: the post that led to it.
+    """Remove a link card for good, from all posts with its link. True if it was not removed. `item`: the post that led
+    to it.
     """
     if not link_cards.remove(card=card):
         return False
@@ -30,6 +29,6 @@ def refuse(*, host: RefusedHost, by: User) -> None:
 
 @transaction.atomic
 def accept(*, host: RefusedHost, by: User) -> None:
-    """Show link cards of a host again, of what is linked from now on."""
+    """Show link cards of a host again, for later links."""
     write(by, Verb.ACCEPT, note=host.host)
     host.delete()

@@ -1,4 +1,4 @@
-"""The log of decisions: rows that are never changed, and log lines for operators."""
+"""The log of decisions: rows that never change, and log lines for operators."""
 
 import json
 import logging

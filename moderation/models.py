@@ -17,11 +17,7 @@ from items.models import Item
 
 
 class WordRule(models.Model):
-    """A word or phrase that holds items for review.
-
-    Compared without case, width and invisible characters (items.matching). A trigger renews `WordListVersion` in the
-    same transaction, whoever changes this table.
-    """
+    """A word or phrase that holds items for review. A trigger renews `WordListVersion`, whoever changes this table."""
 
     text = models.CharField(_("word or phrase"), max_length=100, unique=True)
     whole = models.BooleanField(
@@ -50,7 +46,7 @@ class WordRule(models.Model):
         return folded
 
     def clean(self) -> None:
-        """Raises ValidationError if it finds nothing, or the same as another rule."""
+        """Raises ValidationError if it finds nothing, or what another rule does."""
         folded = self.comparable()
         others = WordRule.objects.exclude(pk=self.pk).values_list("text", flat=True)
         if same := next((text for text in others if fold(text) == folded), None):
@@ -58,10 +54,7 @@ class WordRule(models.Model):
 
 
 class WordListVersion(models.Model):
-    """One row. Its value changes with the rules, so processes know when to compile them again.
-
-    The value is random, so that no restored database repeats one.
-    """
+    """One row. Processes compile the rules again when its random value changes."""
 
     id = models.SmallIntegerField(primary_key=True)
     version = models.UUIDField()
@@ -79,10 +72,8 @@ class SenderKind(models.TextChoices):
 
 
 class SenderRule(models.Model):
-    """A rule for all of a sender's items, or a ban.
-
-    Banned accounts are inactive. Removing or replacing the rule (moderation.senders) reactivates them in its
-    transaction.
+    """A rule for all of a sender's items, or a ban. Removing or replacing a ban (moderation.senders) reactivates its
+    user.
     """
 
     user = models.OneToOneField(
@@ -132,9 +123,8 @@ OF_ACCOUNT = Q(item=None, session_id=None)
 class Case(models.Model):
     """An item, a live session or an account (`host`) for a moderator. At most one open case each.
 
-    `session_id`: a session, of a package unknown here (accounts.review). `host`: the author, also of an item, so that
-    an index finds a user's cases. The queue leaves out cases of deleted items and inactive senders, until that changes,
-    because these are hidden anyway.
+    `session_id`: of a package unknown here (accounts.review). `host`: the author, also of an item, so that an index
+    finds a user's cases.
     """
 
     item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
@@ -275,7 +265,7 @@ DISTANCE = 6
 
 
 class PictureRule(models.Model):
-    """A picture or video to hold or refuse (moderation.hashes)."""
+    """A picture or video to hold or refuse."""
 
     sha256 = models.CharField("SHA-256", max_length=64, unique=True, editable=False)
     phash = models.BigIntegerField(null=True, editable=False, help_text="Empty: only the same file is found.")
@@ -354,10 +344,7 @@ class Verb(models.TextChoices):
 
 
 class Decision(models.Model):
-    """An entry of the audit log. A trigger refuses changes.
-
-    Deleted users keep their rows. Nothing else that it names is needed to read it.
-    """
+    """An entry of the audit log. A trigger refuses changes. Deleted users keep their rows."""
 
     at = models.DateTimeField(_("at"), db_default=Now())
     by = models.ForeignKey(

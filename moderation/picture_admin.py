@@ -30,7 +30,7 @@ SHOWN = 50
 
 
 class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """A rule. A new one comes from a file, or the id of a picture of the site."""
+    """A rule, from a file or the id of a picture of the site."""
 
     file = forms.FileField(
         label=_("Picture or video"), required=False, help_text=_("It is compared with others, and not kept.")
@@ -141,7 +141,7 @@ class PictureRuleAdmin(RuleAdmin):
 
     # --- Writing
     def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
-        """If another admin added the same rule at once, show theirs."""
+        """If another admin just added the same rule, show theirs."""
         try:
             return super().changeform_view(request, *args, **options)
         except hashes.KnownError as error:

@@ -1,4 +1,4 @@
-"""Hides or shows single pictures. Their item or live session stays.
+"""Hides or shows single pictures.
 
 See docs/decisions.md: Hidden files lose their name.
 """
@@ -20,7 +20,7 @@ from notifications import actions as notifications
 
 @transaction.atomic
 def hide(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = "") -> int:
-    """Hide these pictures (None: all), and tell the sender why. Returns how many."""
+    """Hide pictures (None: all), and tell the sender why. Returns how many."""
     hidden = hiding.hide_media(item=item, ids=ids)
     if hidden:
         write(by, Verb.HIDE, item=item, note=note, after={"pictures": [str(number) for number in hidden]})
@@ -31,7 +31,7 @@ def hide(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
 
 @transaction.atomic
 def show(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = "") -> int:
-    """Show these hidden pictures (None: all) again. Returns how many."""
+    """Show hidden pictures (None: all) again. Returns how many."""
     shown = hiding.show_media(item=item, ids=ids)
     if shown:
         write(by, Verb.SHOW, item=item, note=note, after={"pictures": [str(number) for number in shown]})
@@ -40,7 +40,7 @@ def show(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
 
 @transaction.atomic
 def uncover(*, session_id: int, medium_id: int, by: User, note: str = "") -> bool:
-    """Remove a live session's cover for good, and tell the host why. False if it is not the cover."""
+    """Remove a session's cover for good, and tell the host why. False if it is not the cover."""
     subject = review.sessions.lock(session_id)
     if subject is None or not review.sessions.uncover(session_id, medium_id):
         return False

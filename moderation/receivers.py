@@ -18,10 +18,7 @@ from moderation import actions, export, hashes, reports, rules, sentences, waiti
 
 @receiver(item_submitted)
 def look(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
-    """Check an item before it is published.
-
-    Items for their sender alone are checked when shown to others. Reposts never, because they have no text.
-    """
+    """Check an item before it is published."""
     return [str(reason) for reason in rules.reasons(item)]
 
 
@@ -77,7 +74,7 @@ def write_session_case(
 
 @receiver(account_purged)
 def forget_reporter(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Delete up to `limit` reports and attempts of a deleted account. Returns how many."""
+    """Delete up to `limit` rows of a deleted account. Returns how many."""
     taken = reports.forget_reporter(user=user, limit=limit)
     return taken + (hashes.forget_user(user=user, limit=limit - taken) if taken < limit else 0)
 

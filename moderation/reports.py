@@ -1,4 +1,4 @@
-"""Actions for readers' reports. Each is one transaction and locks the item before the case (moderation/actions.py)."""
+"""Actions for readers' reports. Each is one transaction and locks the item before the case."""
 
 from datetime import datetime
 from typing import Any
@@ -23,17 +23,17 @@ class OwnItemError(Exception):
 
 
 def readable(items: QuerySet[Item]) -> QuerySet[Item]:
-    """Items that staff may read: private mentions only if reported by a person in them."""
+    """Items that staff may read: private mentions only if a person in them reported them."""
     return items.filter(Q(visibility__in=LISTED) | Exists(Report.objects.filter(item=OuterRef("pk"))))
 
 
 @transaction.atomic
 def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
-    """Report a visible item, or a repost's original. `rule`: the broken site rule. False if reported before. Raises
+    """Report a visible item, or a repost's original. `rule`: of the site. False if reported before. Raises
     OwnItemError.
 
-    Opens or joins a case. After reports by `MODERATION_REPORTS` readers the item goes back into review, unless its
-    sender is white-listed or staff, or a moderator approved the current text.
+    Reports by `MODERATION_REPORTS` readers send it back into review, unless its sender is white-listed or staff, or a
+    moderator approved the current text.
     """
     item = (
         Item.objects.select_for_update(no_key=True, of=("self",))
@@ -75,9 +75,7 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
 
 @transaction.atomic
 def report_account(*, account: User, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
-    """Report an account. Moderators decide, whatever the number of reports. False if reported before and not decided.
-    Raises OwnItemError.
-    """
+    """Report an account, whatever the number of reports. False if a report waits. Raises OwnItemError."""
     if account.pk == reporter.pk:
         raise OwnItemError
     User.objects.select_for_update(no_key=True).only("pk").get(pk=account.pk)  # so that there is one open case
@@ -97,9 +95,7 @@ def forget_reporter(*, user: User, limit: int) -> int:
 
 
 def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> bool:
-    """Whether enough readers reported it since the last approval. Accounts younger than `MODERATION_REPORTER_AGE` do
-    not count.
-    """
+    """Whether enough readers, older than `MODERATION_REPORTER_AGE`, reported it since the last approval."""
     threshold = settings.MODERATION_REPORTS
     if not threshold or sender.is_staff:
         return False

@@ -155,7 +155,7 @@ class RuleAdmin(ActingAdmin):
 
 @admin.register(WordRule)
 class WordRuleAdmin(RuleAdmin):
-    """The word list. Changes apply to items published later."""
+    """The word list."""
 
     list_display = ("text", "whole", "is_enabled", "note", "hits")
     list_filter = ("is_enabled", "whole")

@@ -1,10 +1,8 @@
 """Decides whether an item is held: by sender, rate, repetition, links, words and pictures.
 
-One prepared query per item reads all other facts, for any number of rules. A process compiles words once per version of
-the list. It reads the version in the publishing transaction, so an admin's change applies to everything published after
-its commit.
-
-A trigger draws the version at random, whoever changes the list. A counter could repeat after a restore.
+One prepared query reads all facts but the word list. A process compiles that once per version, and reads the version in
+the publishing transaction, so a change applies to everything published after its commit. A trigger draws the version at
+random: a counter could repeat after a restore.
 """
 
 import logging
@@ -93,7 +91,7 @@ _list: WordList | None = None
 
 
 def word_list(version: UUID | None) -> WordList:
-    """The rules of `version` or later, compiled about once per version and process."""
+    """The rules of `version` or later, compiled about once per version."""
     global _list
     current = _list
     if current is None or current.version != version:
@@ -116,7 +114,7 @@ def _version() -> UUID | None:
 
 
 def said(item: Item) -> str:
-    """All text of an item that people read, with the descriptions of its pictures."""
+    """All text of an item that people read."""
     warning, url = (item.content.get(name, "") for name in ("warning", "url"))
     answers = poll_options(item.content)
     parts = [
@@ -133,8 +131,8 @@ def said(item: Item) -> str:
 def reasons(item: Item) -> list[Reason]:
     """Why a moderator must see `item` first. Empty for staff and white-listed senders.
 
-    An unchanged published text is not checked again. Neither are items for their sender alone and private mentions,
-    which staff read only if a person in them reports them.
+    An unchanged published text is not checked again. Staff do not read private mentions and items for their sender
+    alone.
     """
     is_new = item._state.adding
     if item.visibility == Visibility.SELF or item.is_private:
@@ -166,7 +164,7 @@ def links_held_until(author: User) -> datetime | None:
 
 
 def reasons_of(submission: Submission) -> list[Reason]:
-    """Reasons to hold a text that is not an item: of a live session or profile, or a name at sign-up."""
+    """Reasons to hold a text that is not an item: of a session or profile, or a name at sign-up."""
     author, now = submission.author, timezone.now()
     if author.pk is None:
         stranger = _Context(is_staff=False, kind=None, is_new=True, version=_version(), burst=0, same=0)
@@ -216,7 +214,7 @@ def hit_rules(text: str) -> set[int]:
 
 
 def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """Pieces of `text`, each with whether it matches one of the rules (text, whole)."""
+    """Pieces of `text`, each with whether it matches a rule (text, whole)."""
     matcher = Matcher(Word(number, fold(rule), whole) for number, (rule, whole) in enumerate(rule_texts))
     return marked(text, matcher)
 
@@ -270,5 +268,5 @@ def _before(item: Item) -> Item | None:
 
 
 def _captions(item: Item) -> list[str]:
-    """Endings of captions' file names, which differ for new captions."""
+    """File name endings, which differ for new captions."""
     return [medium.get("captions", "") for medium in item.media]

@@ -12,15 +12,13 @@ REASON_LENGTH = 200
 
 
 def may_be_banned(user: User, by: User | None) -> bool:
-    """Whether `by` (None: the operator) may ban the user. Not staff, and not oneself."""
+    """Whether `by` (None: the operator) may ban the user. Not staff and oneself."""
     return not (user.is_staff or user.is_superuser or user == by)
 
 
 @transaction.atomic
 def ban(*, user: User, by: User | None, reason: str = "") -> bool:
-    """Deactivate a user and end their sessions and tokens. False if already banned. Raises PermissionError for staff
-    and oneself.
-    """
+    """Deactivate a user and end sessions and tokens. False if already banned. Raises PermissionError."""
     user = User.objects.held().get(pk=user.pk)
     if not may_be_banned(user, by):
         raise PermissionError("Staff is not banned here.")
@@ -43,7 +41,7 @@ def ban(*, user: User, by: User | None, reason: str = "") -> bool:
 
 @transaction.atomic
 def unban(*, user: User, by: User | None, reason: str = "") -> bool:
-    """Lift a ban. False without one. Rejected items and deleted accounts stay so."""
+    """Lift a ban. False without one. Rejected items stay so."""
     rule = _rule_of(User.objects.held().get(pk=user.pk))
     if rule is None or rule.kind != SenderKind.BAN:
         return False
@@ -63,9 +61,7 @@ def reactivate_unless_banned(*, user: User) -> bool:
 
 @transaction.atomic
 def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderRule:
-    """Replace a sender's rule by a list or ban. A replaced ban is lifted. Raises PermissionError for staff and
-    oneself.
-    """
+    """Replace a sender's rule by a list or ban. A replaced ban is lifted. Raises PermissionError."""
     if kind == SenderKind.BAN:
         ban(user=user, by=by, reason=reason)
         return SenderRule.objects.get(user=user)
@@ -90,7 +86,7 @@ def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
 
 
 def _rule_of(user: User) -> SenderRule | None:
-    """The user's rule. With the user locked, nobody else writes it."""
+    """With the user locked, nobody else writes it."""
     return SenderRule.objects.filter(user=user).first()
 
 

@@ -167,7 +167,7 @@ REASONS = {
 
 
 def explained(reason: str) -> str:
-    """A case's reason (`code: words`, of rules.Reason) in the reader's language."""
+    """A case's reason (`code: words`, of rules.Reason) for readers."""
     code, _colon, words = reason.partition(": ")
     if code in REASONS:
         return str(REASONS[code]) % {"words": words}

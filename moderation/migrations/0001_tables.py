@@ -28,7 +28,7 @@ MODERATORS = {
 
 
 def make_moderators(apps, schema_editor):
-    """Create the group of moderators and its permissions, which Django creates only after all migrations."""
+    """Django creates permissions only after all migrations."""
     for label in MODERATORS:
         config = apps.get_app_config(label)
         config.models_module = True
