@@ -44,7 +44,7 @@ FAST_SECONDS = 2.0
 
 
 class Shape(NamedTuple):
-    """Longest sides in pixels. `is_still`: only the first frame of an animation counts."""
+    """Longest sides in pixels. `is_still`: only the first frame counts."""
 
     longest: int = 3840
     small: int = 640
@@ -95,10 +95,9 @@ def upload(
     key: str = "",
     shape: Shape = POSTED,
 ) -> MediaFile:
-    """Check, rewrite and store a file. Returns its unused row.
+    """Check, rewrite and store a file. Returns its unused row, or that of an earlier call with this `key`.
 
-    A repeated call with the same `key` and file returns the first call's row. Raises MediaError, KeyConflictError,
-    media.decoder.BusyError and media.files.StoreError. Nothing is kept then.
+    Raises MediaError, KeyConflictError, BusyError and StoreError. Nothing is kept then.
     """
     return keep_file(owner_id=owner_id, file=file, description=description, focus=focus, key=key, shape=shape)
 
@@ -112,7 +111,7 @@ def keep_file(
     key: str = "",
     shape: Shape = POSTED,
 ) -> MediaFile:
-    """As `upload`, for a file that nobody sent: who owns it is not told of rules that block it."""
+    """As `upload`, for a file that nobody sent: its owner is not told of rules that block it."""
     kind = check_file(file, pictures_only=shape is not POSTED)
     check_description(description)
     digest = _digest(file)
@@ -146,7 +145,7 @@ def keep_file(
 
 
 def offered(row: MediaFile, *, is_face: bool) -> None:
-    """Ask whether a medium may be kept, in the caller's transaction. Raises BlockedError."""
+    """Ask whether a medium may be kept. Raises BlockedError."""
     try:
         offer([row], owner_id=row.owner_id, is_face=is_face)
     except BlockedMediaError as error:
@@ -154,7 +153,7 @@ def offered(row: MediaFile, *, is_face: bool) -> None:
 
 
 def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
-    """A file's SHA-256 and a picture's perceptual hash. Keeps nothing. Raises what `upload` does."""
+    """A file's SHA-256 and perceptual hash. Keeps nothing. Raises what `upload` does."""
     kind = check_file(file)
     with _draft() as draft:
         phash = _decoded(file, draft, POSTED).phash if kind == Kind.IMAGE else None
@@ -162,7 +161,7 @@ def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
 
 
 def check_file(file: IO[bytes], *, pictures_only: bool = False) -> Kind:
-    """Check size and type, without decoding. The first bytes say the type. Raises MediaError."""
+    """Check size and type by the first bytes. Raises MediaError."""
     kind = kind_of(file)
     if kind is None:
         raise UnknownKindError(_("Use a picture (JPEG, PNG, WebP, AVIF, GIF, HEIC) or a video (MP4, MOV, WebM)."))
@@ -210,7 +209,6 @@ def _made_before(owner_id: int, key: str, digest: str) -> MediaFile | None:
 
 @contextlib.contextmanager
 def _draft() -> Iterator[str]:
-    """Path prefix for temporary files."""
     folder = incoming()
     name = f"{secrets.token_hex(16)}."
     try:
@@ -312,7 +310,7 @@ def _copy(file: IO[bytes], path: Path) -> None:
 
 
 def take_back(names: Iterable[str]) -> None:
-    """Delete stored files that got no row. The sweep deletes those that fail here."""
+    """Delete stored files that got no row. The sweep deletes what fails here."""
     for name in names:
         try:
             store().delete(name)
@@ -382,7 +380,7 @@ def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
 
 
 def drop_captions(row: MediaFile) -> None:
-    """Remove a captions file. The caller saves the row in the same transaction."""
+    """Remove a captions file. The caller saves the row in its transaction."""
     if row.captions:
         _plan([FileMove(name=row.name, ext=row.captions)])
 
@@ -394,9 +392,8 @@ def _plan(moves: Sequence[FileMove]) -> None:
 
 
 def move_files(ids: Sequence[int], seconds: float = math.inf) -> int:
-    """Do these moves, delete their rows, and return how many were done.
-
-    A failed move stays for later, as do moves after `seconds` and after `MOVES_FAILED` failures.
+    """Do these moves and return how many were done. What fails, or comes after `seconds` or `MOVES_FAILED` failures,
+    stays for later.
     """
     done: list[int] = []
     failed = 0

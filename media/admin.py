@@ -22,9 +22,8 @@ from web.rest import parse_id
 
 
 def shots(media: Iterable[MediaFile], *, is_veiled: bool, is_unmarked: bool = False) -> SafeString:
-    """Thumbnails from addresses for staff only.
-
-    `is_veiled`: loaded on a click, and labelled sensitive unless `is_unmarked`.
+    """Thumbnails from addresses for staff only. `is_veiled`: loaded on a click, and labelled sensitive unless
+    `is_unmarked`.
     """
     context = {"media": list(media), "is_veiled": is_veiled, "is_unmarked": is_unmarked}
     return render_to_string("admin/media/shots.html", context)
@@ -66,7 +65,7 @@ def names_of(user_ids: Iterable[int]) -> dict[int, str]:
 
 @admin.register(MediaFile)
 class MediaFileAdmin(LogAdmin):
-    """Read-only list of media. Each is veiled, because nothing says what it shows."""
+    """Read-only list of media, each veiled: nothing says what it shows."""
 
     list_display = ("id", "shot", "kind", "use", "of_item", "of_owner", "size", "created_at", "state")
     fields = (

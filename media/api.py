@@ -108,7 +108,7 @@ def caller(request: Request) -> int:
 
 
 def taken(field: str, take: Callable[[], T]) -> T:
-    """Return `take()`. Errors become API errors that name the field."""
+    """`take()`, with its errors as API errors of the field."""
     try:
         return take()
     except actions.TooLargeError as error:
@@ -197,9 +197,7 @@ class CaptionsView(ApiView):
 
     @extend_schema(operation_id="set_captions", request={FILES_TYPE: Captions}, responses={200: MediaObject})
     def put(self, request: Request, media_id: str) -> HttpResponse:
-        """Set or replace a video's captions: a WebVTT file in UTF-8. An item that uses the video shows them. Only the
-        words are kept, without tags, settings and notes.
-        """
+        """Set or replace a video's captions: a WebVTT file in UTF-8, of which only the words are kept."""
         row, fields = _own(request, media_id, unused=False), form(request, Captions)
         if row.kind != Kind.VIDEO:
             raise serializers.ValidationError({"file": ["Only videos have captions."]})

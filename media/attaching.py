@@ -30,7 +30,7 @@ def free(*, owner_id: int, ids: Iterable[int]) -> QuerySet[MediaFile]:
 
 
 def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
-    """The owner's unused media in order of `ids`, locked against a second claim. Raises UsedError."""
+    """The owner's unused media in order, locked against a second claim. Raises UsedError."""
     found = {row.pk: row for row in free(owner_id=owner_id, ids=ids).select_for_update().order_by("pk")}
     if len(found) < len(set(ids)) or len(set(ids)) < len(ids):
         raise UsedError(_("One of these pictures is gone, already used, or not yours. Add it again."))
@@ -48,7 +48,7 @@ def release(*, owner_id: int, ids: Sequence[int]) -> None:
 
 
 def reserved(*, owner_id: int, ids: Iterable[int]) -> dict[int, MediaFile]:
-    """The owner's media of scheduled posts among these ids, by id. One query."""
+    """The owner's media of scheduled posts among these, by id."""
     return MediaFile.objects.filter(owner_id=owner_id, use=Use.LATER, withdrawn_at=None).in_bulk(list(ids))
 
 
@@ -62,7 +62,7 @@ def check_together(kinds: Sequence[str]) -> None:
 
 
 def use(rows: Sequence[MediaFile], *, item_id: int, is_private: bool = False) -> None:
-    """Assign claimed media to the item, in order. `is_private`: staff do not see them."""
+    """Assign claimed media to the item. `is_private`: staff do not see them."""
     fetch(USE, {"item": item_id, "ids": id_array(row.pk for row in rows), "private": is_private})
 
 
@@ -77,13 +77,13 @@ def place(ids: Sequence[int], *, item_id: int) -> None:
 
 
 def of_item(item_id: int, *, withdrawn: bool = False) -> list[MediaFile]:
-    """The item's media in order, locked, without hidden ones. `withdrawn`: the withdrawn ones instead."""
+    """The item's media in order, locked, without hidden ones. `withdrawn`: those instead."""
     rows = MediaFile.objects.select_for_update().filter(item_id=item_id, withdrawn_at__isnull=not withdrawn)
     return list(rows.filter(hidden_at=None).order_by("position", "pk"))
 
 
 def all_of(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
-    """All media in any state, in order, by item id. One query."""
+    """All media in any state, in order, by item id."""
     found: dict[int, list[MediaFile]] = {}
     ids = {number for number in item_ids if number}
     for row in MediaFile.objects.filter(item_id__in=ids).order_by("item_id", "position", "pk") if ids else ():
@@ -92,7 +92,7 @@ def all_of(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
 
 
 def put_away(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
-    """Rename an item's files, so that old addresses are not found. `for_good`: also withdraw all its media."""
+    """Rename an item's files. `for_good`: also withdraw all its media."""
     rows = of_item(item_id)
     rename(rows)
     if for_good:
@@ -109,10 +109,7 @@ def bring_back(item_id: int) -> list[MediaFile]:
 
 
 def hide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
-    """Hide these media (None: all) from everyone, even the owner. Returns those that were visible.
-
-    Their files get secret names. See docs/decisions.md: Hidden files lose their name.
-    """
+    """Hide media (None: all) from everyone, even the owner, under secret names. Returns those that were visible."""
     rows = [row for row in of_item(item_id) if ids is None or row.pk in ids]
     rename(rows)
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(hidden_at=Now(), withdrawn_at=NEVER)
@@ -120,7 +117,7 @@ def hide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
 
 
 def unhide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
-    """Show these hidden media (None: all) again, and return them."""
+    """Show hidden media (None: all) again, and return them."""
     hidden = MediaFile.objects.select_for_update().filter(item_id=item_id, hidden_at__isnull=False)
     rows = [row for row in hidden.order_by("pk") if ids is None or row.pk in ids]
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(hidden_at=None, withdrawn_at=None)
@@ -155,7 +152,7 @@ def retire_cover(medium_id: int) -> None:
 
 
 def covers_of(session_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
-    """Present and former covers by session id. One query."""
+    """Present and former covers by session id."""
     found: dict[int, list[MediaFile]] = {}
     ids = {number for number in session_ids if number}
     for row in MediaFile.objects.filter(session_id__in=ids).order_by("session_id", "-pk") if ids else ():

@@ -1,10 +1,8 @@
 """Media files in an S3-compatible bucket, through django-storages.
 
-Calls have a time limit and a circuit breaker: if the store is down, a process waits for it at most once a second. One
-PUT stores a file whole or not at all.
-
-The site serves the files itself, because browsers could not cache presigned addresses, which change on each page. Sites
-with many readers set `public=`.
+Behind a circuit breaker a process waits for a failed store at most once a second. One PUT stores a file whole or not at
+all. The site serves the files itself: browsers could not cache presigned addresses. Sites with many readers set
+`public=`.
 """
 
 import io
@@ -130,7 +128,7 @@ class Bucket:
             asked["ContinuationToken"] = page["NextContinuationToken"]
 
     def part(self, name: str, begin: int) -> tuple[Any, int]:
-        """The body of a file from `begin` on, and the whole file's size. Raises FileNotFoundError too."""
+        """The body of a file from `begin` on, and the file's size. Raises FileNotFoundError too."""
         asked = {"Range": f"bytes={begin}-"} if begin else {}
         with self._asking():
             answer = self.client.get_object(**self._named(name), **asked)
@@ -146,7 +144,7 @@ class Bucket:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Call the store behind the breaker. Error texts hold no secrets."""
+        """Error texts hold no secrets."""
         try:
             with breaker.asking(self._timeout), errors():
                 yield

@@ -21,10 +21,7 @@ SIGNS = string.digits + string.ascii_lowercase
 
 
 def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile | None:
-    """Set or replace captions by a WebVTT file.
-
-    None if the owner has no such video. Raises MediaError and media.files.StoreError, and changes nothing then.
-    """
+    """Set or replace captions by a WebVTT file. None if there is no such video. Raises MediaError and StoreError."""
     text = _read(file)
     kept: list[str] = []
     try:
@@ -58,7 +55,7 @@ def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
 
 
 def said(facts: Mapping[str, Any]) -> str:
-    """The words of captions, or "". `facts`: the video's entry. Raises media.files.StoreError."""
+    """The words of captions, or "". `facts`: the video's entry. Raises StoreError."""
     if not facts.get("captions"):
         return ""
     try:
@@ -74,7 +71,7 @@ def _video(owner_id: int, media_id: int) -> MediaFile | None:
 
 
 def _new() -> str:
-    """A random file name ending, because caches keep earlier captions for a year."""
+    """Random, because caches keep earlier captions for a year."""
     return f"{''.join(secrets.choice(SIGNS) for _ in range(4))}.vtt"
 
 

@@ -1,4 +1,4 @@
-"""Starts media.decoding, the program that decodes pictures and reads videos, and sends it jobs."""
+"""Starts media.decoding, which decodes pictures and reads videos, and sends it jobs."""
 
 import atexit
 import contextlib
@@ -104,7 +104,6 @@ class Decoder:
             self._forget()
 
     def _hand_over(self, line: socket.socket) -> None:
-        """Pass a job's socket to the program."""
         with line, self._lock:
             for attempt in (1, 2):
                 control = self._started()
@@ -151,9 +150,8 @@ atexit.register(decoder.stop)
 
 @contextlib.contextmanager
 def place() -> Iterator[None]:
-    """Hold one of `MEDIA_PROCESSES` places of this machine. Raises BusyError.
-
-    A place is a locked file, so a killed process frees it.
+    """Hold one of `MEDIA_PROCESSES` places of this machine. Raises BusyError. A place is a locked file, so a killed
+    process frees it.
     """
     folder = settings.MEDIA_DIR / "places"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
 """The program that decodes pictures and reads videos, each in a forked child.
 
-It loads Pillow, but neither Django nor the site, so a fork takes a millisecond. A child has limits on address space,
-processor time, wall time and file size. A harmful file ends only its child. Each job has a socket for one line of JSON
-and its answer.
+It loads Pillow, but neither Django nor the site, so a fork takes a millisecond. Each job has a socket for one line of
+JSON and its answer.
 
 See docs/decisions.md: Pictures are decoded in children with limits.
 """
@@ -60,9 +59,8 @@ class RefusedError(Exception):
 
 # --- From a picture to its files -------------------------------------------------------------------------
 def decode(job: dict[str, Any]) -> dict[str, Any]:
-    """Rewrite a picture and its preview. Returns their facts. Raises RefusedError, OSError.
-
-    The size is checked in the header, before a pixel is decoded.
+    """Rewrite a picture and its preview. Returns their facts. Raises RefusedError, OSError. The header's size is
+    checked before a pixel is decoded.
     """
     Image.MAX_IMAGE_PIXELS = job["pixels"]
     with Image.open(job["source"], formats=FORMATS) as image:
@@ -192,13 +190,13 @@ def orientation(image: Image.Image) -> Image.Transpose | None:
 
 
 def fitting(size: tuple[int, int], longest: int, *, is_square: bool = False) -> tuple[int, int]:
-    """Scale down until the longer side, or the shorter one of a square, is at most `longest`."""
+    """Scale down until the longer side, or a square's shorter one, is at most `longest`."""
     scale = min(1.0, longest / (min(size) if is_square else max(size)))
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
 def plain_gray(image: Image.Image) -> Image.Image:
-    """Reduce 16-bit gray to 8 bits and expand palettes, so that the picture can be resized."""
+    """Reduce 16-bit gray to 8 bits and expand palettes, so that it can be resized."""
     if image.mode.startswith("I"):  # 16 bits of gray
         whole = image if image.mode == "I" else image.convert("I")
         return whole.point([level >> 8 for level in range(65536)], "L")
@@ -277,7 +275,7 @@ def save(image: Image.Image, target: str, quality: int) -> str:
 
 
 def difference(tiny: Image.Image) -> int:
-    """The perceptual hash (dHash), 64 bits, signed. A bit says whether a pixel is lighter than its left neighbour."""
+    """The perceptual hash (dHash), signed: 64 bits, set if a pixel is lighter than its left neighbour."""
     gray = tiny.convert("L").resize((9, 8), Image.Resampling.BILINEAR).tobytes()
     bits = 0
     for row in range(8):
@@ -293,7 +291,7 @@ def address_space(pixels: int) -> int:
 
 
 def confine(job: dict[str, Any]) -> None:
-    """Limit this process. Beyond, it gets MemoryError or OSError, or the kernel ends it."""
+    """Limit this process. Beyond: MemoryError, OSError, or a kill by the kernel."""
     seconds = job["seconds"]
     for kind, most in (
         (resource.RLIMIT_AS, address_space(job["pixels"])),

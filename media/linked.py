@@ -1,4 +1,4 @@
-"""The pictures of link cards: kept once for the same bytes, and removed with the last card that shows them."""
+"""The pictures of link cards: one for the same bytes, removed with the last card."""
 
 import hashlib
 from collections.abc import Callable
@@ -15,9 +15,7 @@ NOBODY = 0
 
 
 def keep(data: bytes) -> MediaFile:
-    """Check a picture, write it anew and keep it, or find it as it was kept before; until a card shows it, it is
-    unused. Raises what media.actions.upload does.
-    """
+    """Keep a picture, or find it as kept before. Unused until a card shows it. Raises what `keep_file` does."""
     known = MediaFile.objects.filter(sha256=hashlib.sha256(data).hexdigest(), use=Use.LINK).first()
     if known is None:
         return keep_file(owner_id=NOBODY, file=ContentFile(data), shape=LINKED)
@@ -27,12 +25,12 @@ def keep(data: bytes) -> MediaFile:
 
 
 def use(picture: MediaFile) -> bool:
-    """Write down that a card shows a picture, in the caller's transaction; False if it is gone meanwhile."""
+    """Note that a card shows a picture, in the caller's transaction. False if it is gone."""
     return bool(MediaFile.objects.filter(pk=picture.pk, use__in=[Use.NONE, Use.LINK]).update(use=Use.LINK))
 
 
 def release(picture_id: int, is_used: Callable[[], bool]) -> None:
-    """Remove a picture, in the caller's transaction, unless a card shows it. With its row locked no other begins to."""
+    """Remove a picture unless a card shows it. With its row locked no other begins to."""
     row = MediaFile.objects.select_for_update().filter(pk=picture_id, use=Use.LINK).first()
     if row is not None and not is_used():
         forget([row])

@@ -43,7 +43,7 @@ class MediaFile(models.Model):
     """A picture or video, used at most once. It can be claimed while `use` is empty.
 
     Files: `<name>.<ext>`, a picture's preview `<name>.small.<small_ext>`, a video's `<name>.<captions>`. A withdrawn
-    one is shown nowhere, and its files are renamed or gone.
+    one's are renamed or gone.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=MediaId(), editable=False)
@@ -116,9 +116,8 @@ def file_names(name: str, ext: str, small_ext: str) -> list[str]:
 
 
 class FileMove(models.Model):
-    """Files to rename or remove, written with what withdraws them.
-
-    `media.actions.move_files` does it after the commit. A task does the rest.
+    """Files to rename or remove, written with what withdraws them. `media.actions.move_files` does it after the commit,
+    or a task.
     """
 
     name = models.CharField(max_length=64, db_index=True)

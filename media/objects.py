@@ -1,7 +1,4 @@
-"""Media as pages and clients see them.
-
-An item's row holds the facts of its media (`Item.media`), so pages need no extra query.
-"""
+"""Media as pages and clients see them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -59,9 +56,8 @@ class Meta(msgspec.Struct, omit_defaults=True):
 
 
 class MediaObject(msgspec.Struct):
-    """A picture or video, with Mastodon's field names.
-
-    A video's `preview_url` is its own address: the browser draws the poster. `captions_url` is a WebVTT file.
+    """A picture or video, with Mastodon's field names. A video's `preview_url` is its own address. `captions_url` is a
+    WebVTT file.
     """
 
     id: str

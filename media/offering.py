@@ -1,9 +1,7 @@
 """Asks packages above whether their rules block media, before keeping or using them.
 
-This runs in the transaction that keeps or uses them, so a new rule is not missed. If media are blocked, the transaction
-is rolled back. Then the attempt is reported.
-
-See docs/decisions.md: Blocked pictures are compared by 64 bits.
+The transaction that uses them asks, so a new rule is not missed. It is rolled back if media are blocked. Then the
+attempt is reported.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,13 +1,10 @@
-"""Serves media files over HTTP. This WSGI application runs before Django and passes on paths outside `/media/`.
+"""Serves media files over HTTP, before Django. Paths outside `/media/` are passed on.
 
-A file never changes, so its name is its ETag. It can run nothing in a browser. With `FEEDSITE_MEDIA_ACCEL_PATH` the
-proxy sends it (X-Accel-Redirect).
+A file never changes, so its name is its ETag. With `FEEDSITE_MEDIA_ACCEL_PATH` the proxy sends it.
 
 A slow reader of more than `AT_ONCE_BYTES` occupies a thread. Such an answer needs a place, so that other threads stay
-free for the site. Without a place it is 503. Videos are read in parts that need none. From a bucket every answer needs
-a place while the store is asked. If the store does not answer, it is 503.
-
-See docs/decisions.md: Own code in place of a library.
+free. Without one, or if the bucket does not answer, it is 503. Videos are read in parts that need none. Every answer
+from a bucket needs a place while the store is asked.
 """
 
 import contextlib
@@ -102,9 +99,8 @@ def _answer(
     headers: Headers,
     places: threading.Semaphore,
 ) -> Iterable[bytes]:
-    """Send a file. For a bucket the caller holds a place, which `Parts` frees.
-
-    Raises FileNotFoundError, OSError and StoreError before it starts.
+    """For a bucket the caller holds a place, which `Parts` frees. Raises FileNotFoundError, OSError and StoreError
+    before it starts.
     """
     tag = f'"{name}"'
     with contextlib.ExitStack() as stack:
@@ -156,10 +152,7 @@ def _is_known(condition: str, tag: str) -> bool:
 
 
 class Parts(Iterator[bytes]):
-    """Bytes of a file. Closing it frees its place.
-
-    A class, because a generator that never started would keep the place.
-    """
+    """Bytes of a file. Closing it frees its place, which a generator that never started would keep."""
 
     def __init__(self, file: IO[bytes], begin: int, end: int, places: threading.Semaphore) -> None:
         file.seek(begin)

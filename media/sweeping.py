@@ -70,7 +70,7 @@ def without_row(names: list[str]) -> list[str]:
 
 
 def sweep_incoming() -> int:
-    """Remove old files that killed processes left in `incoming`. Returns how many."""
+    """Remove old files that killed processes left. Returns how many."""
     until, removed = time.time() - ORPHAN_SECONDS, 0
     for path in incoming().iterdir():
         if path.stat().st_mtime < until:

@@ -1,12 +1,7 @@
 """Rewrites videos by their containers: MP4 and MOV (ISO base media), WebM (EBML). No frame is decoded.
 
-The new file is as long as the old one. It gets known boxes or elements and the samples of pictures and sound, at their
-old offsets. The rest becomes free space of zeros: metadata, dates, comments, other tracks, and bytes that no sample
-uses.
-
-Every loop is linear and bounded. This module runs in a child with limits (media.decoding).
-
-See docs/decisions.md: Own code in place of a library.
+The new file is as long as the old one: known boxes or elements and the samples of pictures and sound, at their old
+offsets. The rest becomes zeros: metadata, comments, other tracks. Every loop is linear and bounded.
 """
 
 import array
@@ -124,7 +119,6 @@ class _Plan:
 
 
 def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Sort spans, and join those that touch or overlap."""
     spans.sort()
     begun: tuple[int, int] | None = None
     for start, end in spans:
@@ -212,8 +206,6 @@ class _Track:
 
 
 class _Movie:
-    """A file of the ISO base media format."""
-
     def __init__(self, plan: _Plan) -> None:
         self.plan = plan
         self.duration: float | None = None
@@ -286,7 +278,7 @@ class _Movie:
         self.plan.patch(box.start + 4, b"free")
 
     def pick(self, box: Box | None, kinds: Collection[bytes]) -> dict[bytes, Box]:
-        """Keep a box. Returns the first inner box of each kind, and frees all others."""
+        """Keep a box. Returns its first inner box of each kind, and frees all others."""
         found: dict[bytes, Box] = {}
         if box is None:
             return found
@@ -314,7 +306,6 @@ class _Movie:
         return self.plan.exactly(box.body, size)
 
     def table(self, box: Box, *, at: int = 4, step: int = 0) -> bytes:
-        """Keep and return a table's entries."""
         step = step or TABLES[box.type][self.version(box)]
         (count,) = self.plan.numbers(">I", box.body + at)
         self.tables += count * step
@@ -507,7 +498,7 @@ class _Movie:
             self.samples.append((start, start + length))
 
     def place_samples(self, data: list[tuple[int, int]]) -> None:
-        """Keep samples. Each must lie in a data box, so that none points at dropped bytes."""
+        """Each must lie in a data box, so that none points at dropped bytes."""
         places = iter(data)
         first, last = next(places)
         for start, end in _merged(self.samples):
@@ -535,7 +526,7 @@ class _Movie:
                 self.free(inner)
 
     def track_fragment(self, box: Box, movie: int, after: int | None) -> int | None:
-        """Keep a track's part of a fragment. `after` and the result: where samples end, None if left out."""
+        """`after` and the result: where samples end, None if left out."""
         inner = list(self.boxes(box.body, box.end))
         head = next((part for part in inner if part.type == b"tfhd"), None)
         if head is None:
@@ -576,7 +567,7 @@ class _Movie:
         return after, 8
 
     def run(self, box: Box, track: _Track, base: int, start: int, defaults: tuple[int, int]) -> int:
-        """Keep a run of samples. Returns its end."""
+        """Returns its end."""
         flags, count = self.plan.numbers(">II", box.body)
         at = 8
         if flags & 1:
@@ -677,8 +668,6 @@ class Element(NamedTuple):
 
 
 class _WebM:
-    """A WebM file."""
-
     def __init__(self, plan: _Plan) -> None:
         self.plan = plan
         self.scale = 1_000_000
@@ -752,9 +741,8 @@ class _WebM:
         return int.from_bytes(self.value(element)[:8], "big")
 
     def master(self, element: Element, leaves: Collection[int], masters: Collection[int] = ()) -> dict[int, Element]:
-        """Keep an element and its small `leaves`. The caller handles `masters`. All else becomes empty.
-
-        Returns the first of each master and the last of each leaf.
+        """Keep an element and its small `leaves`, and empty all but `masters`. Returns the first of each master and the
+        last of each leaf.
         """
         self.head(element)
         found: dict[int, Element] = {}

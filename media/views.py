@@ -25,9 +25,8 @@ _places = threading.BoundedSemaphore(PLACES)
 
 @require_safe
 def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBase:
-    """A medium's file, preview or captions in any state, never cached.
-
-    404 without a permission of `MAY_SEE`, and for private mentions. StoreError becomes 503.
+    """A medium's file, preview or captions in any state, never cached. 404 without a permission of `MAY_SEE`, and for
+    private mentions.
 
     See docs/decisions.md: Hidden files lose their name.
     """

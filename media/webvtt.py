@@ -1,9 +1,5 @@
-"""Parses WebVTT strictly and rewrites it with times and plain words only.
-
-Dropped: headers, notes, styles, regions, cue names and settings, and known tags except speakers' names. Anything else
-in angle brackets is refused.
-
-See docs/decisions.md: Own code in place of a library.
+"""Parses WebVTT strictly and rewrites it with times and plain words only. Anything else in angle brackets than known
+tags is refused.
 """
 
 import html
@@ -80,7 +76,7 @@ def _blocks(lines: list[str]) -> list[list[str]]:
 
 
 def _cue(block: list[str]) -> Cue | None:
-    """The cue, or None for comments and cues without words."""
+    """None for comments and cues without words."""
     if LEFT_OUT.match(block[0]) and not any("-->" in line for line in block):
         return None
     at = 0 if "-->" in block[0] else 1
