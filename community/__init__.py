@@ -1,4 +1,1 @@
-"""Demo and imported communities, and archives of accounts elsewhere.
-
-See docs/decisions.md: Imports point down.
-"""
+"""Demo and imported communities, and archives of accounts elsewhere."""

@@ -15,7 +15,7 @@ CHUNK = 5_000
 
 
 def check(dataset: Dataset, report: Report) -> list[UserRow]:
-    """Check every line, name and file. Pictures are decoded later. Raises RefusedError with all wrong lines."""
+    """Check every line, name and file. Raises RefusedError with all wrong lines."""
     dataset.tell = report.add
     users = list(_named(dataset))
     pictures = Pictures(dataset)

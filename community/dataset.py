@@ -168,9 +168,8 @@ class _File:
 
 
 class Dataset:
-    """A data set in a folder. Read its parts in this order, as often as needed: users, follows, posts.
-
-    Raises DatasetError if a file is missing. `quiet` hides progress bars, which only terminals get.
+    """A data set in a folder. Read its parts in this order, as often as needed: users, follows, posts. Raises
+    DatasetError if a file is missing. `quiet` hides progress bars.
     """
 
     def __init__(self, folder: Path, *, quiet: bool = False) -> None:
@@ -205,7 +204,7 @@ class Dataset:
         return self._posts.wrong(what, kind, column, line)
 
     def users(self) -> Iterator[UserRow]:
-        """Users with distinct ids. Names are as in the file."""
+        """Users with distinct ids."""
         file, seen = self._users, set[int]()
         self._user_ids = seen
         for row in file.table("id", "name"):
@@ -257,9 +256,7 @@ class Dataset:
         return moment
 
     def posts(self) -> Iterator[PostRow]:
-        """Posts of known authors with valid times and texts. Repeated ids are reported at the end. Media are checked
-        when opened.
-        """
+        """Valid posts of known authors. Repeated ids are reported at the end."""
         file, rows = self._posts, Rows(1)
         decode = msgspec.json.Decoder(_Post).decode
         for line in file:

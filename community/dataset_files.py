@@ -19,8 +19,8 @@ class PathError(ValueError):
 def opened(folder: Path, path: str) -> IO[bytes]:
     """Open a file by its path from the folder. The caller closes it. Raises PathError.
 
-    Every part is opened relative to the one before, and links are refused. So no path leads out, even if somebody
-    changes the folder meanwhile.
+    Every part is opened relative to the one before, and links are refused. So no path leads out, even if the folder
+    changes meanwhile.
     """
     parts = path.split("/")
     if not path or len(path) > LONGEST or "\0" in path:

@@ -1,7 +1,6 @@
 # ruff: noqa: RUF001, SIM905 - Chinese sentences have Chinese commas; sixty names are read best in lines
-"""A small made-up community: people, follows and a week of posts, as if really published.
-
-People and texts are the same on every site. Only times and passwords differ.
+"""A small made-up community: people, follows and a week of posts, as if really published. Only times and passwords
+differ between sites.
 """
 
 import random
@@ -274,7 +273,7 @@ class NotEmptyError(Exception):
 
 @transaction.atomic
 def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
-    """Make the demo. Takes a second, or a few with pictures. Raises NotEmptyError if the site has users."""
+    """Make the demo. Raises NotEmptyError if the site has users."""
     with connection.cursor() as cursor:  # a second call waits, and finds the users of the first
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.demo'))")
     if User.objects.exists():

@@ -1,8 +1,5 @@
 # ruff: noqa: RUF001 - Chinese titles have Chinese punctuation
-"""Live sessions of the demo: shows that go live, end and repeat while the site runs.
-
-A show is a series of automatic sessions (`repeat_minutes`), so a demo is as lively after a day as at the start.
-"""
+"""Live sessions of the demo. A show is a series of automatic sessions (`repeat_minutes`), so a demo stays lively."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,9 +21,7 @@ WAITING = "mira"
 
 
 class Show(NamedTuple):
-    """A show: every `period` minutes for `length` minutes, last `ago` minutes ago. Without a host, by the next most
-    followed user.
-    """
+    """A show: every `period` minutes for `length` minutes, last `ago` minutes ago."""
 
     host: str
     title: str

@@ -1,8 +1,7 @@
 """Loads a data set by COPY, in one transaction.
 
-No item is fanned out. The users are new, so no inbox lacks their posts. Outboxes of hashtags do, so all older windows
-are invalidated. After the commit, keys in Redis with the new users' ids are deleted: an earlier database may have left
-some.
+The users are new, so no inbox lacks their posts. Outboxes of hashtags do, so all windows are invalidated. An earlier
+database may have left keys with the new ids in Redis; they are deleted.
 """
 
 from array import array
@@ -65,11 +64,9 @@ def load(
     password: str | None = None,
     say: Callable[[str], None] = print,
 ) -> Loaded:
-    """Check the whole data set, then copy it, unless it was loaded before. One transaction, so nobody sees half a
-    community.
+    """Check the whole data set, then copy it, unless it was loaded before. After a kill, load again.
 
-    Raises RefusedError with all wrong lines, and DatasetError. Then nothing is changed. Without a `password` the users
-    cannot sign in. After a kill, load again: the new run does what is missing.
+    Raises RefusedError with all wrong lines, and DatasetError. Without a `password` the users cannot sign in.
     """
     pictures = Pictures(dataset)
     try:
@@ -256,8 +253,8 @@ def _content(post: PostRow, media: Sequence[MediaFile]) -> dict[str, Any]:
 
 
 def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
-    """Posts in chunks, with item ids. Within a millisecond, ids ascend in file order. A full millisecond continues in
-    the next: some sources only know days.
+    """Posts in chunks, with item ids. Within a millisecond, ids ascend in file order. A full one continues in the next:
+    some sources only know days.
     """
     posts = dataset.posts()
     # A millisecond's first id → the id after its last post. Each post takes the lowest free id. Later chunks continue
@@ -310,7 +307,7 @@ def _copy(model: type[Any], columns: tuple[str, ...], rows: Iterable[Row]) -> No
 
 
 def vacuum(say: Callable[[str], None]) -> None:
-    """Vacuum and analyze. Otherwise the planner assumes small tables, and index-only scans read the heap."""
+    """Vacuum and analyze: otherwise the planner assumes small tables, and index-only scans read the heap."""
     models = (User, Follow, Item, ItemDocument, ItemTag, ImportedUser)
     tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)
     try:
@@ -326,7 +323,7 @@ def one_line(error: Exception) -> str:
 
 
 def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
-    """Delete windows under these ids. The ids are new to this database, but Redis may be older."""
+    """Delete windows under these ids. Redis may be older than this database."""
     kinds = (keys.inbox, keys.outbox, keys.tail)
     windows = (Window(key(user_id)) for user_id in user_ids for key in kinds)
     try:

@@ -1,8 +1,4 @@
-"""Media of a data set, uploaded as usual.
-
-Rows are written in the load's transaction. A failed load removes its files. Those of a killed load are swept after a
-day.
-"""
+"""Media of a data set. A failed load removes its files; those of a killed load are swept after a day."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

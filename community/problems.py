@@ -1,7 +1,4 @@
-"""Reports all wrong lines of a data set.
-
-A report keeps the first lines and counts the rest, so its memory is bounded.
-"""
+"""Reports all wrong lines of a data set. It keeps the first lines and counts the rest, so its memory is bounded."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -12,7 +9,7 @@ REASON_LENGTH = 300
 
 
 class Problem(NamedTuple):
-    """A wrong line. `column` is empty if the whole line is wrong. `kind` groups equal faults."""
+    """A wrong line. `column` is empty if all of it is. `kind` groups equal faults."""
 
     table: str
     line: int

@@ -1,4 +1,1 @@
-"""Archives that members bring from other sites.
-
-See docs/decisions.md: Imports point down.
-"""
+"""Archives that members bring from other sites."""

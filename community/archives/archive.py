@@ -1,9 +1,7 @@
 """Unpacks a Mastodon archive (zip or tar.gz) into a folder.
 
 Archives are untrusted. Only known files are unpacked, each up to its limit, under names that we choose. Links, devices
-and encrypted or damaged files are skipped. Total bytes are bounded, whatever the archive says. Without Django: a
-process with limits runs it (reading.py).
-See docs/decisions.md: Own code in place of a library.
+and damaged files are skipped. Total bytes are bounded. Without Django: a process with limits runs it (reading.py).
 """
 
 import gzip
@@ -212,8 +210,8 @@ def _is_plain(info: zipfile.ZipInfo) -> bool:
 
 
 def _check_directory(file: IO[bytes]) -> None:
-    """Raise ArchiveError if the table of contents is too long. The library finds the end record, because another parser
-    might find another one.
+    """Raise ArchiveError if the table of contents is too long. Another parser might find another end record than the
+    library.
     """
     try:
         record: Any = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # what ZipFile calls
@@ -233,7 +231,7 @@ def _check_directory(file: IO[bytes]) -> None:
 
 # --- Tar -------------------------------------------------------------------------------------------------
 class _Member(tarfile.TarInfo):
-    """The library reads a member's headers into memory before we see it, so bound them."""
+    """The library reads a member's headers into memory before we see it."""
 
     def _proc_member(self, tar: "_Tar") -> tarfile.TarInfo:
         if self.size < 0:
@@ -268,7 +266,7 @@ HEADER_TYPES = frozenset(
 
 
 class _Tar(tarfile.TarFile):
-    """The library reads a file's headers by recursion, and keeps global ones in memory, so count them."""
+    """The library reads a file's headers by recursion, and keeps global ones in memory."""
 
     tarinfo = _Member
     _in_a_row = _kept_bytes = 0

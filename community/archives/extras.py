@@ -29,7 +29,7 @@ class _Actor(msgspec.Struct):
 
 
 def bring(row: ArchiveImport, folder: Path) -> None:
-    """Fill empty parts of the profile, at the end of an import. Can be repeated."""
+    """Fill empty parts of the profile. Can be repeated."""
     user = User.objects.active().filter(pk=row.user_id).first()
     if user is None or not row.takes_profile:
         return
@@ -49,7 +49,7 @@ def _actor(path: Path) -> _Actor:
 
 
 def _words(user: User, folder: Path) -> int:
-    """Return how many parts the site refuses."""
+    """How many parts the site refuses."""
     actor = _actor(folder / "actor.json")
     name = beginning(" ".join(actor.name.split()), NAME_LENGTH) if isinstance(actor.name, str) else ""
     bio = beginning(text_of(actor.summary), BIO_LENGTH) if isinstance(actor.summary, str) else ""
@@ -80,7 +80,7 @@ def _pairs(actor: _Actor) -> list[Pair]:
 
 
 def _faces(user: User, folder: Path) -> int:
-    """Return how many pictures the site refuses."""
+    """How many pictures the site refuses."""
     refused = 0
     for name, use, there in (("avatar", Use.AVATAR, user.avatar), ("header", Use.BANNER, user.banner)):
         path = folder / name

@@ -1,7 +1,6 @@
 """Finds the posts in `outbox.json`, an OrderedCollection of ActivityPub, and entries of such lists.
 
-The file is not read into memory. Limits on entries and brackets bound the time. Without Django: a process with limits
-runs it (reading.py).
+The file is not read into memory. Limits on entries and brackets bound the time. Without Django (reading.py).
 """
 
 import mmap
@@ -56,9 +55,7 @@ def _read(file: IO[bytes], begin: int, length: int) -> bytes:
 
 
 def index(path: Path, most: int = ITEMS) -> int:
-    """Write the positions of the first `most` items. Return the number of items, at most `COUNTED`. Raises
-    OutboxError.
-    """
+    """Write the positions of the first `most` items. Return their number, at most `COUNTED`. Raises OutboxError."""
     rows: list[tuple[float, int, int]] = []
     count = 0
     with path.open("rb") as file:

@@ -1,8 +1,8 @@
-"""Imports archives. Rows of `ArchiveImport` are the queue of record.
+"""Imports archives. Rows of `ArchiveImport` are the queue.
 
 A worker unpacks the archive, then imports posts in parts, oldest first. Media are uploaded before their part, with
-idempotency keys. Lists (listed.py) and profile follow. A lock on the folder, which the kernel releases, keeps other
-workers away.
+idempotency keys. A lock on the folder, which the kernel releases, keeps other workers away.
+
 See docs/decisions.md: Imports are rows with a cursor.
 """
 
@@ -304,9 +304,7 @@ one.
 
 
 def sweep() -> int:
-    """Periodic: queue imports without a worker, remove files of ended ones, delete old reports. Return how many were
-    queued.
-    """
+    """Periodic: queue lost imports, and remove old files and reports. Return how many were queued."""
     sent = claims.sweep(ArchiveImport, "moving.run_import")
     _tidy()
     return sent

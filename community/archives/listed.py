@@ -1,7 +1,8 @@
 """The lists of an archive: pins, likes and bookmarks by addresses, and CSV files of people that members add.
 
-An address means a post here if the user imported it from there, or if it is this site's and the user may see the post.
-Other users' imports do not count: a forged archive could attract the likes of a famous post.
+An address means a post that the user imported from there, or a visible one of this site. Other users' imports do not
+count: a forged archive could attract the likes of a famous post.
+
 See docs/decisions.md: Imports are rows with a cursor.
 """
 
@@ -170,7 +171,7 @@ def _address(entry: bytes) -> str:
 
 # --- Bringing --------------------------------------------------------------------------------------------
 def bring(user: User, kind: Listed, entries: Sequence[Entry], progress: Progress) -> list[list[str]]:
-    """Import the next entries in the caller's transaction. Return names of those left out, with reasons."""
+    """Import the next entries in the caller's transaction. Return the left-out names with reasons."""
     size = importing.PART if kind in CSV else FEATURED if kind == Listed.PINS else TOGETHER
     part, some = _Part(), entries[progress.done : min(progress.done + size, progress.total)]
     if kind in CSV:

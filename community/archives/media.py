@@ -27,8 +27,8 @@ class Shown(NamedTuple):
 
 
 def shown(user_id: int, folder: Path, post: Post) -> Shown:
-    """Store up to four pictures, or one video, as the first one decides. A killed worker's files are found by their
-    key. Raises media.files.StoreError, and BusyError after minutes.
+    """Store up to four pictures, or one video. A killed worker's files are found by their key. Raises StoreError, and
+    BusyError after minutes.
     """
     found = Shown(ItemType.IMAGE, [], [])
     for place, attachment in enumerate(post.media):

@@ -82,9 +82,7 @@ class State(models.TextChoices):
 
 
 class Listed(StrEnum):
-    """The lists, in import order: a block before the follow that it forbids, a follow before the list that needs it,
-    people before posts.
-    """
+    """The lists, in import order: blocks before the follows they forbid, follows before the lists that need them."""
 
     BLOCKS = "blocks"
     MUTES = "mutes"
@@ -107,8 +105,8 @@ LISTED = {
 
 
 class Progress(msgspec.Struct, omit_defaults=True):
-    """The progress of a list. `requested`: follow requests. `left_out`: counts by reason (keys of `LIST_REASONS`).
-    `failure`: why it is unreadable (a key of `LIST_FAILURES`).
+    """The progress of a list. `left_out`: counts by reason (keys of `LIST_REASONS`). `failure`: why it is unreadable (a
+    key of `LIST_FAILURES`).
     """
 
     total: int
@@ -130,7 +128,7 @@ class Progress(msgspec.Struct, omit_defaults=True):
 
 
 class NamedProgress(NamedTuple):
-    """Progress with the list's name in the reader's language."""
+    """Progress with the list's translated name."""
 
     words: str
     progress: Progress
@@ -154,7 +152,7 @@ class ArchiveImport(ClaimedRow):
     """An uploaded archive, and the progress of its import (community.archives.importing).
 
     `folder` holds its files until it ends. `left_out` counts by reason. `notes` has the first `NOTES` pairs of address
-    and reason. `lists`: `Progress` of each list, or None before they are read.
+    and reason. `lists`: `Progress` of each list.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)

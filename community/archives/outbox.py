@@ -1,7 +1,5 @@
-"""Parses the items of an archive.
-
-Items are untrusted, and programs disagree on many keys. So an unreadable key only costs its part of the post, and the
-report says so. Items that are not posts are left out with a reason.
+"""Parses the items of an archive. They are untrusted, and programs disagree on many keys. So an unreadable key only
+costs its part of the post.
 """
 
 import hashlib
@@ -44,8 +42,8 @@ class Attachment(NamedTuple):
 
 
 class Post(NamedTuple):
-    """A post for this site. `origin`, `parent` and `quoted` are digests of addresses: its own, of the post it replies
-    to, of the quoted one, or empty. `lost`: unreadable parts, keys of models.PART_REASONS.
+    """A post for this site. `origin`, `parent` and `quoted` are digests of addresses, or empty. `lost`: unreadable
+    parts, keys of models.PART_REASONS.
     """
 
     origin: str

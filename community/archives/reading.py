@@ -1,7 +1,6 @@
 """The process that unpacks an archive and finds its posts, under limits (reader.py).
 
-It loads neither Django nor the site, reads the job as JSON from standard input and writes the result to standard
-output. So an archive that crashes a library ends only this process.
+It loads neither Django nor the site. So an archive that crashes a library ends only this process.
 """
 
 import errno

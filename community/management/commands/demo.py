@@ -28,7 +28,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make the demo, and store its logins in the data folder. Raises CommandError if there are users."""
+        """Make the demo, and store its logins in the data folder. Raises CommandError."""
         if not demo.SMALLEST <= options["users"] <= demo.LARGEST:
             raise CommandError(f"--users must be from {demo.SMALLEST} to {demo.LARGEST}.")
         path = Path(settings.DATA_DIR) / FILE
