@@ -1,4 +1,4 @@
-"""A page upward: the items directly above an id. Checks at most `SCAN` entries."""
+"""A page upward: the items directly above an id."""
 
 from accounts.models import User
 from storage.window import INFINITY
@@ -14,9 +14,9 @@ SCAN = 60
 
 
 def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: int = 20, list_id: int = 0) -> Page:
-    """The items directly above `min_id` and below `max_id` (both exclusive) of the reader's home or list, newest first.
+    """The items directly above `min_id` and below `max_id` (both exclusive), newest first.
 
-    The next page upward starts at `last_id`, the highest id checked, or None at the end.
+    The next page upward starts at `last_id`, the highest id checked. None at the end.
     """
     scope = Scope(reader.pk, list_id) if list_id else Scope.home_of(reader)
     entries = around(scope, last_id=min_id + 1, above=SCAN + REACH, below=REACH)

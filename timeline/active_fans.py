@@ -1,10 +1,9 @@
 """A big-V's active fans, as a sharded SET in Redis.
 
-A shard is used only if it is complete for the policy's generation (`complete:{generation}`) and was built in this run
-(window.RUN): after a failover a replica may lack fans that have a valid inbox. Otherwise fan-out asks PostgreSQL.
+A shard is used only if it is complete for the policy's generation and was built in this run (window.RUN): after a
+failover a replica may lack fans. Otherwise fan-out asks PostgreSQL.
 
-A shard may hold too many fans, because their windows ignore or verify away what they get. It never holds too few,
-because readers are added before their inbox is completed.
+A shard may hold too many fans, never too few: readers are added before their inbox is completed.
 """
 
 import secrets
@@ -81,7 +80,7 @@ def add(follower_id: int) -> None:
 
 
 def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
-    """Fans in each shard, or None if a shard is not complete under this policy."""
+    """Fans in each shard. None if a shard is not complete under this policy."""
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
     replies = pipelined(feeds_for_tasks(), [("EVALSHA", SIZE, 1, key, _mark(generation)) for key in names])
@@ -91,7 +90,7 @@ def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
 
 
 def members(big_v_id: int, shards: list[int], generation: int | None) -> list[int] | None:
-    """The fans in these shards, or None if one is not complete under this policy."""
+    """The fans in these shards. None if one is not complete under this policy."""
     mark = _mark(generation)
     commands = [("EVALSHA", MEMBERS, 1, keys.active_fans(big_v_id, shard), mark) for shard in shards]
     replies = pipelined(feeds_for_tasks(), commands)
@@ -109,7 +108,7 @@ def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
 
 
 def build(big_v_id: int) -> bool:
-    """Fill every shard from PostgreSQL; True if all are complete."""
+    """Fill every shard from PostgreSQL. True if all are complete."""
     client = feeds_for_tasks()
     token = f"build:{secrets.token_hex(8)}"
     shards = range(settings.ACTIVE_FANS_SHARDS)

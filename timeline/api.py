@@ -55,7 +55,7 @@ class HomeNewView(ApiView):
 
     @extend_schema(operation_id="count_new", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request) -> HttpResponse:
-        """How many new items the caller's home has, without the caller's own reposts."""
+        """How many new items the caller's home has, without own reposts."""
         count, capped = home.new_count(signed_in(request), since_id=position(request, "since_id") or 0)
         return FeedResponse(NewCount(count, capped))
 

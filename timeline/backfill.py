@@ -1,7 +1,6 @@
 """The demotion of a big-V: fill all followers' inboxes, then clear the flag.
 
-Meanwhile fan-out pushes the sender's new items to all followers (fanout.CLAIM), and readers still pull the outbox. So
-an item is in the filling or is pushed. The last transaction clears the flag.
+Meanwhile fan-out pushes new items to all followers and readers still pull the outbox, so no item is missed.
 
 The claim is a lease, because the broker redelivers messages after five minutes.
 """
@@ -37,7 +36,7 @@ CLAIM = """
 
 
 def start(*, sender: User) -> bool:
-    """Begin the demotion unless one is running; True if it began. Runs in the caller's transaction."""
+    """Begin the demotion unless one is running. True if it began."""
     backfill, is_new = Backfill.objects.get_or_create(
         sender=sender, finished_at=None, cancelled_at=None, defaults={"followers": follower_count(sender)}
     )
@@ -46,15 +45,15 @@ def start(*, sender: User) -> bool:
 
 
 def cancel(*, sender: User) -> bool:
-    """Stop a running demotion; True if there was one. Inboxes filled so far do no harm."""
+    """Stop a running demotion. Inboxes filled so far do no harm."""
     running = Backfill.objects.filter(sender=sender, finished_at=None, cancelled_at=None)
     return bool(running.update(cancelled_at=Now()))
 
 
 def run(backfill_id: int) -> bool:
-    """Fill the remaining followers and finish; True if the flag was cleared.
+    """Fill the remaining followers. True if the flag was cleared.
 
-    A killed run is resumed once its lease is over. Two runs at once would only do the work twice.
+    A killed run is resumed after its lease. Two runs at once do no harm.
     """
     rows = fetch(CLAIM, {"backfill": backfill_id, "lease": LEASE})
     if not rows:
@@ -104,7 +103,7 @@ DUE = "(SELECT FROM timeline_backfill WHERE finished_at IS NULL AND cancelled_at
 
 
 def sweep() -> int:
-    """Enqueue backfills that lost their worker; returns how many."""
+    """Enqueue backfills that lost their worker. Returns how many."""
     due = fetch(
         """
         UPDATE timeline_backfill SET sweep_at = now() + %s

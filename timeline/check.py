@@ -1,6 +1,6 @@
-"""Compares inboxes and outboxes with PostgreSQL above their floors, and drops wrong ones.
+"""Compares windows with PostgreSQL above their floors, and drops wrong ones.
 
-Entries that wait for lazy deletion are fine, because pages verify. Missing entries are not: no page would show them.
+Too many entries are fine, because pages verify. Missing entries are not.
 """
 
 import logging
@@ -67,8 +67,8 @@ class Checked(NamedTuple):
 class Difference:
     """Where a window and PostgreSQL disagree.
 
-    Kinds: `missing` (PostgreSQL has it, but no window, pending delivery or pulled outbox), `extra` (that sender has no
-    such item), `order` (the score is not the id), `floor` (there is none).
+    Kinds: `missing` (nowhere but in PostgreSQL), `extra` (that sender has no such item), `order` (the score is not the
+    id), `floor` (there is none).
     """
 
     key: str
@@ -100,7 +100,7 @@ class Content:
 
 
 def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
-    """The differences between these users' windows and PostgreSQL, confirmed by a second check, because items move."""
+    """The differences between these users' windows and PostgreSQL. Checks twice, because items move."""
     ids = list(user_ids)
     for first in range(0, len(ids), PART):
         part = ids[first : first + PART]
@@ -110,7 +110,7 @@ def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
 
 
 def sampled(*, count: int, seconds: float) -> list[Difference]:
-    """Check the windows of `count` random readers, for at most `seconds`. Counts and logs differences."""
+    """Check the windows of `count` random readers, for at most `seconds`."""
     until = time.monotonic() + seconds
     found: list[Difference] = []
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")

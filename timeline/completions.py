@@ -1,11 +1,10 @@
 """Detects whether a delivery was completed while a page was being read, so that a page can read its windows first.
 
-A trigger (timeline/sql/completions.sql) draws a number from a sequence when a delivery is completed, after all its
-windows are filled, or a demotion ends. Each connection remembers the last number it saw. If a page's statement sees the
-same number, its windows hold every completed delivery. Otherwise the page reads the windows again.
+A trigger (timeline/sql/completions.sql) draws a number when a delivery is completed, after its windows are filled, or a
+demotion ends. Each connection remembers the last number it saw. If it has changed, the page reads the windows again.
 
-The memory belongs to one PostgreSQL session, because the sequence may go back after a crash, restore or failover.
-Behind a pooler sessions change: then the backend's process id differs from the connection's, and nothing is remembered.
+The memory belongs to one PostgreSQL session, because the sequence may go back after a crash or failover. Behind a
+pooler sessions change, so nothing is remembered.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -24,7 +23,7 @@ _seen: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 def have_moved(last: int, process: int) -> bool:
     """Whether a delivery may have been completed since this thread's connection last asked.
 
-    Takes the columns of `LAST`, and remembers `last`.
+    Takes the columns of `LAST`.
     """
     session = connection.connection
     before = _seen.get(session)

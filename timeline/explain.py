@@ -1,7 +1,6 @@
 """Explains a reader's home: what serves the next page at what cost, and why an item is in it or not.
 
-The page is made as a request makes it, but PostgreSQL and Redis are only read. The reasons why an item is not shown are
-the conditions of the statements that verify pages (timeline.rules), by name.
+Makes the page like a request, but writes nothing.
 """
 
 import time
@@ -64,7 +63,7 @@ VERDICT = f"""
 
 
 class Part(NamedTuple):
-    """A part of an explanation: keys of `SENTENCES`, and facts by name (None: unknown)."""
+    """A part of an explanation: keys of `SENTENCES`, and facts (None: unknown)."""
 
     title: str
     words: list[str]
@@ -77,7 +76,7 @@ class Part(NamedTuple):
 
 
 def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]:
-    """Explain a reader's home and optionally an item, by parts. Bounded work."""
+    """Explain a reader's home and optionally an item."""
     parts = {} if item_id is None else {"item": _item(reader, item_id)}
     walk, words, costs = _page(reader)
     truth = walk.findings.truth
@@ -95,7 +94,6 @@ def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]
 
 
 def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[Walk, list[str], dict[str, Any]]:
-    """A page below `last_id`, why it comes from where it comes, and at what cost."""
     begin = time.perf_counter()
     with count_asked() as asked, only_looking():
         walk = walked(reader, last_id=last_id, limit=limit)
@@ -111,7 +109,7 @@ def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[Wa
 
 
 def _item(reader: User, item_id: int) -> Part:
-    """Why a page shows the item, or does not. The page is made first: it may lack what is published meanwhile."""
+    """The page is made first: it may lack what is published meanwhile."""
     title = _("Item %(id)s") % {"id": item_id}
     walk, words, facts = _page(reader, item_id + 1, 1)
     found = fetch(VERDICT, {"reader": reader.pk, "item": item_id})

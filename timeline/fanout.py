@@ -1,9 +1,7 @@
 """Fan-out: writes a published item into the windows of its sender's followers.
 
-The delivery table is the queue (storage.deliveries). The publishing transaction inserts a row (`deliver_anew`), which
-goes when all windows have the item.
+The delivery table is the queue (storage.deliveries). A row goes when all windows have the item.
 
-Before you make it faster, read which ideas were measured and dropped.
 See docs/decisions.md: Experiments that were not worth it.
 """
 
@@ -47,9 +45,9 @@ INSERT = """
         not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
     RETURNING item_id
 """
-# A big-V's item goes to readers at the push level, unless a demotion is filling all inboxes. A sender with few
-# followers gets the first of them with the claim, including the sender. The claim may wait for a transaction that
-# publishes the item again. Its snapshot is older then, so it takes only the revision that the snapshot sees.
+# Big-V items go to readers at the push level, unless a demotion fills all inboxes. The first followers come with the
+# claim, including the sender. It may wait for a transaction that publishes the item again, so it takes only the
+# revision of its snapshot.
 FEW = f"(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND {for_others('i')})"
 FIRST = part_of(
     "s.id",
@@ -95,7 +93,7 @@ BOUNDARIES = f"""
 
 
 class Work(NamedTuple):
-    """What one attempt delivers and to whom: the first columns of a row of `CLAIM`."""
+    """What one attempt delivers and to whom: the first columns of `CLAIM`."""
 
     item_id: int
     sender_id: int
@@ -126,13 +124,13 @@ class Work(NamedTuple):
         return self.push_level if self.selective else 1
 
     def attempt(self, *, is_counted: bool = True) -> Attempt:
-        """Records errors in the delivery's row. A range's attempt is not counted."""
+        """Records errors in the row. A range's attempt is not counted."""
         row = Delivery.objects.filter(pk=self.item_id, revision=self.revision)
         return Attempt(f"item {self.item_id}", row, self.attempts, is_counted)
 
 
 class Claim(NamedTuple):
-    """A claimed delivery: the work, and the last columns of a row of `CLAIM`."""
+    """A claimed delivery: the work, and the last columns of `CLAIM`."""
 
     work: Work
     level: int
@@ -151,7 +149,7 @@ class Claim(NamedTuple):
 def deliver_anew(*, item: Item, again: bool) -> None:
     """Write the delivery row in the publishing transaction, and enqueue on commit.
 
-    An item that is published again waits `AGAIN_AFTER`; pages find it in the table.
+    An item published again waits `AGAIN_AFTER`. Pages find it in the table.
     """
     wait = AGAIN_AFTER if again else timedelta(0)
     retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no task is enqueued: the sweeper tries first
@@ -163,7 +161,7 @@ def deliver_anew(*, item: Item, again: bool) -> None:
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
 def fan_out(item_id: int) -> bool:
-    """Deliver an item, or split the work into ranges; True if the delivery is complete."""
+    """Deliver an item, or split the work into ranges. True if complete."""
     claim = _claim(item_id)
     if claim is None:
         return False
@@ -185,7 +183,7 @@ def _claim(item_id: int) -> Claim | None:
 
 
 def _few() -> int:
-    """A follower count that surely fills no two ranges, even if it lags."""
+    """Fills no two ranges, even if the count lags."""
     few: int = settings.FAN_OUT_RANGE // 2
     return few
 
@@ -201,7 +199,7 @@ def _fan_out(claim: Claim) -> bool:
 
 
 def _deliver_to_self(claim: Claim) -> None:
-    """Into the sender's own inbox, and into a big-V's outbox, which publishing keeps alive."""
+    """Also into a big-V's outbox, which publishing keeps alive."""
     work = claim.work
     if claim.level and claim.first is None:
         _deliver_to(work.entry, [work.sender_id], [cap_of(claim.level)])
@@ -214,14 +212,14 @@ def _deliver_to_self(claim: Claim) -> None:
 
 
 def _deliver_to_tags(claim: Claim) -> None:
-    """Into the outboxes of hashtags. Only readers create them and keep them alive."""
+    """Only readers create these outboxes and keep them alive."""
     windows = [outbox.Outbox(outbox.source_of(tag=tag)).key for tag in claim.tags]
     if windows:
         deliver(feeds_for_tasks(), claim.work.entry, windows, [settings.OUTBOX_CAP] * len(windows))
 
 
 def _to_followers(claim: Claim) -> bool:
-    """True if all are served, False if ranges are left to tasks."""
+    """False if ranges are left to tasks."""
     work = claim.work
     if claim.ranges:  # their tasks may have been lost
         _enqueue_ranges(claim.ranges)
@@ -280,9 +278,9 @@ def _enqueue_ranges(pks: Iterable[int]) -> None:
 
 
 def fan_out_range(range_id: int) -> bool:
-    """Deliver one range; True if it is done. The last range completes the delivery.
+    """Deliver one range. True if it is done. The last range completes the delivery.
 
-    The policy may have changed since the claim. Both work (accounts/levels/policy.py).
+    The policy may have changed since the claim, without harm.
     """
     part = DeliveryRange.objects.select_related("delivery__item", "delivery__sender").filter(pk=range_id).first()
     if part is None:
@@ -347,6 +345,5 @@ def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) 
 
 
 def _finish(work: Work) -> None:
-    """Does nothing if the item was published again meanwhile."""
     for (seconds,) in fetch(FINISH, {"item": work.item_id, "revision": work.revision}):
         metrics.delivery_seconds.observe(seconds)

@@ -1,11 +1,10 @@
 """Folding: a post and its reposts close to each other are one entry of a home.
 
 A repost is folded if one of the `REACH` entries above it reposts the same item, or if the item itself is among the
-`REACH` entries below it. Another repost shows the number of such reposts among the `REACH` entries below it. Originals
-are never folded.
+`REACH` entries below it. Another repost shows the number of equal reposts among the `REACH` entries below it.
 
-So folding depends only on the page's entries and `REACH` more on either side. Reposts with a hidden original count as
-entries. Counting all entries between two reposts took three times as long.
+Folding depends only on the page's entries and `REACH` more on either side. Reposts with a hidden original count as
+entries.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -46,14 +45,14 @@ OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id
 
 
 def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
-    """For the reposts among the `count` entries below an id: how many others each stands for, or `FOLDED`."""
+    """For the reposts among `count` entries below an id: how many others each stands for, or `FOLDED`."""
     return _of_page(around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
 
 
 def folds_and_originals(
     scope: Scope, *, last_id: int, count: int, reposts: Sequence[int]
 ) -> tuple[dict[int, int], dict[int, Verified]]:
-    """`folds`, and the given reposts with their originals, in one query."""
+    """`folds`, and the given reposts with their originals."""
     params = {
         "last_id": last_id,
         "above": REACH,
@@ -78,7 +77,7 @@ def _of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int
 
 
 def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
-    """`folds` among neighbouring entries, as far as they show it."""
+    """`folds` among neighbouring entries."""
     places: defaultdict[int, list[int]] = defaultdict(list)
     originals = {item_id: place for place, (item_id, root) in enumerate(entries) if not root}
     for place, (_, root) in enumerate(entries):
@@ -95,10 +94,7 @@ def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
 
 
 def count_new(scope: Scope, candidates: Sequence[Candidate]) -> int:
-    """How many of the newest entries of a home are shown and new: neither folded nor the reader's own reposts.
-
-    The candidates must have no gap.
-    """
+    """How many of the newest entries are shown, not folded and not own reposts. The candidates must have no gap."""
     reposts = [one.item_id for one in candidates if one.repost_of and one.is_shown]
     if not reposts:
         return sum(one.is_shown for one in candidates)

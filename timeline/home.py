@@ -1,14 +1,11 @@
 """The home timeline: a page merges inbox, outboxes and pending deliveries, verifies, and continues in PostgreSQL.
 
-The page reads the windows first (timeline.reading), then sends one SQL statement (timeline.truth). That is one round
-trip each, and one more to Redis if outboxes are merged. If a delivery was completed in between, the page reads the
-windows again and verifies only new ids. Pages with reposts need a second statement. At the end the page writes its
-findings to Redis.
+One round trip reads the windows (timeline.reading), one SQL statement verifies (timeline.truth). Merged outboxes and
+reposts cost one more each. If a delivery was completed in between, the page reads the windows again.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 See docs/decisions.md: Windows first, then one statement.
 See docs/decisions.md: A followed hashtag is an outbox.
-Before you make it faster, read which ideas were measured and dropped.
 See docs/decisions.md: Experiments that were not worth it.
 """
 
@@ -51,7 +48,7 @@ _pages_by_sources: dict[str, Any] = {}
 class Page:
     """A page of a feed.
 
-    `last_id`: the last id checked. `has_more`: another item exists, or may exist beyond the bound of the page's work.
+    `last_id`: the last id checked. `has_more`: another item exists, or may exist beyond the bound.
     """
 
     items: list[ItemBody]
@@ -64,7 +61,7 @@ class Page:
 
 @dataclass(slots=True)
 class Progress:
-    """The items of a page so far, and the id down to which everything was checked."""
+    """The items so far, and the id down to which everything was checked."""
 
     scope: Scope
     limit: int
@@ -97,7 +94,7 @@ class Progress:
 
     @property
     def is_done(self) -> bool:
-        """Whether the home ended, or it is known whether more follows."""
+        """Whether the home ended, or it is known if more follows."""
         return self.ended or self.more is not None or len(self.shown) > self.limit
 
     @property
@@ -112,17 +109,17 @@ class Progress:
 
     @property
     def wanted(self) -> int:
-        """Candidates for the rest of the page, one of which proves that there is more."""
+        """Candidates for the rest of the page, and one that proves more."""
         return self.room + 1 + SLACK
 
     def find_folds(self, entries: int, *, has_reposts: bool) -> None:
-        """Count `entries` more as checked, and find the folds if reposts among them are shown."""
+        """Count `entries` more as checked, and find the folds if they have shown reposts."""
         self.passed += entries
         if has_reposts:
             self.folds = folds(self.scope, last_id=self.top, count=self.passed)
 
     def find_folds_of(self, entries: Sequence[Verified]) -> dict[int, Verified]:
-        """`find_folds` for verified entries. Returns reposts whose originals were not read before."""
+        """`find_folds` for verified entries. Returns reposts whose originals it had to read."""
         reposts = [row.item.id for row in entries if row.item.is_repost]
         if all(row.has_shown_original is not None for row in entries):
             self.find_folds(len(entries), has_reposts=any(row.is_shown and row.item.is_repost for row in entries))
@@ -132,13 +129,13 @@ class Progress:
         return verified
 
     def add(self, item_id: int, row: ItemRow | None, tag: str = "") -> None:
-        """Check off an id. `row`: the item if it is shown. `tag`: the hashtag, if that alone shows it."""
+        """Check off an id. `row`: the item if shown. `tag`: the hashtag if that alone shows it."""
         if not self.is_full:
             self.scanned = item_id
         self.below = item_id
         if row is None:
             return
-        # A repost unknown to `find_folds`, because an item above was published since, stands for itself.
+        # A repost unknown to `find_folds`, published in the meantime, stands for itself.
         others = self.folds.get(item_id, 0) if row.is_repost else 0
         if others == FOLDED:
             return
@@ -181,7 +178,7 @@ class Findings:
 
 @dataclass(slots=True)
 class Walk:
-    """A page of a reader's home or list in the making."""
+    """A page of a home or list in the making."""
 
     reader: User
     progress: Progress
@@ -199,7 +196,7 @@ def _reposted_by(name: str, others: int) -> str:
 
 
 def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> Page:
-    """The items below `last_id` (exclusive, need not exist) of the reader's home, newest first, at most `limit`.
+    """The items of the reader's home below `last_id` (exclusive, need not exist), newest first.
 
     Exact at every moment, whatever Redis holds. Without Redis the page comes from PostgreSQL.
     """
@@ -237,10 +234,7 @@ def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
 
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
-    """How many items home shows above `since_id`, without the reader's own reposts, and whether there may be more.
-
-    At most `NEW_CAP` items of at most `NEW_SCAN` entries.
-    """
+    """How many items home shows above `since_id`, without own reposts, and whether there may be more."""
     walk = Walk.of(reader, NEW_CAP)
     found: list[int] = []
     bound = INFINITY
@@ -266,9 +260,9 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
 
 # --- From the windows ------------------------------------------------------------------------------------
 def _from_windows(walk: Walk) -> bool:
-    """Add a round of candidates from the windows. True if another round makes sense.
+    """Add a round of candidates. True if another round makes sense.
 
-    A page that reaches below the windows' bound is left to PostgreSQL alone: one query instead of two.
+    A page that reaches below the windows' bound is left to PostgreSQL: one query instead of two.
     """
     progress, findings = walk.progress, walk.findings
     count, room = progress.wanted, progress.room
@@ -322,7 +316,7 @@ def _verify(walk: Walk, read: Reading, ids: Sequence[int], below: int = 0) -> Tr
 
 
 def _show(progress: Progress, ids: Sequence[int], rows: dict[int, Verified]) -> dict[int, Verified]:
-    """Check off the candidates until the page is done. Returns the rows, with originals of reposts."""
+    """Check off the candidates. Returns the rows, with originals of reposts."""
     entries = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_entry]
     rows = rows | progress.find_folds_of(entries)
     for item_id in ids:
@@ -341,7 +335,7 @@ def _pass(progress: Progress, item_id: int, rows: Mapping[int, Verified]) -> Non
 
 
 def _read_windows(walk: Walk, count: int) -> Reading | None:
-    """Read the windows for a round. None if a pull costs less than merging the outboxes."""
+    """None if a pull costs less than merging the outboxes."""
     reader, findings, truth, scope = walk.reader, walk.findings, walk.findings.truth, walk.progress.scope
     if truth:
         sources: Collection[int] = truth.outboxes
@@ -358,7 +352,7 @@ def _read_windows(walk: Walk, count: int) -> Reading | None:
 
 
 def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
-    """The usable windows, read again if a delivery was completed since. If None, `findings.missed` says why."""
+    """Reads again if a delivery was completed since. If None, `findings.missed` says why."""
     reader, findings = walk.reader, walk.findings
     if not truth.has_windows:
         findings.missed = truth.why_no_windows
@@ -396,7 +390,7 @@ def _is_shallow(reading: Reading, truth: Truth) -> bool:
 
 
 def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
-    """Lazy delete: what does not belong leaves the inbox, what is unpublished or lacks the hashtag its outbox.
+    """Lazy delete.
 
     `read` is the first reading, because a window forgets only for a limited time after it.
     """
@@ -421,7 +415,7 @@ def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Ve
 
 
 def _without(truth: Truth, source: int, read: Slice) -> set[int]:
-    """The items in a hashtag's outbox without it, as far as `truth` has verified them."""
+    """The verified items in a hashtag's outbox without the hashtag."""
     tag = truth.tags.get(source)
     found = ((item_id, truth.rows.get(item_id)) for item_id in read.entries if tag)
     return {item_id for item_id, row in found if row and tag not in (row.tags or ())}
@@ -431,8 +425,8 @@ def _without(truth: Truth, source: int, read: Slice) -> set[int]:
 def from_sql(walk: Walk) -> None:
     """Fill the page from PostgreSQL, and keep the rows beyond it as the tail.
 
-    One pull serves almost every page. A second query scans `SCAN` entries if hidden or folded ones leave the page
-    short. If the windows met many hidden entries, the page starts with that scan.
+    One pull serves almost every page. If hidden or folded entries leave it short, or the windows met many, scan
+    instead.
     """
     progress, findings = walk.progress, walk.findings
     findings.sources.add("sql")
@@ -457,7 +451,6 @@ def from_sql(walk: Walk) -> None:
 
 
 def _keep_tail(walk: Walk, rows: Sequence[Pulled], count: int) -> None:
-    """Write the rows of a pull as the tail, if there is a token."""
     progress, findings = walk.progress, walk.findings
     if not (findings.tail_token and rows and findings.truth and findings.truth.epoch):
         return
@@ -470,7 +463,7 @@ def _keep_tail(walk: Walk, rows: Sequence[Pulled], count: int) -> None:
 
 
 def _scan(progress: Progress) -> None:
-    """Check the next `SCAN` entries. The page ends there, full or not."""
+    """Check the next `SCAN` entries. The page ends there."""
     candidates = pull_below(progress.scope, below=progress.below, count=SCAN)
     progress.find_folds(len(candidates), has_reposts=any(one.is_shown and one.repost_of for one in candidates))
     shown = [one.item_id for one in candidates if one.is_shown and progress.folds.get(one.item_id) != FOLDED]
@@ -489,7 +482,7 @@ def _scan(progress: Progress) -> None:
 
 # --- After the page --------------------------------------------------------------------------------------
 def _count(findings: Findings) -> None:
-    """Count what served the page, with cached metric labels, which take long to look up."""
+    """Caches metric labels, which take long to look up."""
     sources = ",".join(sorted(findings.sources)) or "none"
     if sources not in _pages_by_sources:
         _pages_by_sources[sources] = metrics.home_pages.labels(sources)
@@ -499,7 +492,7 @@ def _count(findings: Findings) -> None:
 
 
 def _write_findings(walk: Walk) -> None:
-    """Write the findings to Redis, and enqueue builds of missing windows. Errors do not fail the finished page.
+    """Also enqueue builds of missing windows. Errors do not fail the finished page.
 
     Replies come in the order of the commands: windows to begin, the inbox to deepen, the others.
     """

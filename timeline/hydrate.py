@@ -1,7 +1,6 @@
 """SQL that verifies candidates from Redis: whether a reader may see an item, and its body.
 
 See docs/decisions.md: Windows keep what may come back without an event.
-Before you make it faster, read which ideas were measured and dropped.
 See docs/decisions.md: Experiments that were not worth it.
 """
 
@@ -16,7 +15,7 @@ from timeline.pull import Candidate, any_below, any_tagged_below
 from timeline.rules import HELD, belongs, belongs_among, carried, original_shown, welcome, welcome_among
 from timeline.senders import Feed, Scope, Statement, statement
 
-# The items below an id: posts (2), only reposts and posts by hashtags alone, which may all be hidden (1), none (0).
+# Below an id: posts (2), only reposts and posts by hashtags, which may be hidden (1), none (0).
 POSTS, MAYBE, NOTHING = 2, 1, 0
 NOT_ASKED = "NULL"
 
@@ -24,7 +23,7 @@ NOT_ASKED = "NULL"
 def older(feed: Feed) -> str:
     """The kind of items below the parameter `below`.
 
-    Other statements have `NOT_ASKED`, because PostgreSQL would prepare this part of the plan in vain.
+    Other statements have `NOT_ASKED`: preparing this part would cost them.
     """
     post, entry = any_below(feed, "stream.repost_of_id IS NULL"), any_below(feed)
     if feed.tags:
@@ -38,10 +37,7 @@ def _verified(feed: Feed, older: str) -> str:
 
 
 def verified_alone(feed: Feed, senders: str, older: str) -> str:
-    """The columns of `Verified.alone`, for the first statement of a page. `senders`: an SQL array of all senders.
-
-    See docs/decisions.md: Windows first, then one statement.
-    """
+    """The columns of `Verified.alone`. `senders`: an SQL array of all senders."""
     columns = f"{columns_of('i', 's')}, {belongs_among(senders)}, {HELD}, {is_published('i')}, {older}"
     return f"{columns}, {carried('i.id')}, {welcome_among(senders)}" if feed.tags else columns
 
@@ -76,10 +72,10 @@ VERIFY_IDS = statement(_verify_ids)
 
 
 class Verified(NamedTuple):
-    """A row of `VERIFY_BODIES`: an existing candidate, and how the reader's home treats it.
+    """An existing candidate, and how the reader's home treats it.
 
-    The inbox may forget what does not belong, every window what is unpublished. They keep what is not present (the
-    sender does not follow back, or is suspended) or has a hidden original, because no event tells when that changes.
+    The inbox may forget what does not belong, every window what is unpublished. They keep what is absent (the sender
+    does not follow back, or is suspended) or has a hidden original: no event tells when that changes.
 
     `belongs` and `is_held` are about the sender alone.
     """
@@ -113,7 +109,7 @@ class Verified(NamedTuple):
 
     @property
     def is_by_sender(self) -> bool:
-        """Whether it is an entry of the home by its sender."""
+        """Whether it is an entry by its sender."""
         return self.belongs and self.is_held
 
     @property
@@ -133,7 +129,7 @@ class Verified(NamedTuple):
 
     @property
     def tag(self) -> str:
-        """The hashtag that alone makes it an entry, or empty."""
+        """The hashtag that alone makes it an entry."""
         return "" if self.is_by_sender or not self.tags else self.tags[0]
 
 
@@ -146,7 +142,7 @@ ALONE_WIDTH = MET + len(Verified._fields) - 2 - TAG_COLUMNS
 
 
 def verify_bodies(scope: Scope, ids: Sequence[int], below: int = 0) -> dict[int, Verified]:
-    """The existing candidates by id. `below`: if not 0, the rows say what is below it."""
+    """The existing candidates by id. `below`: an id, to say what is below it."""
     if not ids:
         return {}
     query: Statement = VERIFY_LAST_BODIES if below else VERIFY_BODIES

@@ -1,15 +1,14 @@
 """The inbox: the newest items of a reader's home, pushed by fan-out. And its tail, pulled below the inbox's floor.
 
-A low level takes no pushes from big-Vs; pages merge their outboxes. When the level rises, the inbox is *deepened* in
-place: `deepen` adds what is missing from a snapshot of PostgreSQL, lowers the floor, and writes the *push generation*
-under which the inbox takes pushes from now on. Lowering a level changes the user's generation. So pages trust the
-window, not the level:
+A low level takes no pushes from big-Vs: pages merge their outboxes. When the level rises, `deepen` adds what is missing
+from a snapshot, lowers the floor, and writes the *push generation* under which the inbox takes pushes. Lowering a level
+changes the user's generation. So pages trust the window, not the level:
 
-- The level is committed first, then the reader joins the active fans, then the snapshot is taken. So later big-V items
-  are pushed. A lowering in between shows in the snapshot's generation.
-- A delivery below the floor meanwhile (a restored item) is not in the snapshot and the window refuses it. The step that
-  removes it also removes the deepening's token, like every trim, and the deepening restarts.
-- The tail is dropped before the deepening ends, because it got no big-V items. Pages read a tail only at or below the
+- The level is committed, then the reader joins the active fans, then the snapshot is taken. So later big-V items are
+  pushed.
+- The window refuses a delivery below the floor. That step removes the deepening's token, like every trim, and the
+  deepening restarts.
+- The tail is dropped before the deepening ends, because it got no big-V items. Pages read it only at or below the
   inbox's floor, so a lower floor does no harm.
 """
 
@@ -133,13 +132,13 @@ class Inbox(BuiltWindow):
         super().__init__(user_id, keys.inbox(user_id))
 
     def begin_deepening(self, epoch: int) -> Command:
-        """Replies a token, or nil if the inbox is not in use or is being deepened."""
+        """Replies a token. Nil if the inbox is not in use or is being deepened."""
         return ("EVALSHA", BEGIN_DEEPENING, 1, self.key, epoch, BUILD_SECONDS, secrets.randbelow(4096))
 
     def deepen(self, token: int, epoch: int, floor: int, entries: Iterable[Entry], pushes: int) -> Command:
         """Add a snapshot's entries, complete above `floor`. `pushes`: the push generation, or 0.
 
-        Replies 1, or 0 if `token` is no longer valid.
+        Replies 0 if `token` is no longer valid.
         """
         return ("EVALSHA", DEEPEN, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
 
@@ -147,11 +146,11 @@ class Inbox(BuiltWindow):
 class Tail:
     """The hundred entries pulled last below the inbox's floor. Complete above `floor` and below `top`.
 
-    It never lacks an item delivered after its snapshot:
+    It never lacks a later item:
     - A delivery at or below the inbox's floor is refused and drops the tail. The floor only rises until the inbox is
       rebuilt, and `materialise` drops the tail before that.
-    - It is written only if the mark set by `reading` is still there. The mark is set before the inbox is read, so no
-      inbox with a lower floor can be built unnoticed in between.
+    - It is written only if the mark of `reading` is still there, set before the inbox was read. So no inbox with a
+      lower floor can be built unnoticed.
     """
 
     LENGTH: ClassVar[int] = 100
@@ -165,7 +164,7 @@ class Tail:
     def reading(self, last_id: int, count: int, epoch: int, token: str) -> Command:
         """Read `count` entries below `last_id` from the tail, of this epoch or of any (0).
 
-        If the tail is missing or too short, mark that `token` will pull it.
+        If it is missing or too short, mark that `token` will pull it.
         """
         return ("EVALSHA", READ_TAIL, 1, self.key, last_id, count, epoch, token, BUILD_SECONDS)
 
@@ -180,7 +179,7 @@ class Tail:
         return Slice(ids, senders, bound, floor, epoch=to_number(reply[2]), read_at=0, pushes=0)
 
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
-        """Write the entries pulled below `top`, unless something was delivered there since `reading`."""
+        """Write the entries below `top`, unless something was delivered there since `reading`."""
         below = (entry for entry in entries if entry.item_id < top)
         return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL_SECONDS, *scored(below))
 
@@ -195,15 +194,15 @@ def cap_of(level: int) -> int:
 
 
 def begin(user_id: int) -> bool:
-    """Begin a missing inbox; True if a task to fill it is enqueued."""
+    """Begin a missing inbox. True if a task is enqueued."""
     reader = _reader(user_id)
     return bool(reader.level) and reader.epoch is not None and construction.begin(Inbox(user_id), reader.epoch)
 
 
 def materialise(user_id: int, token: str) -> bool:
-    """Fill the inbox that `token` began; True if it is in use now.
+    """Fill the inbox that `token` began. True if it is in use now.
 
-    Checks the token first, because a worker's queue may hold many outdated tasks.
+    Checks the token first, because many queued tasks may be outdated.
     """
     inbox = Inbox(user_id)
     if not construction.is_under_way(inbox, token):
@@ -213,7 +212,7 @@ def materialise(user_id: int, token: str) -> bool:
 
 
 def rise(user_id: int) -> bool:
-    """Deepen the inbox to the reader's raised level, or build it; True if done."""
+    """Deepen the inbox to the raised level, or build it."""
     reader = _reader(user_id)
     if not reader.level or reader.epoch is None:
         return False
@@ -225,7 +224,7 @@ def rise(user_id: int) -> bool:
 
 
 def deepen(user_id: int, token: int) -> bool:
-    """Finish the deepening that `token` began; True if done. If the token is gone, there is nothing to do."""
+    """Finish the deepening that `token` began. False if the token is gone."""
     snapshot = _snapshot(user_id)
     if snapshot is None:
         return False
@@ -235,8 +234,6 @@ def deepen(user_id: int, token: int) -> bool:
 
 
 class _Reader(NamedTuple):
-    """A row of `BUILT_FOR`."""
-
     level: int
     epoch: int | None
     """None if no window may be used."""
@@ -248,10 +245,10 @@ def _reader(user_id: int) -> _Reader:
 
 
 def _snapshot(user_id: int) -> Snapshot | None:
-    """The content of a reader's inbox. None if there is none to build.
+    """None if there is no inbox to build.
 
     The epoch is read and the reader joins the active fans before the snapshot, so the window promises nothing later. If
-    the epoch or the push generation changed meanwhile, try again.
+    the epoch or push generation changed meanwhile, try again.
     """
     for _ in range(EPOCH_TRIES):
         reader = _reader(user_id)

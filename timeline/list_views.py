@@ -52,7 +52,6 @@ def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 
 
 def _asking(list_id: int) -> dict[str, object]:
-    """Where the pill of a list asks and leads, and how often it asks."""
     return {
         "of": reverse("list", args=[list_id]),
         "asks": reverse("list-news", args=[list_id]),

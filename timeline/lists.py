@@ -1,4 +1,4 @@
-"""The timeline of a list, from PostgreSQL alone, with home's statements (timeline.senders.LIST).
+"""The timeline of a list, from PostgreSQL alone, with home's statements.
 
 See docs/decisions.md: Lists have no windows.
 """
@@ -12,7 +12,7 @@ from timeline.senders import Scope
 
 
 def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: int = 20) -> Page:
-    """The items below `last_id` (exclusive, need not exist) of one of the reader's lists, newest first."""
+    """The items of a list below `last_id` (exclusive, need not exist), newest first."""
     walk = Walk.of(reader, limit, last_id, list_id)
     from_sql(walk)
     return page_of(walk)

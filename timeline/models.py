@@ -11,10 +11,7 @@ from storage.deliveries import AbstractDelivery
 
 
 class Delivery(AbstractDelivery):
-    """An item whose fan-out is not complete.
-
-    Inserted by each transaction that publishes the item, for the first time or again.
-    """
+    """An item whose fan-out is not complete."""
 
     task = "timeline.fan_out"
 
@@ -35,7 +32,7 @@ class Delivery(AbstractDelivery):
 
 
 class DeliveryRange(models.Model):
-    """A part of a large fan-out: the followers with `low` < id <= `high`, or a shard of the active fans."""
+    """A part of a large fan-out: followers with `low` < id <= `high`, or a shard of active fans."""
 
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="ranges")
     revision = models.IntegerField()
@@ -49,9 +46,9 @@ class DeliveryRange(models.Model):
 
 
 class Backfill(models.Model):
-    """A demotion. While it runs, all followers receive the sender's new items, and the sender is still big-V.
+    """A demotion. While it runs, all followers receive new items, and the sender is still big-V.
 
-    Its worker holds `lease`, a number drawn at the claim, until `leased_until`.
+    Its worker holds `lease` until `leased_until`.
     """
 
     sender = models.ForeignKey(
@@ -87,7 +84,7 @@ class Backfill(models.Model):
 
 
 class Import(models.Model):
-    """A data set that `manage.py load` has loaded completely, and does not load again."""
+    """A data set that `manage.py load` has loaded completely."""
 
     fingerprint = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the files.")
     users = models.IntegerField()

@@ -16,7 +16,7 @@ OF_LIST = """
         SELECT in_it.member_id FROM relations_listmember in_it JOIN relations_list l ON l.id = in_it.list_id
         WHERE l.owner_id = %(reader)s AND l.id = %(list)s)
 """
-# From any sender. A blocked or muted sender's post is hidden but still takes a place among the entries.
+# A hidden post (blocked or muted sender) still takes a place.
 BY_TAG = """
     i.visibility = 'public' AND i.repost_of_id IS NULL AND EXISTS (
         SELECT FROM relations_tagfollow wanted JOIN relations_tag named ON named.id = wanted.tag_id
@@ -106,7 +106,7 @@ def entry_ids(reader_id: int, *, above: int = 0, by_sender: bool = False) -> lis
 
 
 def home_ids(reader_id: int, *, above: int = 0) -> list[int]:
-    """All items that a home shows above an id, newest first. `above` cuts the home off before folding."""
+    """All items that a home shows, newest first. `above` cuts the home off before folding."""
     return [row[0] for row in fetch(HOME, {"reader": reader_id, "above": above, "reach": REACH})]
 
 
@@ -116,5 +116,5 @@ def new_ids(reader_id: int, *, since: int) -> list[int]:
 
 
 def list_ids(reader_id: int, list_id: int) -> list[int]:
-    """All items that a list shows, newest first. No list has items of its owner, so all count as new."""
+    """All items that a list shows, newest first."""
     return [row[0] for row in fetch(LIST, {"reader": reader_id, "list": list_id, "above": 0, "reach": REACH})]

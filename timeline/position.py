@@ -1,7 +1,6 @@
 """Where the reader was in their home, and where the last visit ended.
 
-A visit ends with a pause of `GAP`. The next one saves that place, and its pages offer it until the reader reaches or
-refuses it.
+A visit ends with a pause of `GAP`. The next one offers that place until the reader reaches or refuses it.
 """
 
 from datetime import timedelta
@@ -72,7 +71,7 @@ def place_of(reader: User) -> Place:
 
 
 def note_position(*, reader: User, item_id: int) -> bool:
-    """Save where the reader is; False within `INTERVAL` or in read-only mode."""
+    """Save where the reader is. False within `INTERVAL` or in read-only mode."""
     return current().takes_notes and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 
@@ -82,7 +81,7 @@ def forget_place(*, reader: User) -> None:
 
 
 def offer_of(reader: User, place: Place) -> Offer | None:
-    """Where to continue, if at least a page of posts lies in between."""
+    """Where to continue, if at least a page lies in between."""
     if place.left_id is None:
         return None
     between, capped = new_count(reader, since_id=place.left_id)

@@ -1,15 +1,11 @@
 """The pull: reads a reader's home from PostgreSQL, for entries that no window holds.
 
-The work is bounded. One index probe for each followee finds their newest entry. Then only followees whose newest may be
-on the page are read further. At 1000 followees and a million posts a plain join takes 25 ms, because PostgreSQL changes
-its plan. This query costs 1000 probes.
+One index probe for each followee finds their newest entry. Then only followees whose newest may be on the page are read
+further. A plain join takes 25 ms at 1000 followees and a million posts, because PostgreSQL changes its plan.
 
-An **entry** is a published post or repost of the reader or of a followee that the rules of home hold
-(`timeline/rules.py`). An index separates the visibilities, so no query passes entries that the reader may not see. An
-entry is **shown** unless it is a repost with a hidden original, which is checked one by one.
-
-Public posts with a followed hashtag are entries too, and found in the same way. A blocked or muted sender's post is
-hidden but still takes a place.
+An **entry** is a published post or repost that the rules of home hold (timeline/rules.py), or a public post with a
+followed hashtag. It is **shown** unless it is a repost with a hidden original. A blocked or muted sender's post by
+hashtag is hidden but still takes a place.
 
 See docs/decisions.md: Windows keep what may come back without an event.
 """
@@ -45,9 +41,9 @@ followers.
 
 
 def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` items of a stream whose ids meet a condition.
+    """The first `count` items of a stream that meet a condition.
 
-    `posts` have no `repost_of_id`: their index lacks it, and reading it would make the planner choose a worse one.
+    `posts` have no `repost_of_id`: their index lacks it, and the planner would choose a worse one.
     """
     repost_of = "NULL::bigint AS repost_of_id" if circle == "posts" else "i.repost_of_id"
     return f"""
@@ -59,7 +55,7 @@ def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DE
 
 
 def _heads(condition: str, order: str = "DESC") -> str:
-    """The first item of every stream of `senders`, as (id, circle, head, repost_of_id)."""
+    """The first item of every stream of `senders`."""
     return " UNION ALL ".join(
         f"""
         SELECT senders.id, '{circle}' AS circle, head.id AS head, head.repost_of_id
@@ -71,9 +67,9 @@ def _heads(condition: str, order: str = "DESC") -> str:
 
 
 def _reached(heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` entries of all streams with heads in the CTE `heads`.
+    """The first `count` entries of all streams in the CTE `heads`.
 
-    Only the streams of the first `count` present heads can have them, down to the last of these heads.
+    Only the streams of the first `count` present heads can have them.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     within = f"{condition} AND i.id {beyond} reach.id"
@@ -98,7 +94,7 @@ def _reached(heads: str, held: str, condition: str, count: str, order: str = "DE
 
 # --- Hashtags --------------------------------------------------------------------------------------------
 def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
-    """The first `count` public posts with a hashtag whose ids meet a condition, by an index-only scan."""
+    """By an index-only scan."""
     return f"""
     SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
     WHERE i.tag = {tag} AND {condition} ORDER BY i.id {order} LIMIT {count}
@@ -106,10 +102,9 @@ def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
 
 
 def _tagged(condition: str, count: str, order: str) -> str:
-    """The first `count` public posts with a hashtag of `tags`, each with the alphabetically first of these.
+    """The first `count` public posts with a hashtag of `tags`, each with its first hashtag by alphabet.
 
-    A few posts of each hashtag, twice as many as wanted in all, show how far to read. Only hashtags within that reach
-    are read further.
+    A few posts of each hashtag show how far to read. Only hashtags within that reach are read further.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     few = f"least({count}, 1 + 2 * {count} / (SELECT greatest(count(*), 1) FROM tags))"  # noqa: S608 (constants)
@@ -130,14 +125,14 @@ def _tagged(condition: str, count: str, order: str) -> str:
 
 
 def any_tagged_below() -> str:
-    """Whether a public post with a hashtag of `tags` is below the parameter `below`."""
+    """Whether a public post with one of `tags` is below the parameter `below`."""
     head = _tag_scan("tags.name", BELOW, "1", "DESC")
     return f"EXISTS (SELECT FROM tags CROSS JOIN LATERAL ({head}) head)"
 
 
 # --- Entries ---------------------------------------------------------------------------------------------
 def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` entries of a feed, from streams and hashtags. `tag` is set for entries by hashtags alone.
+    """`tag` is set for entries by hashtags alone.
 
     IS NOT TRUE makes PostgreSQL look ids up in a hash.
     """
@@ -164,7 +159,6 @@ def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
 
 
 def _pulled(feed: Feed, held: str, condition: str) -> str:
-    """The CTE `pulled`: the newest `count` entries of a feed."""
     return f"""
     {feed.with_tags()}senders AS MATERIALIZED ({feed.senders}),
     heads AS MATERIALIZED ({_heads(condition)}),
@@ -174,8 +168,7 @@ def _pulled(feed: Feed, held: str, condition: str) -> str:
 
 # --- Statements ------------------------------------------------------------------------------------------
 BELOW = "i.id < %(below)s"
-# Windows also hold entries of suspended senders and of those who do not follow back, because no event tells when that
-# changes.
+# Windows also hold entries that are hidden now, because no event tells when that changes.
 PULL_WINDOW = f"""
     WITH {_pulled(HOME, stream_belongs(HOME.wanted), BELOW)}
     SELECT {EPOCH}, {PUSH_GENERATION}, pulled.id, pulled.sender_id
@@ -184,7 +177,7 @@ PULL_WINDOW = f"""
 
 
 def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
-    """Entries of the streams that meet `stream`. `item`: a column that says if an entry is present."""
+    """`item`: a column that says if an entry is present."""
     shown, tag = _shown(feed, "placed", "i", "s.is_active"), ", placed.tag" if feed.tags else ""
     return f"""
     WITH {_pulled(feed, stream, BELOW)},
@@ -213,7 +206,7 @@ ABOVE = "i.id > %(since)s"
 
 
 def _pull_above(feed: Feed) -> str:
-    """Whether there are enough posts, found without reading every sender; else the newest entries."""
+    """Whether there are enough posts, found without reading every sender. Else the newest entries."""
     shown = _shown(feed, "pulled", "pulled", is_active("pulled.sender_id"))
     tags = feed.with_tags("AND NOT (SELECT are_enough FROM posts)")
     return f"""
@@ -277,7 +270,7 @@ class InWindow(NamedTuple):
 
 
 class Above(NamedTuple):
-    """A row of `PULL_ABOVE`: whether there are enough posts, or an entry."""
+    """A row of `PULL_ABOVE`."""
 
     are_enough: bool
     item_id: int | None
@@ -315,7 +308,7 @@ class Pulled(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """An entry of a home, and whether it is shown (`Pulled.is_shown`)."""
+    """An entry of a home, and whether it is shown."""
 
     item_id: int
     repost_of: int | None
@@ -323,8 +316,8 @@ class Candidate(NamedTuple):
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], list[Entry], int]:
-    """The newest `count` entries for a reader's window, as ((EPOCH, PUSH_GENERATION) of accounts.levels.policy,
-    entries, floor).
+    """The newest `count` entries for a window, as ((EPOCH, PUSH_GENERATION) of accounts.levels.policy, entries,
+    floor).
     """
     params = {"reader": reader_id, "below": INFINITY, "count": count + 1}
     rows = fetch(PULL_WINDOW, params, into=InWindow._make)
@@ -334,7 +327,7 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
 
 
 def pull_bodies(scope: Scope, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[Pulled]:
-    """`count` entries below an id, newest first, the first `bodies` with bodies, the others only with ids.
+    """`count` entries below an id, newest first, the first `bodies` with bodies.
 
     `for_window`: entries that belong into the reader's windows.
     """
@@ -350,7 +343,7 @@ def pull_below(scope: Scope, *, below: int, count: int) -> list[Candidate]:
 
 
 def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Candidate] | None:
-    """The newest `count` entries above an id, newest first. None, at less cost, if there are `enough` posts."""
+    """The newest `count` entries above an id. None, at less cost, if there are `enough` posts."""
     rows: list[Above] = PULL_ABOVE.rows({"since": since, "count": count, "enough": enough}, scope, Above._make)
     if rows[0].are_enough:
         return None

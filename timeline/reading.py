@@ -1,9 +1,9 @@
 """Reads the windows of a page: the inbox or the tail below it, and the outboxes to merge.
 
-A hint in Redis says which outboxes to read. PostgreSQL's answer (timeline.truth) then says which windows are valid, and
-corrects the hint.
+A hint in Redis says which outboxes to read. PostgreSQL's answer (timeline.truth) checks the windows and corrects the
+hint.
 
-Readers who follow hashtags use no tail: a hashtag added to an item below the inbox's floor would not reach it.
+Readers who follow hashtags use no tail: a hashtag added to an old item would not reach it.
 """
 
 import re
@@ -54,7 +54,7 @@ class Reading:
 
     @property
     def uses_tail(self) -> bool:
-        """Whether the page begins at or below the inbox's floor, where the tail serves it alone."""
+        """Whether the tail alone serves the page, at or below the inbox's floor."""
         return self.tail is not None and self.before <= self.inbox.floor + 1
 
     @property
@@ -74,12 +74,12 @@ class Reading:
         return sorted((item_id for item_id in found if bound < item_id < self.before), reverse=True)[: self.count]
 
     def below(self, ids: Sequence[int], bound: int = 0) -> int:
-        """The id below which only PostgreSQL knows more than these candidates. 0 if the windows hold more, or all."""
+        """The id below which only PostgreSQL knows more. 0 if the windows hold more, or all."""
         bound = max(bound, self.bound)
         return bound + 1 if bound > 0 and len(ids) < self.count else 0
 
     def sources(self, ids: Sequence[int], pending: set[int]) -> Iterator[str]:
-        """What serves a page of these ids. A tail counts as `sql`, which filled it."""
+        """What serves a page. A tail counts as `sql`, which filled it."""
         yield "sql" if self.uses_tail else "inbox"
         if self.outboxes:
             yield "outbox"
@@ -87,13 +87,13 @@ class Reading:
             yield "pending"
 
     def is_current(self, truth: Truth) -> bool:
-        """Whether no delivery was completed since, no outbox is missing, and the tail has the right epoch."""
+        """Whether no delivery was completed since, and no window is missing or outdated."""
         if truth.has_moved or (self.tail and self.uses_tail and self.tail.epoch != truth.epoch):
             return False
         return truth.outboxes.keys() <= self.outboxes.keys()
 
     def is_whole(self, truth: Truth) -> bool:
-        """Whether all items of big-Vs are there: in outboxes that the truth named, or in the inbox."""
+        """Whether all items of big-Vs are there."""
         return truth.names_big_vs or self.inbox.pushes == truth.push_generation
 
     def missing(self, reader_id: int, truth: Truth) -> list[tuple[Inbox | Outbox, int]]:
@@ -118,7 +118,7 @@ class Reading:
 def look(
     scope: Scope, *, before: int, count: int, sources: Collection[int], epoch: int = 0, newest: int = INFINITY
 ) -> Reading:
-    """Read the inbox and these outboxes below the id `before`, not above `newest`, up to `count` entries each.
+    """Read the windows below `before`, not above `newest`, up to `count` entries each.
 
     Without outboxes it reads the tail too, of this epoch or of any (0). One round trip, or two with many outboxes.
     Raises FeedsUnavailableError.
@@ -161,7 +161,7 @@ def are_too_many(sources: Collection[int], reader: User) -> bool:
 
 
 def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: int) -> None:
-    """Read a full page from outboxes whose first entries end above what the page may reach."""
+    """Read a full page from outboxes that may hold more of the page."""
     newest = sorted({item_id for one in [read, *outboxes.values()] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [source for source, one in outboxes.items() if one.is_truncated and one.bound >= reach]
@@ -171,11 +171,11 @@ def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: in
 
 
 def hinting(reader_id: int, sources: Iterable[int]) -> Command:
-    """The command that writes the hint for `hint_of`. It may be wrong without harm."""
+    """Write the hint. It may be wrong without harm."""
     hint = ",".join(map(str, sorted(sources)))
     return ("SET", keys.merged_outboxes(reader_id), hint, "EX", Window.ttl)
 
 
 def doubting(reader_id: int) -> Command:
-    """The command that lets a hint of too many outboxes expire soon. A page that only pulls cannot correct it."""
+    """Let a hint of too many outboxes expire soon: a page that only pulls cannot correct it."""
     return ("EXPIRE", keys.merged_outboxes(reader_id), TOO_MANY_SECONDS, "LT")

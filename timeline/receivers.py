@@ -17,7 +17,7 @@ from timeline import backfill, fanout, outbox, shortening
 
 @receiver(item_published)
 def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -> None:
-    """Runs in the publishing transaction. Replies and private mentions are in no timeline."""
+    """In the publishing transaction. Replies and private mentions are in no timeline."""
     if item.reply_to_id is None and not item.is_private:
         fanout.deliver_anew(item=item, again=again)
 
@@ -31,7 +31,7 @@ def write_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
 
 @receiver(item_tagged)
 def write_tag_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Runs in the editing transaction. The hashtag's outbox may have forgotten the item before."""
+    """In the editing transaction. The hashtag's outbox may have forgotten the item."""
     if item.reply_to_id is None and item.visibility == Visibility.PUBLIC:
         fanout.deliver_anew(item=item, again=True)
 
@@ -56,13 +56,13 @@ def announce_withdrawal(sender: type[Item], item: Item, **kwargs: Any) -> None:
 
 @receiver(big_v_demotion_requested)
 def start_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
-    """In the requesting transaction; True if no demotion was running."""
+    """True if no demotion was running."""
     return backfill.start(sender=user)
 
 
 @receiver(big_v_made)
 def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
-    """In the transaction of the promotion; True if a demotion was running."""
+    """True if a demotion was running."""
     return backfill.cancel(sender=user)
 
 

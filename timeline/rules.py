@@ -2,15 +2,14 @@
 
 Each item passes four checks:
 - It is of a **kind** that timelines hold (`kinds`).
-- It **belongs** to the reader: their own, or from a followee whose posts (and reposts) they want at home (`belongs`).
-- It is **present** now: its sender is active and, if the item is for mutuals, follows back (`HELD`).
+- It **belongs** to the reader: their own, or from a followee wanted at home (`belongs`).
+- It is **present** now: its sender is active and, if it is for mutuals, follows back (`HELD`).
 - If it is a repost, its original is **shown** (`original_shown`).
 
-A public post with a followed hashtag is an entry too, from any sender (`carried`). It is shown if its sender is active
-and wanted at home (`welcome`), else hidden.
+A public post with a followed hashtag is an entry from any sender (`carried`), shown if the sender is `welcome`.
 
 An item is `i`, its sender `s`. `reader` is an SQL expression of the reader's id, `wanted` the condition on senders:
-lists require less than home. `timeline/pull.py` applies the rules to streams. `timeline/oracle.py` states them again.
+lists require less than home. `timeline/oracle.py` states the rules again.
 
 See docs/decisions.md: Windows first, then one statement.
 See docs/decisions.md: Windows keep what may come back without an event.
@@ -47,7 +46,7 @@ def kinds(reader: str = READER) -> dict[str, str]:
 
 
 def reposts_wanted(reader: str = READER) -> str:
-    """Whether `i` is a post, or the reader wants its sender's reposts at home."""
+    """Whether `i` is a post, or the reader wants its sender's reposts."""
     return f"(i.repost_of_id IS NULL OR NOT {leaves_reposts_out(reader, 'i.sender_id')})"
 
 
@@ -59,10 +58,7 @@ def belongs(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
 
 
 def belongs_among(senders: str) -> str:
-    """`belongs`, with follows, blocks and mutes checked once for each sender in an SQL array.
-
-    Items of senders outside the array do not belong, except the reader's own.
-    """
+    """`belongs`, checked once for each sender in an SQL array, which must hold all but the reader."""
     known = f"unnest({senders}) AS one (id)"
     circle = f"""
     SELECT {READER}::bigint
@@ -76,7 +72,7 @@ def belongs_among(senders: str) -> str:
 
 
 def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[str, str]:
-    """OFFSET 0 forces an index probe instead of a hash of all followers of the reader."""
+    """OFFSET 0 forces an index probe instead of a hash of all followers."""
     return {
         "inactive": is_active,
         "mutuals": f"""(NOT {for_mutuals} OR {follows(sender, reader)})""",
@@ -84,7 +80,7 @@ def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[s
 
 
 def holds(reader: str = READER) -> dict[str, str]:
-    """Conditions for another's item to be an entry now, by the name of what each excludes."""
+    """Conditions to be present now, by the name of what each excludes."""
     return _holds("i.sender_id", "s.is_active", f"({for_mutuals('i')})", reader)
 
 
@@ -97,7 +93,7 @@ HELD = held()
 
 
 def original_shown(entry: str, reader: str = READER) -> str:
-    """Whether an entry is no repost, or the reader may see its original and does not mute the sender of that."""
+    """Whether an entry is no repost, or the reader may see its original and does not mute that sender."""
     return original_visible(entry, reader, also=f"AND NOT {mutes(reader, 'o.sender_id')}")
 
 
@@ -110,7 +106,7 @@ def shown(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
 def carried(item: str) -> str:
     """The followed hashtags of a public post, in order, else NULL.
 
-    IS TRUE makes PostgreSQL look the hashtags up in a hash.
+    IS TRUE makes PostgreSQL look them up in a hash.
     """
     return f"""(
         SELECT array_agg(t.tag ORDER BY t.tag) FROM items_itemtag t
@@ -119,12 +115,12 @@ def carried(item: str) -> str:
 
 
 def welcome(sender: str, is_active: str) -> str:
-    """Whether the reader sees a sender's posts that are entries by a hashtag alone."""
+    """Whether the reader sees a sender's posts by hashtag."""
     return f"({is_active} AND {is_wanted_at_home(READER, sender)})"
 
 
 def welcome_among(senders: str) -> str:
-    """`welcome` for an item `i` and its sender `s`, checked once for each sender in an SQL array."""
+    """`welcome` for `i` and `s`, checked once for each sender in an SQL array."""
     wanted = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, 'one.id')}"  # noqa: S608
     return f"(s.is_active AND i.sender_id = ANY (ARRAY({wanted})))"
 
@@ -141,6 +137,6 @@ def stream_belongs(wanted: Wanted) -> str:
 
 
 def stream_held(wanted: Wanted) -> str:
-    """Whether entries of a `stream` belong into the reader's windows, and are in the home now."""
+    """Whether entries of a `stream` belong, and are in the home now."""
     conditions = _holds("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
     return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_all(conditions)})"

@@ -78,7 +78,7 @@ class Statement(NamedTuple):
     of_list: str
 
     def rows(self, params: dict[str, Any], scope: Scope, into: Any = None) -> list[Any]:
-        """The rows for this home or list. `into` converts each row."""
+        """The rows for this home or list."""
         params["reader"] = scope.reader_id
         if scope.list_id:
             return fetch(self.of_list, params | {"list": scope.list_id}, into=into)

@@ -12,7 +12,7 @@ from timeline.truth import followed_big_vs
 def shorten(user_ids_by_level: Mapping[int, list[int]]) -> None:
     """Trim inboxes to the new level, and write hints of the outboxes to merge.
 
-    Without Redis the next delivery trims the inbox, or it expires.
+    Without Redis the next delivery trims them, or they expire.
     """
     commands: list[Command] = []
     for level, user_ids in user_ids_by_level.items():

@@ -44,7 +44,7 @@ def run_backfill(backfill_id: int) -> None:
 
 @shared_task(name="timeline.materialise_inbox")
 def materialise_inbox(user_id: int, token: str) -> None:
-    """Build an inbox for `token`. On an error of Redis, drop the inbox."""
+    """Build an inbox for `token`. On an error of Redis, drop it."""
     try:
         inbox.materialise(user_id, token)
     except redis.RedisError:

@@ -1,7 +1,7 @@
 """The truth: the one SQL statement that decides what a page shows, after its windows were read.
 
-It returns the epochs that the windows need, the outboxes to merge, the pending deliveries and, for each
-candidate, whether the reader may see it, with its body.
+It returns the epochs that the windows need, the outboxes to merge, the pending deliveries and the visible candidates,
+with bodies.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -84,7 +84,7 @@ def _about(feed: Feed) -> str:
 
 
 class _About(NamedTuple):
-    """The row about the reader and PostgreSQL. The last two columns only if the reader follows hashtags."""
+    """The last two columns only if the reader follows hashtags."""
 
     level: int
     has_inbox: bool
@@ -128,8 +128,9 @@ ASK_TAGGED, ASK_TAGGED_LAST = _ask(TAGGED, NOT_ASKED), _ask(TAGGED, older(TAGGED
 
 
 class Missed(models.TextChoices):
-    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`, with the sentence of
-    timeline.explain. The name is for programs, in metrics: a new one needs a line in docs/metrics.md.
+    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`, with its sentence.
+
+    A new name needs a line in docs/metrics.md.
     """
 
     DORMANT = (
@@ -206,7 +207,7 @@ class Truth:
 
     @property
     def hint(self) -> set[int] | None:
-        """The outboxes that the next page will merge. None if it needs no hint."""
+        """The outboxes that the next page will merge. None: no hint."""
         if self.push_generation == 0 and self.names_big_vs:
             return {*self.outboxes}
         return {*self.tags} or None
@@ -237,8 +238,8 @@ def ask(
 ) -> Truth:
     """Ask about the candidates `ids`, and the newest `count` pending items below `before`.
 
-    `senders`: of all candidates; items of others do not belong. `pushes`: the inbox's push generation. `below`: if not
-    0, the rows say what is below it.
+    `senders`: of all candidates; items of others do not belong. `pushes`: the inbox's push generation. `below`: an id,
+    to say what is below it.
     """
     params = {
         "reader": reader_id,

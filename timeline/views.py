@@ -36,7 +36,7 @@ FOUND = 20
 @require_safe
 @signed_in
 def home(request: PageRequest, reader: User) -> HttpResponse:
-    """Home, newest first. htmx asks for the next page by `last_id`, and for the beginning without one.
+    """Home, newest first. htmx asks for the next page by `last_id`.
 
     A page opened directly sets the reading position until site.js does. `late`: since when late arrivals count as new.
     """
@@ -98,7 +98,7 @@ def _proposed(reader: User) -> int:
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: PageRequest, reader: User) -> HttpResponse:
-    """A new member's first page: display name and hashtags, both optional."""
+    """A new member's first page: display name and hashtags."""
     tags = subjects(reader)
     form = WelcomeForm(tags, request.POST or None, initial={"display_name": reader.display_name})
     if form.is_valid():
@@ -115,7 +115,7 @@ def welcome(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
-    """People to follow for a new member, first those who use the query's hashtags."""
+    """People to follow for a new member, by the query's hashtags."""
     asked = (canonical_tag(tag) for tag in request.GET.getlist("tag")[:PEOPLE])
     people = people_for(reader, [tag for tag in asked if tag])
     return show(request, "timeline/welcome_people.html", {"people": people})
@@ -131,7 +131,7 @@ def find_people(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def news(request: PageRequest, reader: User) -> HttpResponse:
-    """New posts above an open page's top, and late arrivals below. 204 if the page already `shows` the number."""
+    """New posts above an open page's top, and late arrivals. 204 if the page already `shows` the number."""
     since_id, at = position(request, "since_id"), position(request, "at")
     new = new_count(reader, since_id=since_id or 0)
     count, capped = with_late(new, Scope.home_of(reader), since=at, top=since_id)

@@ -26,7 +26,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, users: list[str], repair: bool, **options: Any) -> None:
-        """Print the differences; exit code 1 if there are any."""
+        """Print the differences. Exit code 1 if there are any."""
         ids = self._ids(users)
         found = []
         try:
