@@ -21,18 +21,18 @@ FAILURES: tuple[type[Exception], ...] = (redis.ConnectionError, redis.TimeoutErr
 
 
 class UnavailableError(Exception):
-    """A server that a request needs, other than PostgreSQL, does not answer. The reply is a 503."""
+    """A server other than PostgreSQL does not answer. The reply is a 503."""
 
 
 class OpenError(ConnectionError):
-    """The server was not asked: it failed a moment ago, or another thread is testing it."""
+    """The server was not asked: it has just failed, or another thread is testing it."""
 
 
 class Breaker:
     """Stops asking a failed server for a second, so that an outage costs one wait, not one per request.
 
-    One per process and server, for all threads. After the second one thread tests the server and the others are
-    refused. A slow server is asked by one thread at a time, so it never blocks all threads.
+    One per process and server. Then one thread tests the server and the others are refused. A slow server is asked by
+    one thread at a time.
     """
 
     def __init__(
@@ -43,7 +43,6 @@ class Breaker:
         failures: tuple[type[Exception], ...] = FAILURES,
         slow_share: float = SLOW_SHARE,
     ) -> None:
-        """`slow_share` infinite: nothing counts as slow."""
         self._seconds = seconds
         self._slow_share = slow_share
         self._name = name
@@ -61,10 +60,9 @@ class Breaker:
 
     @contextmanager
     def asking(self, patience_seconds: float = float("inf")) -> Iterator[None]:
-        """Wraps one question, which the body gives up after `patience_seconds`. Raises OpenError while the server is
-        left alone.
+        """Wrap one question of at most `patience_seconds`. Raises OpenError while the server is left alone.
 
-        `failures` open the breaker. redis-py's other errors count as answers. The rest says nothing about the server.
+        `failures` open the breaker. redis-py's other errors count as answers.
         """
         if not self._admits(patience_seconds):
             raise OpenError(f"{self._name or 'the server'} failed a moment ago")

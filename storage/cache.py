@@ -1,8 +1,7 @@
 """Django's cache: django-redis on the cache server (`CACHE_URL`), for hints only. Keys are in storage/keys.py.
 
-Shares the breaker of the rate counters. If the server does not answer or refuses (it is full, or the key has another
-type), reads find nothing and writes do nothing. Values are JSON, because pickle would run code of whoever can write
-there.
+If the server does not answer or refuses, reads find nothing and writes do nothing. Values are JSON, because pickle
+would run code of whoever can write there.
 """
 
 from functools import cache
@@ -28,7 +27,7 @@ class Factory(ConnectionFactory):  # type: ignore[misc]
 
 
 class Guarded(redis.Redis):
-    """A client whose single commands go through the breaker. Requests must not use pipelines (`set_many`)."""
+    """A client with a breaker around single commands. Requests must not use pipelines (`set_many`)."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Raises redis.ConnectionError while the server is left alone."""
@@ -55,7 +54,7 @@ class Serializer(BaseSerializer):  # type: ignore[misc]
         return msgspec.json.encode(value)
 
     def loads(self, value: bytes) -> Any:
-        """The value, or None if it is not JSON."""
+        """None if it is not JSON."""
         try:
             return msgspec.json.decode(value)
         except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Rows of long work: a worker claims one, works part by part, and saves its progress in each part's transaction.
+"""Rows of long work: a worker claims one, works part by part, and saves its progress with each part.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """
@@ -23,7 +23,7 @@ KEPT = timedelta(days=30)
 
 
 class ClaimedRow(models.Model):
-    """Whether a worker has the row. A part that made progress sets `attempts` to 0."""
+    """A part that made progress sets `attempts` to 0."""
 
     attempts = models.SmallIntegerField(default=0, help_text="Since a worker last came further.")
     tried_at = models.DateTimeField(null=True, help_text="When a worker last took it, or came further.")

@@ -1,8 +1,7 @@
 """The client of a Redis Cluster: redis-py's `RedisCluster` and pipeline, with one deadline for each trip.
 
-Used like the client of one server: `connections.borrowed` gives a `Trip`. redis-py waits for one node after the other,
-so a thread makes the trip, and the caller waits no longer than the time-out. Replicas are not asked: they may lack
-writes.
+redis-py waits for one node after the other, so a thread makes the trip and the caller waits no longer than the
+time-out. Replicas are not asked: they may lack writes.
 
 See docs/decisions.md: Redis Cluster uses redis-py's client.
 """
@@ -63,7 +62,7 @@ class Pipeline(ClusterPipeline):
     def run(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
         """The replies in order, with errors in their places. Raises `OUTAGES`.
 
-        A command for a moved slot goes to the other node, after all other commands.
+        A command for a moved slot goes to the other node at the end.
         """
         stack = [PipelineCommand(command, None, place) for place, command in enumerate(commands)]  # type: ignore[no-untyped-call]
         self.send_cluster_commands(stack, raise_on_error=False, allow_redirections=False)  # type: ignore[no-untyped-call]
@@ -93,7 +92,7 @@ class Pipeline(ClusterPipeline):
 class Cluster(redis.Redis):
     """The client of a cluster, for all threads and forks. Connects at the first trip.
 
-    redis-py's own methods work, except pipelines, scans and transactions.
+    Pipelines, scans and transactions do not work.
     """
 
     def __init__(self, url: str, timeout: float) -> None:
@@ -155,11 +154,11 @@ class Cluster(redis.Redis):
                 self._cluster.nodes_manager.initialize()
 
     def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies to commands of one key each, in order, with errors in their places."""
+        """The replies to commands of one key each, with errors in their places."""
         return self._within(lambda cluster: Pipeline(cluster).run(commands))
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send one command to the node of its key, or to all nodes like redis-py."""
+        """Send one command to the node of its key, or to all nodes."""
         return self._within(lambda cluster: cluster.execute_command(*args, **options))  # type: ignore[no-untyped-call]
 
     def owner_url(self, key: str) -> str:
@@ -195,7 +194,7 @@ class Trips(redis.ConnectionPool):
 
 
 class Trip:
-    """Replaces a connection: commands go to the nodes at once, and replies wait here."""
+    """Replaces a connection: sends commands at once, and holds the replies."""
 
     def __init__(self, ask: Callable[[Sequence[Sequence[Any]]], list[Any]]) -> None:
         self._ask = ask

@@ -46,7 +46,7 @@ class FeedsUnavailableError(Exception):
 
 
 class FeedsRefusedError(FeedsUnavailableError):
-    """The feeds server refused: something is wrong with a key or a command."""
+    """The feeds server refused a key or a command."""
 
 
 feeds_breaker = Breaker(name="feeds", slow_share=math.inf)
@@ -80,13 +80,13 @@ def feeds() -> redis.Redis:
 
 @cache
 def feeds_for_tasks() -> redis.Redis:
-    """The feeds server for workers and commands, with a longer time-out."""
+    """The feeds server with a longer time-out."""
     return client_of(settings.REDIS_URL, TASK_TIMEOUT_SECONDS)
 
 
 @contextmanager
 def feeds_errors() -> Iterator[None]:
-    """Turn the feeds server's errors into `FeedsUnavailableError`. While the breaker is open, the body does not run."""
+    """Turn errors into `FeedsUnavailableError`. The body does not run while the breaker is open."""
     try:
         with feeds_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
             yield
@@ -99,7 +99,7 @@ def feeds_errors() -> Iterator[None]:
 
 
 def drop_ended_sessions(**_: Any) -> None:
-    """Close this thread's sessions that PostgreSQL has ended, so that a request gets a new one.
+    """Close this thread's sessions that PostgreSQL has ended.
 
     Only such an idle session has something to read. Checking costs 3 µs; Django's health checks cost a round trip.
 
@@ -144,8 +144,8 @@ def fetch(
 ) -> list[Any]:
     """The rows of one prepared statement in Django's connection and transaction, converted by `into`.
 
-    For hot paths: planning the verifying query costs more than running it. `on`: the database's alias, for
-    storage.replica only. Raises Django's errors. Repeats a statement after a deadlock, unless it is in a transaction.
+    Planning the verifying query costs more than running it. `on`: for storage.replica only. Raises Django's errors.
+    Repeats a statement after a deadlock outside a transaction.
     """
     wrapper = connections[on]
     wrapper.ensure_connection()
@@ -184,7 +184,7 @@ def is_of_another_version(error: Exception) -> bool:
 def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Callable[[], list[tuple[Any, ...]]]]]:
     """`fetch` in a thread. Yields a function that starts a statement and returns a function that waits for its rows.
 
-    The thread uses the caller's session, which runs one statement at a time.
+    One statement at a time: the thread uses the caller's session.
     """
     wrapper = connections[DEFAULT_DB_ALIAS]
     wrapper.ensure_connection()
@@ -212,9 +212,9 @@ PLACEHOLDER = re.compile(r"%(?:s|%|\((\w+)\)s)")
 
 @lru_cache(512)
 def numbered(query: str) -> tuple[bytes, list[str]]:
-    """A statement with PostgreSQL's placeholders ($1, ...), and the names of its parameters.
+    """A statement with PostgreSQL's placeholders ($1, ...), and its parameters' names.
 
-    Cached: psycopg would convert long statements at every call, which cost a seventh of a page's CPU time.
+    Cached: psycopg converts at every call, a seventh of a page's CPU time.
     """
     names: dict[str, int] = {}
     count = itertools.count(1)
@@ -228,7 +228,7 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
 
 
 def database_now() -> datetime:
-    """The time by PostgreSQL's clock, so that no machine's wrong clock matters."""
+    """The time by PostgreSQL's clock: no machine's wrong clock matters."""
     now: datetime = fetch("SELECT clock_timestamp()")[0][0]
     return now
 
@@ -236,10 +236,7 @@ def database_now() -> datetime:
 def stream(
     query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, size: int = 2000
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of one statement through a server-side cursor, `size` at a time, with constant memory.
-
-    Read them to the end, inside a transaction.
-    """
+    """Rows through a server-side cursor, `size` at a time. Read to the end, inside a transaction."""
     with connections[DEFAULT_DB_ALIAS].chunked_cursor() as cursor:
         cursor.execute(query, params)
         while rows := cursor.fetchmany(size):
@@ -247,7 +244,7 @@ def stream(
 
 
 def id_array(ids: Iterable[int]) -> str:
-    """Ids in PostgreSQL's array notation, for bigint[]. Faster than psycopg's dump of a list."""
+    """Ids as PostgreSQL's bigint[]. Faster than psycopg's dump of a list."""
     return f"{{{','.join(map(str, ids))}}}"
 
 
@@ -256,7 +253,7 @@ _scripts: dict[str, str] = {}
 
 
 def script(source: str) -> str:
-    """Register a Lua script for one slot. Returns its digest for EVALSHA in `pipelined`."""
+    """Register a Lua script for one slot. Returns its digest for EVALSHA."""
     digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     _scripts[digest] = source
     return digest
@@ -265,12 +262,11 @@ def script(source: str) -> str:
 def pipelined(
     client: redis.Redis, commands: Iterable[Command | bytes], *, patience_seconds: float | None = None
 ) -> list[Any]:
-    """The replies to commands of one key each, in one round trip. Raises the first error; then it is unknown what was
-    done.
+    """The replies to idempotent commands of one key each, in one round trip. Raises the first error; then anything may
+    be done.
 
-    `patience_seconds` bounds the wait for all replies of one server (TimeoutError), else each reply has the client's
-    time-out. A command may be RESP already. Commands must be idempotent: if a restarted server lacks a script,
-    everything is sent again.
+    `patience_seconds` bounds the wait for all replies (TimeoutError), else each has the client's time-out. A command
+    may be RESP already. If a restarted server lacks a script, everything is sent again.
     """
     commands = list(commands)
     if not commands:
@@ -300,7 +296,7 @@ def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]
 
 
 def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
-    """Like `pipelined`, but errors take the places of their replies."""
+    """Like `pipelined`, with errors in the places of their replies."""
     commands = list(commands)
     if not commands:
         return []
@@ -326,7 +322,7 @@ def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
 
 @contextmanager
 def borrowed(client: redis.Redis) -> Iterator[Any]:
-    """A connection of the client's pool, for RESP by hand: a pipeline object costs more CPU.
+    """A connection of the pool, for RESP by hand: a pipeline object costs more CPU.
 
     Closed after an error, because replies may still arrive.
     """

@@ -1,4 +1,4 @@
-"""Builds missing windows: the first reader who misses one begins it, and a task fills it. See storage/window.py."""
+"""Builds missing windows: the first reader who misses one begins it, and a task fills it."""
 
 import secrets
 from typing import ClassVar, NamedTuple
@@ -34,7 +34,7 @@ class Snapshot(NamedTuple):
 
 
 def begin(window: BuiltWindow, epoch: int) -> bool:
-    """Begin a missing window; True if a task to fill it is enqueued. Without Redis the next reader tries."""
+    """Begin a missing window. True if a task is enqueued. Without Redis the next reader tries."""
     token = secrets.token_hex(8)
     try:
         with feeds_errors():
@@ -45,11 +45,11 @@ def begin(window: BuiltWindow, epoch: int) -> bool:
 
 
 def is_under_way(window: Window, token: str) -> bool:
-    """Whether the window still waits for this build. After Redis lost its data, most queued builds are pointless."""
+    """Whether the window still waits for this build. False for many queued builds after a loss of data."""
     return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 
 def finish(window: Window, token: str, snapshot: Snapshot) -> bool:
-    """Complete the construction that `token` began; True if the window is in use now. Keeps new deliveries."""
+    """Complete what `token` began, with new deliveries. True if the window is in use now."""
     complete = window.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes)
     return bool(pipelined(feeds_for_tasks(), [complete, window.settle(snapshot.cap)])[0])

@@ -1,8 +1,7 @@
 """Deliveries: a table that is the queue of a fan-out.
 
-Celery tasks only start the work: lost, doubled, late or reordered messages change nothing, and `sweep` repeats lost
-ones. A claim counts the attempt before the work, so that an attempt that kills the worker counts. After
-FAN_OUT_ATTEMPTS the row is parked until an admin retries it.
+Celery tasks only start the work: `sweep` repeats lost ones. A claim counts the attempt before the work, so that an
+attempt that kills the worker counts. After FAN_OUT_ATTEMPTS the row is parked until an admin retries it.
 """
 
 import logging
@@ -50,7 +49,7 @@ class DeliveryQuerySet(models.QuerySet[Any]):
 class AbstractDelivery(models.Model):
     """Something whose fan-out is not complete. Pages read it here, so no page waits for a worker.
 
-    Each INSERT and ON CONFLICT draws a `revision`. A fan-out deletes only its own revision.
+    Each INSERT and ON CONFLICT draws a `revision`. A fan-out deletes only its own.
     """
 
     task: ClassVar[str]
@@ -87,7 +86,7 @@ class Attempt:
     """Whether the row counts this attempt. It does not count the parts of a split delivery."""
 
     def run(self, work: Callable[[], bool]) -> bool:
-        """Run the work. On an error, record it and return False. An outage of Redis does not count as an attempt."""
+        """Run the work. False after a recorded error. An outage of Redis does not count as an attempt."""
         try:
             with feeds_errors():
                 return work()

@@ -32,7 +32,7 @@ FIELD = b"event"
 
 
 class Published(msgspec.Struct, tag="published", frozen=True):
-    """An item became visible, for the first time, again, or to more users."""
+    """An item became visible, maybe again or to more users."""
 
     item: int
 
@@ -118,7 +118,7 @@ Entry = tuple[Position, Event | None]
 
 
 class Listener(NamedTuple):
-    """An open connection: its reader, and the item or session whose page it shows, or 0."""
+    """An open connection: its reader, and the item or session of its page, or 0."""
 
     reader: int
     item: int = 0
@@ -131,7 +131,7 @@ def entry(event: Event) -> Command:
 
 
 def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
-    """The event in an entry. None if another version of the program wrote it."""
+    """The event in an entry. None if another version wrote it."""
     pairs = fields if isinstance(fields, Mapping) else dict(zip(fields[::2], fields[1::2], strict=False))
     with suppress(msgspec.DecodeError, KeyError):
         event: Event = _decode(pairs[FIELD])
@@ -140,7 +140,7 @@ def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
 
 
 def announce(*events: Event) -> None:
-    """Append the events, after the commit of what they tell. Never fails. A `Gap` follows for lost events."""
+    """Append the events, after their commit. Never fails: a `Gap` follows for lost events."""
     try:
         with feeds_errors():
             pipelined(feeds(), [entry(event) for event in events])
@@ -151,7 +151,7 @@ def announce(*events: Event) -> None:
 
 
 class Gaps:
-    """Appends a `Gap` for events that this process could not append. A thread tries once a second."""
+    """Appends a `Gap` for lost events. A thread tries once a second."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,8 +1,8 @@
 """Item ids: 53-bit integers that serve as sort key, ZSET score and cursor.
 
 41 bits are milliseconds since 2000-01-01 UTC (until 2069), 12 bits a sequence. Exact as a double and in JavaScript.
-PostgreSQL makes them (storage/sql/ids.sql); imports compose them from the original time. The sequence and the primary
-key keep ids unique, not the clock.
+PostgreSQL makes them (storage/sql/ids.sql); imports compose them. The sequence and the primary key keep ids unique, not
+the clock.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -6,7 +6,7 @@ from django.contrib.postgres import operations
 
 
 class AddIndexConcurrently(operations.AddIndexConcurrently):
-    """For migrations with `atomic = False`, which may run again: keeps a valid index, and replaces an invalid one."""
+    """For migrations with `atomic = False`. May run again: replaces only an invalid index."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         """Build the index unless a valid one exists."""

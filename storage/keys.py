@@ -111,7 +111,7 @@ def reply_views(user_id: int) -> str:
 
 
 def view_times(views_key: str) -> str:
-    """When each entry of a list of views was viewed. In the list's slot."""
+    """When each entry was viewed. In the list's slot."""
     return f"user:views:times:{{{views_key}}}"
 
 
@@ -165,12 +165,12 @@ def replays(user_id: int) -> str:
 
 
 def snapshot(user_id: int, digest: str) -> str:
-    """The frozen order of a walk through live sessions, by its digest."""
+    """The frozen order of a walk through live sessions."""
     return f"live:snapshot:{{{user_id}}}:{digest}"
 
 
 def snapshots(user_id: int) -> str:
-    """A reader's snapshots, in their slot, because one script writes both."""
+    """In the slot of the snapshots: one script writes both."""
     return f"live:snapshots:{{{user_id}}}"
 
 
@@ -180,7 +180,7 @@ def events() -> str:
 
 
 def rate(scope: str, who: str) -> str:
-    """A caller's calls in the current slot of a rate limit."""
+    """A caller's calls in the current slot."""
     return f"rate:{scope}:{who}"
 
 

@@ -27,9 +27,9 @@ def asks(task: str, query: str) -> Callable[[Function], Function]:
 
 
 def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
-    """Send a task by name; False if the broker did not take it.
+    """Send a task by name. False if the broker did not take it.
 
-    The work is already in PostgreSQL, or can be skipped. So a dead broker is only logged, and never reaches a user.
+    A dead broker is only logged: the work is in PostgreSQL, or can be skipped.
     """
     try:
         with broker_breaker.asking():

@@ -1,11 +1,10 @@
 """Beat's scheduler: asks PostgreSQL whether there is work before it sends a periodic task.
 
-A task costs ten times the CPU of a question. A task with a question (`storage.queue.asks`) is sent if its query has a
-row, every `UNASKED_SECONDS` in any case, and always while PostgreSQL does not answer. So a wrong query only delays a
-task.
+A task costs ten times the CPU of a question. It is sent every `UNASKED_SECONDS` in any case, and while PostgreSQL does
+not answer. So a wrong query only delays a task.
 
-One beat of all machines works: it holds an advisory lock in its session. While PostgreSQL does not answer, the last
-holder goes on. Behind a pooler there is no lock.
+One beat of all machines works: it holds an advisory lock in its session, except behind a pooler. While PostgreSQL does
+not answer, the last holder goes on.
 
 See docs/decisions.md: Beat asks PostgreSQL before it sends a task.
 See docs/decisions.md: Own code in place of a library.
@@ -64,7 +63,7 @@ class Scheduler(PersistentScheduler):
         return float(super().tick(*args, **kwargs)) if has_turn else TURN_SECONDS
 
     def _has_lock(self) -> bool:
-        """Whether this beat has the lock, or had it when PostgreSQL went away."""
+        """Also True if it had the lock when PostgreSQL went away."""
         try:
             if self.lock_session is None or connection.connection is not self.lock_session:
                 is_mine = fetch(TAKE_LOCK)[0][0]
@@ -83,7 +82,7 @@ class Scheduler(PersistentScheduler):
             logger.warning("beat cannot save which tasks it has sent: %s", error)
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
-        """Send a due task, unless its query finds no work. Send it every ten minutes in any case."""
+        """Send a due task, unless its query finds no work. Every ten minutes in any case."""
         task, now = str(entry.task), time.monotonic()
         query = QUESTIONS.get(task)
         if query and now < self.sent_at.get(task, -UNASKED_SECONDS) + UNASKED_SECONDS and not is_wanted(query):
@@ -93,7 +92,7 @@ class Scheduler(PersistentScheduler):
 
 
 def _holder() -> str:
-    """Where and since when the working beat runs, if known."""
+    """Where and since when the working beat runs."""
     try:
         found = fetch(HOLDER)
     except Error:

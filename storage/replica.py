@@ -2,9 +2,9 @@
 
 A replica *proposes*, and the primary verifies and hydrates. Only `lagging` uses the replica.
 
-Members see their own writes: `note_write` stores the position of the primary's log, and the member reads the primary
-until the replica has replayed it. A crash empties the unlogged table of notes. Then the row of user 0 is missing too,
-and the next request writes one that stands for all lost notes.
+`note_write` stores the position of the primary's log. The member reads the primary until the replica has replayed it. A
+crash empties the unlogged table of notes: then the row of user 0 is missing, and the next request writes one that
+stands for all lost notes.
 
 See docs/decisions.md: Only reads that say so go to a replica.
 """
@@ -58,7 +58,7 @@ SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How far a replica has replayed the log: `position` in bytes, `committed` the last commit's Unix time by the
-    primary's clock, or 0 if there was none since its start.
+    primary's clock. 0: none since its start.
     """
 
     is_replica: bool
@@ -68,14 +68,14 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """How far a replica should be: within `REPLICA_LAG_SECONDS` of `position` at the time `now`, and at `own`."""
+    """How far a replica should be: within `REPLICA_LAG_SECONDS` of `position` at `now`, and at `own`."""
 
     position: int
     now: float
     own: int
 
     def hindrance(self, standing: Standing) -> str:
-        """Why a replica cannot serve the read. Empty if it can."""
+        """Why a replica cannot serve the read, or empty."""
         if not standing.is_replica or standing.position > self.position:
             return FOREIGN
         if standing.position < self.own:
@@ -85,7 +85,7 @@ class Needed:
     def lag(self, standing: Standing) -> float:
         """The most seconds that it may be behind, including a pause without writes.
 
-        Infinite if the replica has replayed no commit since its start.
+        Infinite without a replayed commit since its start.
         """
         if standing.position >= self.position:
             return 0.0
@@ -136,11 +136,8 @@ class Router:
 def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float = 0) -> T:
     """The answer of `read`, called with the alias of the replica or of the primary.
 
-    `read` must only read. The primary repeats it if the replica fails or takes longer than `seconds`
-    (`REPLICA_TIMEOUT_SECONDS`). On the replica it finds the earlier writes of `reader_id`, but not those of its own
-    request.
-
-    See docs/decisions.md: Only reads that say so go to a replica.
+    The primary repeats it if the replica fails or takes longer than `seconds` (`REPLICA_TIMEOUT_SECONDS`). The replica
+    has the earlier writes of `reader_id`, but not those of this request.
     """
     if not is_configured():
         return read(PRIMARY)
@@ -161,7 +158,7 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
 
 @contextmanager
 def _replica(seconds: float = 0) -> Iterator[None]:
-    """The thread's connection to the replica. An outage trips the breaker, a read cancelled for the replay does not."""
+    """An outage trips the breaker, a read cancelled for the replay does not."""
     wrapper: Any = connections[REPLICA]
     if seconds:  # rare: gets its own connection
         wrapper.close()
@@ -185,10 +182,7 @@ def _state(error: Error) -> str | None:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def note_write(user_id: int | None) -> None:
-    """Record a possible write, after the request's last commit.
-
-    See docs/decisions.md: Only reads that say so go to a replica.
-    """
+    """Record a possible write, after the request's last commit."""
     if not user_id or not is_configured():
         return
     try:

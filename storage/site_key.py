@@ -1,6 +1,6 @@
 """Checks that all machines have the site's secret key, by its fingerprint in PostgreSQL.
 
-Otherwise a machine signs everybody out and cannot read second factors, and nothing else shows why.
+A machine with another key signs everybody out and cannot read second factors.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ def fingerprint(key: str) -> str:
 
 
 def compare(noted: str | None) -> None:
-    """Raise WrongKeyError for the fingerprint of another key. Fallback keys are accepted."""
+    """Raise WrongKeyError for another key's fingerprint. Fallback keys are accepted."""
     if noted not in (None, *_fingerprints([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
         raise WrongKeyError
 
@@ -41,7 +41,7 @@ def compare(noted: str | None) -> None:
 def check() -> None:
     """Compare this process's key with the stored fingerprint. Raises WrongKeyError.
 
-    The first start stores it, and the first start after a key change.
+    The first start stores it, also after a key change.
     """
     noted = SiteKey.objects.values_list("fingerprint", flat=True).first()
     if noted == fingerprint(settings.SECRET_KEY):

@@ -3,12 +3,12 @@
 | member | score | meaning |
 |---|---|---|
 | `{sender}:{item}` | the item's id | an entry |
-| `floor` | an id | the window is complete above it; entries at or below it do not count |
-| `epoch` | minus the epoch | what it was built for (storage.draws); readers with another epoch do not use it |
+| `floor` | an id | complete above it; entries at or below it do not count |
+| `epoch` | minus the epoch | what it was built for (storage.draws); other readers do not use it |
 | `pushes` | minus a number | the push generation under which it takes big-Vs' items (timeline.inbox) |
 | `deepen` | minus a number | the token of a running deepening (timeline.inbox) |
 | `run:{id}` | +infinity | the server's run in which it was built (see `RUN`) |
-| `build:{token}` | +infinity | the window is under construction; `floor` is +infinity until then |
+| `build:{token}` | +infinity | under construction; `floor` is +infinity until then |
 
 A key without `floor` is no window. Ids are positive, so the negative scores are below all entries.
 
@@ -20,7 +20,7 @@ How a window stays exact if its builder dies at any point:
 - A server may lack deliveries after a restart, a failover or a move of the slot. That is another run, so the window is
   not used.
 - Trimming raises the floor in the same step.
-- Each step that removes entries at or below the floor removes `deepen` too, because a running deepening may need them.
+- Each step that removes entries at or below the floor removes `deepen`, because a running deepening may need them.
 - `settle` removes what a delivery put below the floor or into a key that is no window.
 - `forget` (lazy delete) is refused for another epoch, or later than `FORGET_SECONDS` after its reading, when an item
   may have been delivered again.
@@ -215,7 +215,7 @@ class Slice:
 
     @property
     def is_truncated(self) -> bool:
-        """Whether the slice was full above the window's floor."""
+        """Whether the slice was full above the floor."""
         return self.bound > self.floor
 
 
@@ -244,7 +244,7 @@ only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
 
 @contextmanager
 def only_looking() -> Iterator[None]:
-    """Reading windows in the block does not extend their life, and begins no tail."""
+    """Reading windows in the block does not renew their life, and begins no tail."""
     token = only_looks.set(True)
     try:
         yield
@@ -269,7 +269,7 @@ class Window:
     def readings(
         cls, client: redis.Redis, windows: Sequence["Window"], last_id: int, counts: Sequence[int]
     ) -> list[Command]:
-        """`reading` for many windows in few scripts, because each script has a fixed cost. A cluster needs one each."""
+        """`reading` for many windows in few scripts, because each has a fixed cost. A cluster needs one each."""
         length = 1 if isinstance(client, Cluster) else READ_MOST
         commands = []
         for first in range(0, len(windows), length):
@@ -280,7 +280,7 @@ class Window:
 
     @classmethod
     def slices(cls, replies: Iterable[list[Any]], counts: Sequence[int]) -> list[Slice]:
-        """Parse the replies of `readings`, in the order of the windows."""
+        """Parse the replies of `readings`."""
         each = (one for reply in replies for one in reply)
         return [cls.slice(one, count) for one, count in zip(each, counts, strict=True)]
 
@@ -290,7 +290,7 @@ class Window:
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int, epoch: int | None = None) -> Slice:
-        """Parse the reply of `reading`, of a window with this epoch or any (None)."""
+        """Parse the reply of `reading`. `epoch`: the only usable one, or None."""
         if reply is None or (epoch is not None and to_number(reply[1]) != epoch):
             return NO_SLICE
         floor = to_score(reply[0])
@@ -306,14 +306,14 @@ class Window:
         )
 
     def begin(self, token: str, epoch: int) -> Command:
-        """Put the window under construction. Replies 1, or 0 if it is built or being built for this epoch."""
+        """Put the window under construction. Replies 0 if it is built or being built for this epoch."""
         return ("EVALSHA", BEGIN, 1, self.key, token, epoch)
 
     def complete(self, token: str, epoch: int, floor: int, entries: Iterable[Entry], pushes: int = 0) -> Command:
         """Finish what `token` began with a snapshot's entries, complete above `floor`. `pushes`: the push generation,
         or 0.
 
-        Replies 1, or 0 if the token is gone.
+        Replies 0 if the token is gone.
         """
         return ("EVALSHA", COMPLETE, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
 
@@ -323,19 +323,19 @@ class Window:
         return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
 
     def settle(self, cap: int) -> Command:
-        """The command that trims to `cap` entries and raises the floor. It deletes a key that is no window."""
+        """Trim to `cap` entries and raise the floor. Deletes a key that is no window."""
         return ("EVALSHA", SETTLE, 1, self.key, cap)
 
     def merge(self, entries: Sequence[Entry], floor: int) -> Command:
-        """The command that adds entries of one sender above `floor` (0: all), and raises the window's floor."""
+        """Add entries of one sender above `floor` (0: all), and raise the window's floor."""
         return ("EVALSHA", MERGE, 1, self.key, floor, *scored(entries))
 
     def keep(self) -> Command:
-        """The command that renews the TTL, unless the window is under construction."""
+        """Renew the TTL, unless under construction."""
         return ("EVALSHA", KEEP, 1, self.key, self.ttl)
 
     def drop(self) -> Command:
-        """The command that deletes the window. Always safe: pages use PostgreSQL."""
+        """Delete the window. Always safe: pages use PostgreSQL."""
         return ("UNLINK", self.key)
 
 
@@ -347,9 +347,9 @@ def scored(entries: Iterable[Entry]) -> list[str | int]:
 def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Sequence[int]) -> list[int]:
     """Deliver an entry to many windows. Returns the positions of those that refused it (no window, or below its floor).
 
-    ZSCORE and ZADD for each window work on a cluster and cost half as much as a script. ZCARD for each
-    `MEASURE_EVERY`th item. Windows that refused or are too long are settled in one more round trip. Delivering twice,
-    late or out of order changes nothing.
+    ZSCORE and ZADD work on a cluster and cost half as much as a script. ZCARD for each `MEASURE_EVERY`th item. Windows
+    that refused or are too long are settled in one more round trip. Delivering twice, late or out of order changes
+    nothing.
     """
     score = b"%d" % entry.item_id
     digits = len(score)
@@ -386,7 +386,7 @@ def is_below(floor: bytes, score: bytes) -> bool:
 
 
 def _delivery(score: bytes, member: bytes, *, measured: bool) -> Callable[[bytes], bytes]:
-    """The commands of one delivery, by key. RESP by hand, because packing costs four times what Redis needs."""
+    """RESP by hand, because packing costs four times what Redis needs."""
     form = b"*3\r\n$6\r\nZSCORE\r\n$%d\r\n%b\r\n$5\r\nfloor\r\n*4\r\n$4\r\nZADD\r\n$%d\r\n%b\r\n" + (
         b"$%d\r\n%b\r\n" * 2 % (len(score), score, len(member), member)
     )

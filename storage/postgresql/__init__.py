@@ -1,8 +1,8 @@
 """Bounds the time of statements on the primary, for programs that must answer fast: web, stream and gRPC.
 
-They call `bound` at their start; workers and commands wait as long as it takes. PostgreSQL ends a bounded statement. If
-it is frozen or unreachable, the client gives up `GRACE_SECONDS` later and closes the connection. Then one thread at a
-time tries to reconnect, and the others fail at once. The error is django.db.OperationalError or InterfaceError.
+Workers and commands wait as long as it takes. PostgreSQL ends a bounded statement. If it is frozen, the client closes
+the connection `GRACE_SECONDS` later. Then one thread at a time tries to reconnect, and the others fail at once. Raises
+django.db.OperationalError or InterfaceError.
 """
 
 import math
@@ -20,7 +20,7 @@ LONG_SECONDS = 60.0
 
 
 def bound(seconds: float) -> None:
-    """Bound this process's statements on connections made from now on."""
+    """Bound this process's statements on new connections."""
     DatabaseWrapper.seconds = seconds
 
 
@@ -44,7 +44,7 @@ def bound_thread_long() -> None:
 
 @contextmanager
 def long_statements() -> Iterator[None]:
-    """In the block, this thread's statements may take `LONG_SECONDS`, if they are bounded. Not in a transaction."""
+    """This thread's bounded statements may take `LONG_SECONDS`. Not in a transaction."""
     wrapper = _wrapper()
     if math.isinf(wrapper.seconds):
         yield

@@ -35,7 +35,7 @@ the session.
 
 
 class Connection(psycopg.Connection[Any]):
-    """Each wait ends after `seconds`: closes the connection, trips the breaker and raises psycopg.OperationalError.
+    """After `seconds` a wait closes the connection, trips the breaker and raises psycopg.OperationalError.
 
     Also closes a connection whose server takes no writes.
     """
@@ -119,13 +119,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def as_ours(connection: Any) -> Connection:
-    """Change the class of a connection that Django made, because Django has no setting for it."""
+    """Change the class of Django's connection, for lack of a setting."""
     connection.__class__ = Connection
     return cast("Connection", connection)
 
 
 @cache
 def outage_of(alias: str) -> Breaker:
-    """The breaker of a database. The site works without a replica, so that one is left alone for longer."""
+    """The breaker of a database. A replica is left alone for longer: the site works without it."""
     name, seconds = ("replica", REPLICA_SECONDS) if alias == REPLICA else ("postgresql", BREAKER_SECONDS)
     return Breaker(seconds, name=name, failures=(psycopg.errors.ConnectionTimeout,), slow_share=math.inf)

@@ -16,7 +16,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Without PostgreSQL, or before the first migration, `/readyz` compares them later."""
+        """Without PostgreSQL or migrations, `/readyz` compares them later."""
         try:
             site_key.check()
         except site_key.WrongKeyError as error:
