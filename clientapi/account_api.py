@@ -51,7 +51,7 @@ def own_account(user: User) -> CredentialAccount:
 
 
 def user_or_404(text: str, reader: Reader) -> User:
-    """A user whom `reader` may know of. Raises NotFound, the same for an unknown id."""
+    """A user whom `reader` may know of. Raises NotFound."""
     number = parse_id(text)
     user = users_visible_to(reader).filter(pk=number).first() if number else None
     if user is None:
@@ -98,9 +98,7 @@ class ProfileView(ClientView):
     takes_files = frozenset({"PATCH"})
 
     def patch(self, request: Request) -> HttpResponse:
-        """Change the profile, indexing, and who may quote. Other parameters are ignored: the site has nothing like
-        them.
-        """
+        """Change the profile, indexing, and who may quote. Ignores other parameters."""
         user, params = caller_of(request), Params(request)
         with ExitStack() as stack:
             files: dict[Use, IO[bytes]] = {
@@ -237,7 +235,7 @@ class ListsOfAccountView(ClientView):
 
 # --- Relations -------------------------------------------------------------------------------------------
 class RelationView(ClientView):
-    """The caller's relation to an account. Repeating a call changes nothing."""
+    """The caller's relation to an account."""
 
     is_end = False
     """True if the call ends the relation. Then it also works on users whom the caller can no longer see."""
@@ -362,7 +360,7 @@ class MutesView(ClientView):
     """Accounts that the caller mutes."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List muted accounts with the end of each mute, newest first."""
+        """List muted accounts with the end of each mute."""
         reader = caller_of(request)
         asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
         found, next_id, prev_id = found_people(reader.pk, MUTES, reader, asked)

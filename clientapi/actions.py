@@ -1,4 +1,4 @@
-"""Registering apps and deleting unused ones. Other writes are in the packages below."""
+"""Registering apps and deleting unused ones."""
 
 import re
 from datetime import timedelta
@@ -97,10 +97,10 @@ def _is_place(parts: SplitResult) -> bool:
 
 
 def forget_unused() -> int:
-    """Delete expired tokens, expired codes and unused apps, at most `FORGOTTEN` each. Return how many.
+    """Delete expired tokens, expired codes and unused apps, at most `FORGOTTEN` each.
 
-    A user's token or code keeps an app. A token without a user keeps it for `UNUSED` after its last use: any client can
-    register apps and get these tokens.
+    A user's token or code keeps an app. A token without a user keeps it only for `UNUSED` after its last use: any
+    client can get these.
     """
     now = timezone.now()
     gone: int = 0

@@ -1,8 +1,7 @@
 """Authentication by an app's token: `Authorization: Bearer …`.
 
 A token ends when it is revoked (accounts.actions), with its user's password, "log out everywhere", suspension or
-deletion, and after `APP_TOKEN_DAYS` without use. Without a user it ends after `OF_APP_LIFE` without use; its app can
-get another. Use is written at most once per `accounts.signing_in.tokens.NOTED`.
+deletion, and after `APP_TOKEN_DAYS` without use (without a user: `OF_APP_LIFE`).
 """
 
 from datetime import timedelta
@@ -43,7 +42,7 @@ class AppToken(Bounded):
         self.scopes = frozenset(scopes.parsed(token.scopes))
 
     def check(self, request: Request) -> None:
-        """Raise PermissionDenied without the needed scope. If strangers may read, the caller becomes one instead."""
+        """Raise PermissionDenied without the needed scope, or make the caller a stranger."""
         if request.method == "OPTIONS":  # anyone may ask for the options
             return
         match = request._request.resolver_match
@@ -58,7 +57,7 @@ class AppToken(Bounded):
 
 
 class BearerAuthentication(BaseAuthentication, rates.Claimed):
-    """Tokens of apps. `request.auth` is the AppToken. The user is anonymous if the token has none."""
+    """The user is anonymous if the token has none."""
 
     def token_of(self, request: HttpRequest) -> str | None:
         """The token, if any."""
@@ -71,7 +70,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 
     def authenticate(self, request: Request) -> tuple[User | AnonymousUser, AppToken] | None:
-        """The user and the AppToken, or None without a token. Raises AuthenticationFailed."""
+        """The user and the AppToken. None without a token. Raises AuthenticationFailed."""
         text = self.token_of(request._request)
         if text is None:
             return None
@@ -89,9 +88,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
 
 
 class StreamAuthentication(BearerAuthentication):
-    """Tokens of open connections. Browsers cannot set headers there, so they may be in the query or the WebSocket
-    protocol header.
-    """
+    """Browsers cannot set headers here, so the token may be in the query or the WebSocket protocol header."""
 
     def token_of(self, request: HttpRequest) -> str | None:
         """The token, if any."""

@@ -1,4 +1,4 @@
-"""Conversations over HTTP. Requests from strangers are only on the site's own pages."""
+"""Conversations over HTTP, without requests from strangers."""
 
 from django.http import HttpResponse
 from rest_framework import exceptions

@@ -1,7 +1,4 @@
-"""Mastodon's entities, one struct each. Ids are strings, times have milliseconds.
-
-No module here queries PostgreSQL for them: packages below read the data.
-"""
+"""Mastodon's entities, one struct each. Ids are strings, times have milliseconds."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -59,8 +56,8 @@ class Field(msgspec.Struct):
 
 
 class Account(msgspec.Struct, gc=False):
-    """A user, the same for all readers. `statuses_count` counts posts for followers up to 1,000, and may lag by minutes
-    except at the account's own address.
+    """A user, the same for all readers. `statuses_count` counts posts for followers up to 1,000, and may lag by
+    minutes.
     """
 
     id: str
@@ -168,7 +165,7 @@ def _pairs(profile_fields: str) -> list[tuple[str, str]]:
 
 
 class Source(msgspec.Struct):
-    """What only the user sees and edits of an account. Texts are as typed."""
+    """What only the user sees and edits. Texts are as typed."""
 
     privacy: Visibility
     sensitive: bool
@@ -325,14 +322,14 @@ class FilterResult(msgspec.Struct):
 
 
 class Quote(msgspec.Struct):
-    """The quoted status. It is null unless the state is `accepted`."""
+    """The quoted status, null unless the state is `accepted`."""
 
     state: str
     quoted_status: "Status | None"
 
 
 class ShallowQuote(msgspec.Struct):
-    """A quote inside a quoted status. Only one level is shown."""
+    """A quote inside a quoted status."""
 
     state: str
     quoted_status_id: str | None
@@ -361,7 +358,7 @@ class Poll(msgspec.Struct):
 
     @classmethod
     def of(cls, item: ItemBody, *, is_signed_in: bool) -> "Poll | None":
-        """The item's poll, or None. Only users get `voted` and `own_votes`. The sender counts as having voted."""
+        """The item's poll. Only users get `voted` and `own_votes`. The sender counts as having voted."""
         poll = item.poll
         if poll is None:
             return None
@@ -382,7 +379,7 @@ class Poll(msgspec.Struct):
 
 
 class QuoteApproval(msgspec.Struct, gc=False):
-    """Who may quote, and whether the caller may. Authors do not approve single quotes."""
+    """Who may quote. Authors do not approve single quotes."""
 
     automatic: list[str]
     manual: list[str]
@@ -472,7 +469,7 @@ class Status(msgspec.Struct):
 
 
 class Announcement(msgspec.Struct):
-    """The site's announcement, with the times of its last change, because no other is stored. Only users get `read`."""
+    """The site's announcement, with the times of its last change. Only users get `read`."""
 
     id: str
     content: str

@@ -77,8 +77,9 @@ def _flat(data: Any) -> list[str]:
 
 
 class ClientView(ApiView):
-    """A view of Mastodon's API, authenticated by an app's token, never by cookie. Bodies are JSON or a form of at most
-    `body_bytes`. Methods in `takes_files` also take files.
+    """A view of Mastodon's API, authenticated by an app's token, never by cookie.
+
+    Bodies are JSON or a form of at most `body_bytes`. Methods in `takes_files` also take files.
     """
 
     is_open: ClassVar[bool] = False
@@ -102,7 +103,7 @@ class ClientView(ApiView):
         return (JSON_TYPE, FORM_TYPE, FILES_TYPE)
 
     def perform_authentication(self, request: Request) -> None:
-        """Find the caller. Unless the view is open, raises NotAuthenticated, or Problem for a token without a user."""
+        """Unless the view is open, raises NotAuthenticated, or Problem for a token without a user."""
         super().perform_authentication(request)
         if isinstance(request.user, User):
             return
@@ -135,7 +136,7 @@ class OpenView(ClientView):
 
 
 class MissingView(OpenView):
-    """The view of unknown addresses, and of Mastodon's addresses that the site does not have."""
+    """The view of unknown addresses, and of Mastodon's that the site lacks."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call, then raise NotFound or Throttled."""

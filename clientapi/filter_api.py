@@ -1,6 +1,6 @@
 """Filters over HTTP, in versions 1 and 2 of Mastodon's API.
 
-A version 1 filter is the first keyword of a filter. A filter always has a keyword: without any, its title is one.
+A version 1 filter is the first keyword of a filter. Without keywords its title is one.
 """
 
 from collections.abc import Iterator
@@ -90,7 +90,6 @@ def _end(params: Params) -> dict[str, datetime | None]:
 
 
 def _contexts(params: Params) -> dict[str, list[str]]:
-    """The contexts, if sent."""
     words = params.words("context")
     if set(words) - set(CONTEXTS):
         raise InvalidError("Validation failed: Unknown context")
@@ -125,7 +124,7 @@ class FilterView(ClientView):
 
 
 def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = None) -> dict[str, Any]:
-    """The sent fields of a filter. A new one needs a phrase. Raises InvalidError."""
+    """The sent fields of a filter. Raises InvalidError."""
     fields: dict[str, Any] = _end(params) | _contexts(params)
     if is_first:
         if listed is None or "phrase" in params:

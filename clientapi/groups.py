@@ -1,8 +1,7 @@
 """Grouped notifications, for version 2 of Mastodon's API.
 
-Likes and reposts of one status, and follows, form a group per day (UTC). Any other notification is its own group. The
-next page may have older parts under the same key; apps join them. Counts and newest people cover the whole day, but at
-most `NEAR` acts beyond each end of the page.
+Likes and reposts of one status, and follows, form a group per day (UTC). The next page may have older parts under the
+same key; apps join them. Counts and people cover the whole day, but at most `NEAR` acts beyond each end of the page.
 """
 
 import re
@@ -117,7 +116,7 @@ def _joined(acts: Iterable[ToldAct], beyond: Iterable[ToldAct], grouped: Collect
 
 
 def _beyond(reader: User, acts: list[ToldAct], asked: Wanted, chosen: Chosen) -> list[ToldAct]:
-    """Acts of the same days beside the page, which may belong to its groups."""
+    """Acts of the same days beside the page."""
     kinds = [kind for kind in chosen.kinds if TYPES[kind] in GROUPED]
     if not acts or not kinds:
         return []
@@ -157,7 +156,7 @@ def one(reader: User, key: str) -> Group | None:
 
 
 def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:
-    """The groups as sent. With `is_partial`, only the account of each group's newest act is complete."""
+    """The groups as sent. `is_partial`: only newest actors are complete."""
     item_ids = list(dict.fromkeys(group.every[0].item_id for group in groups if group.every[0].item_id))
     shown = {status.id: status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}
     names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}

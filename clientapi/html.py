@@ -1,7 +1,7 @@
 """Texts as HTML for Mastodon's clients.
 
-items/text.py splits a text, as for pages. Everything that people wrote is escaped. The only tags are p, br, a and span,
-with the attributes spelled here.
+Everything that people wrote is escaped. The only tags are p, br, a and span, with the attributes spelled here.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -36,7 +36,7 @@ class Said(Protocol):
 
 
 class Name(NamedTuple):
-    """A mention in lower case, and its HTML with and without a link."""
+    """A mention in lower case, and its HTML."""
 
     name: str
     linked: str
@@ -158,10 +158,10 @@ def quoting(item_id: str) -> str:
 
 
 def simple(text: str) -> str:
-    """HTML without links of mentions, for bios and the site's texts."""
+    """HTML without links of mentions."""
     return rendered(text).html(())
 
 
 def line(text: str) -> str:
-    """A text of one line, as `simple` but without the paragraph."""
+    """`simple` without the paragraph."""
     return simple(text).removeprefix("<p>").removesuffix("</p>")

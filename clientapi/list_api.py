@@ -104,7 +104,7 @@ class MembersView(ClientView):
     takes_bodies = frozenset({"DELETE"})
 
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """List them, newest first; all if `limit` is 0."""
+        """List them, newest first. All if `limit` is 0."""
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
         if params.text("limit", most=20) == "0":

@@ -99,7 +99,6 @@ class DescriptionView(OpenView):
 
 # --- The announcement ------------------------------------------------------------------------------------
 def _number(mark: str) -> str:
-    """A decimal id, as all ids must be."""
     return str(int(mark[:13], 16) + 1)
 
 

@@ -1,7 +1,7 @@
 """Mastodon's notifications: one per act.
 
-Kinds unknown to Mastodon are left out (live sessions, accepted requests, messages of moderators), so pages may be
-short.
+Kinds unknown to Mastodon are left out, so pages may be short.
+
 See docs/decisions.md: Apps list acts, pages list entries.
 """
 
@@ -92,7 +92,7 @@ def unread_among(reader: User, chosen: Chosen) -> list[ToldAct]:
 
 
 def presented(acts: Collection[ToldAct], reader: User) -> list[Notification]:
-    """Make Mastodon's notifications of these acts, with accounts and statuses."""
+    """Mastodon's notifications of these acts."""
     item_ids = list(dict.fromkeys(act.item_id for act in acts if act.item_id))
     shown = {int(status.id): status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}
     accounts = accounts_by_id({str(act.actor_id) for act in acts})

@@ -78,7 +78,7 @@ class ClearView(ClientView):
     """All of the caller's notifications."""
 
     def post(self, request: Request) -> HttpResponse:
-        """Delete all except messages of moderators, which apps do not show. A worker continues if there are many."""
+        """Delete all except messages of moderators. A worker continues if there are many."""
         reader = caller_of(request)
         rest = actions.put_away(user=reader)
         if rest is not None:

@@ -150,7 +150,7 @@ class RevokeView(OAuthView):
     """Revoking tokens."""
 
     def post(self, request: Request) -> HttpResponse:
-        """Revoke the app's token. An unknown one changes nothing."""
+        """Revoke the app's token."""
         _headers, body, status = self.get_oauthlib_core().server.create_revocation_response(*self._asked(request))
         return self._answer(body, status)
 

@@ -1,8 +1,8 @@
 """Pages by max_id, since_id and min_id, with a Link header.
 
 `max_id` goes down, exclusive, like the site's `last_id`. `since_id` cuts this page off. `min_id` goes up: the entries
-directly above it. In the Link `next` is first, because some clients read no further. Even a short or empty page has it
-if something may follow, because the work for a page is bounded.
+directly above it. In the Link `next` is first, because some clients read no further. Even an empty page has it if
+something may follow.
 """
 
 from dataclasses import dataclass
@@ -64,8 +64,8 @@ def answer(
     prev_id: object = None,
     headers: dict[str, str] | None = None,
 ) -> FeedResponse:
-    """A page with a Link header. `next_id`: where something may follow. `prev_id`: the first entry; if None, `prev`
-    repeats the request's lower bound.
+    """A page with a Link header. `next_id`: where something may follow. `prev_id`: the first entry, or None for the
+    request's lower bound.
     """
     links = []
     if prev_id is None:
@@ -83,6 +83,5 @@ def answer(
 
 
 def _address(request: Request) -> str:
-    """The address of other pages, except for the id."""
     kept = [(name, value) for name, values in request.query_params.lists() if name not in PAGING for value in values]
     return f"{settings.SITE_URL}{escape_uri_path(request.path)}?{urlencode(kept)}{'&' if kept else ''}"

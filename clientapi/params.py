@@ -1,9 +1,8 @@
 """Query and body of a request together, as Mastodon reads them.
 
-Names nest as in Rails: `media_ids[]` is a list, `source[privacy]` an object, `keywords_attributes[][keyword]` or
-`keywords_attributes[0][keyword]` a list of objects. This also works in JSON, beside real lists and objects. Blank means
-not sent: empty texts, lists and objects, and empty texts in lists. Unknown names are ignored, because apps send fields
-of other servers. Unreadable brackets and wrong values are refused.
+Names nest as in Rails, also in JSON: `media_ids[]` is a list, `source[privacy]` an object,
+`keywords_attributes[][keyword]` or `keywords_attributes[0][keyword]` a list of objects. Blank means not sent. Unknown
+names are ignored, because apps send fields of other servers. Unreadable brackets and wrong values are refused.
 """
 
 import re
@@ -192,7 +191,6 @@ def _nested(given: QueryDict) -> dict[str, Any]:
 
 
 def _spelled_out(given: Any) -> Any:
-    """Resolve bracketed names in JSON."""
     if isinstance(given, list):
         return [_spelled_out(one) for one in given]
     if not isinstance(given, dict):

@@ -1,8 +1,7 @@
 """Accounts of senders, mentioned people and lists of people. One statement per page.
 
 Each process caches counts of posts for minutes, and senders' accounts for `FRESH_SECONDS` while their items show the
-same name and picture. So a page may need no statement, and bio, banner and counts may be half a minute old. Which items
-a reader sees never lags.
+same name and picture. Which items a reader sees never lags.
 """
 
 import threading
@@ -95,7 +94,7 @@ post_counts = PostCounts()
 
 
 class Senders:
-    """Accounts of senders, cached for `FRESH_SECONDS` while their items show the same name and picture."""
+    """Senders' accounts, cached for `FRESH_SECONDS` while items show the same name and picture."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -157,7 +156,7 @@ def _accounts(facts: Sequence[Facts]) -> dict[str, Account]:
 
 
 def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | AnonymousUser) -> People:
-    """The accounts of these senders, and of those names that the reader may know of."""
+    """The accounts of these senders, and of the names that the reader may know of."""
     found = known_senders.of(senders)
     missing = {sender_id: sender for sender_id, sender in senders.items() if sender_id not in found}
     named = [name for name in names if is_username(name)]
@@ -186,7 +185,7 @@ def accounts_of(users: Iterable[User]) -> list[Account]:
 
 
 def people_answer(request: Request, owner_id: int, listed: Listed, reader: User | AnonymousUser) -> FeedResponse:
-    """A page of a list of people, newest relation first."""
+    """A page of a list of people."""
     asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
     page, next_id, prev_id = found_people(owner_id, listed, reader, asked)
     return answer(request, accounts_of(page), next_id=next_id, prev_id=prev_id)

@@ -18,7 +18,7 @@ from web.rest import FeedResponse
 
 
 def written(params: Params) -> dict[str, Any] | None:
-    """The poll of a new status, or None. Raises InvalidError."""
+    """The poll of a new status. Raises InvalidError."""
     if params.is_blank("poll"):
         return None
     poll = params.part("poll")

@@ -1,7 +1,6 @@
 """Items as statuses.
 
-A page needs one statement for its accounts (clientapi.people), one for senders of replied-to items if there are
-replies, and one for the reader's filters if one matches.
+A page needs one statement for accounts, one for senders of replied-to items and one for filters, if any.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -131,8 +130,10 @@ class Presenter:
         quotable: Collection[str],
         muted: frozenset[str],
     ) -> "Presenter":
-        """The presenter for readers who may not know of the names in `hidden`. `answered`: visible replied-to items
-        with their senders. `quotable`: ids of items that they may quote. `muted`: of those whose threads they muted.
+        """The presenter for readers who may not know of the names in `hidden`.
+
+        `answered`: visible replied-to items with senders. `quotable`: items that they may quote. `muted`: items of
+        muted threads.
         """
         other = copy(self)
         other.people = self.people.without(hidden) if hidden else self.people
@@ -148,7 +149,7 @@ class Presenter:
         return self._status(item, original, self._status(original, original, None))
 
     def _status(self, item: ItemBody, said: ItemBody, reblog: Status | None, *, is_inside: bool = False) -> Status:
-        """The status of `item` with the content of `said`."""
+        """With the content of `said`."""
         accounts, words = self.people, self.said[said.id]
         text = words.rendered
         address, created_at, edited_at = _facts(item.id, item.created_at, item.modified_at, item.is_edited)
@@ -273,7 +274,7 @@ def filter_of(listed: Listed | Rule) -> Filter:
 
 
 def filter_results(met: Iterable[Rule]) -> list[FilterResult]:
-    """The filters with these phrases, which match a status, oldest first."""
+    """The filters with these matched phrases, oldest first."""
     now, results = timezone.now(), dict[int, FilterResult]()
     for rule in met:
         if rule.is_in_force(now):
@@ -289,7 +290,7 @@ def _filters(items: Iterable[ItemBody], reader: Reader) -> list[Rule]:
 
 
 def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[str] | None = None) -> list[Status]:
-    """Statuses of visible items. `pinned`: ids of the reader's pins, if statuses shall name them."""
+    """Statuses of visible items. `pinned`: ids of the reader's pins."""
     if not items:
         return []
     presenter = Presenter(items, reader, pinned)

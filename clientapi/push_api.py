@@ -1,4 +1,4 @@
-"""The push subscription of an app's token over HTTP. It is the site's own (notifications.push), in Mastodon's words."""
+"""The push subscription of an app's token over HTTP."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ KEY_LENGTH = 200
 
 
 class Alerts(msgspec.Struct):
-    """Which notifications are pushed (Mastodon's alerts of a WebPushSubscription)."""
+    """Which notifications are pushed."""
 
     mention: bool
     quote: bool
@@ -63,7 +63,7 @@ class Subscription(msgspec.Struct):
 
 
 class SubscriptionView(ClientView):
-    """The push subscription of the caller's token, over HTTP."""
+    """The push subscription of the caller's token."""
 
     def get(self, request: Request) -> HttpResponse:
         """The subscription."""
@@ -113,7 +113,7 @@ def _holder(request: Request) -> Holder:
 
 
 def _own(request: Request) -> PushSubscription:
-    """The subscription of the caller's token. Raises NotFound."""
+    """Raises NotFound."""
     row = _holder(request).subscription(caller_of(request))
     if row is None:
         raise exceptions.NotFound
@@ -121,9 +121,7 @@ def _own(request: Request) -> PushSubscription:
 
 
 def _choice(params: Params) -> Choice:
-    """What an app wants pushed. An alert that it does not name is off, as for Mastodon. Some libraries send the policy
-    beside the data.
-    """
+    """An unnamed alert is off, as for Mastodon. Some libraries send the policy beside the data."""
     data = params.part("data")
     alerts = data.part("alerts")
     kinds = [kind for name, named in ALERTS.items() if alerts.flag(name) for kind in named]

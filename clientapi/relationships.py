@@ -32,7 +32,7 @@ class _Row(NamedTuple):
 
 
 def relationships(reader: User, ids: Sequence[int]) -> list[Relationship]:
-    """The reader's relations to those users that they may know of, in order."""
+    """The reader's relations to the users that they may know of, in order."""
     if not ids:
         return []
     rows = fetch(RELATIONSHIPS, {"reader": reader.pk, "ids": id_array(ids)}, into=_Row._make)

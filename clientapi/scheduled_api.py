@@ -52,7 +52,7 @@ class ScheduledStatus(msgspec.Struct):
 
 
 def scheduled_statuses(posts: Iterable[ScheduledPost], sender: User) -> list[ScheduledStatus]:
-    """These posts as Mastodon shows them. One query, if they have media."""
+    """Posts as Mastodon shows them. One query, if they have media."""
     posts = list(posts)
     media = scheduling.media_of(sender, posts)
     return [
@@ -78,7 +78,7 @@ def _params(post: dict[str, Any]) -> ScheduledParams:
 
 
 def scheduled_at(params: Params) -> datetime | None:
-    """The time to publish at, if sent. Without a zone it is UTC. Raises InvalidError."""
+    """The time to publish at. Without a zone it is UTC. Raises InvalidError."""
     text = params.text("scheduled_at", most=64).strip()
     if not text:
         return None

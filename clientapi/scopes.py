@@ -1,6 +1,6 @@
 """Scopes of tokens: what each allows, and which address needs which.
 
-`NEEDS` has all addresses of the API. Apps cannot use others (tests/clientapi/test_scopes.py).
+Apps can use only the addresses in `NEEDS` (tests/clientapi/test_scopes.py).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -97,10 +97,7 @@ ANY = ""
 
 
 class Need(NamedTuple):
-    """Scopes to read an address and to write to it. None: no token opens it.
-
-    If `open_to_strangers`, a token without the read scope counts as a stranger.
-    """
+    """Scopes to read an address and to write to it. None: no token opens it."""
 
     read: str | None = None
     write: str | None = None

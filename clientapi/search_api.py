@@ -74,7 +74,7 @@ def _only(found: Found, kind: str) -> Found:
 
 
 def people_found(text: str, reader: Reader, count: int) -> list[User]:
-    """Users with a matching name. `@name@domain` of another site finds nobody."""
+    """Users with a matching name. Finds nobody of another site."""
     if "@" in text:
         name = name_of(text)
         if not name:

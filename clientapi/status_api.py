@@ -89,9 +89,7 @@ def _quotable_by(params: Params) -> str | None:
 
 
 def _answered(params: Params, text: str, sender: User) -> Item | None:
-    """A reply to a private mention is for the same people, so its text must mention exactly these. Raises InvalidError
-    and Http404.
-    """
+    """A reply to a private mention must mention exactly the same people. Raises InvalidError and Http404."""
     answered = params.id("in_reply_to_id")
     item = item_or_404(str(answered), sender) if answered else None
     if item and item.is_private and not is_for(rendered(text).names, sender=sender, answered=item):
@@ -183,7 +181,7 @@ class StatusView(OpenView):
         return response
 
     def put(self, request: Request, status_id: str) -> HttpResponse:
-        """Change the caller's status, including order and descriptions of pictures."""
+        """Change the status, including order and descriptions of pictures."""
         user = _signed_in(request)
         item, params = own_or_404(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
@@ -205,7 +203,7 @@ class StatusView(OpenView):
         return FeedResponse(one_status(item.pk, user))
 
     def delete(self, request: Request, status_id: str) -> HttpResponse:
-        """Delete the caller's status. The answer has its text, for rewriting."""
+        """Delete the status. The answer has its text, for rewriting."""
         user = _signed_in(request)
         item = own_or_404(status_id, user)
         status = one_status(item.pk, user)

@@ -1,7 +1,7 @@
 """Events for Mastodon's clients, as server-sent events or WebSocket messages.
 
-A batch finds its hearers by stream.news for homes, and stream.watching for the rest. The protocol cannot say that
-events may be missing: connections end then, and clients ask when they return.
+The protocol cannot say that events may be missing: connections end then, and clients ask when they return.
+
 See docs/decisions.md: Apps hear the same bytes.
 """
 
@@ -209,7 +209,7 @@ def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
 def _conversations(
     hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]
 ) -> Iterator[tuple[int, Hearer, bytes]]:
-    """Conversations with a new or changed message, as they are now: each once a batch."""
+    """Conversations with a changed message, each once a batch."""
     listening: dict[int, list[tuple[Hearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
@@ -264,14 +264,14 @@ class Shape(NamedTuple):
 
 
 class Payloads(NamedTuple):
-    """Statuses of a batch as JSON. Items deleted since are missing."""
+    """Statuses of a batch as JSON. Deleted items are missing."""
 
     by_pair: dict[tuple[int, int], bytes]
     pictured: set[int]
     """Items with pictures."""
 
     def of(self, one: Told) -> bytes | None:
-        """The payload for a hearer, or None if their stream does not include it."""
+        """The payload for a hearer. None if their stream does not include it."""
         if one.kind == DELETE:
             return str(one.item).encode()
         if one.stream.only_media and one.item not in self.pictured:
@@ -436,7 +436,7 @@ book = Book()
 def _met(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody], sees: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], list[Rule]]:
-    """By item and reader: matching filters. `sees`: who sees the quoted item."""
+    """By item and reader. `sees`: who sees the quoted item."""
     versions = dict(fetch(FILTERING, {"readers": id_array({reader for _, reader in pairs})}))
     if not versions:
         return {}
@@ -502,7 +502,7 @@ last_told = LastTold()
 def _notified(
     place: int, position: Position, user_id: int, hearers: Sequence[Hearer]
 ) -> Iterator[tuple[int, Hearer, bytes]]:
-    """New notifications. Of more than `NOTIFIED`, the oldest are not sent."""
+    """Of more than `NOTIFIED`, the oldest are not sent."""
     listening = [(hearer, stream) for hearer in hearers for stream in hearer.streams if stream.has_notifications]
     reader = User.objects.active().filter(pk=user_id).first() if listening else None
     if reader is None:

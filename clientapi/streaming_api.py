@@ -1,7 +1,4 @@
-"""Streams of Mastodon's API: who may listen to what.
-
-The stream process (feedsite.asgi) serves them. Other processes redirect there.
-"""
+"""Streams of Mastodon's API: who may listen to what. Other processes redirect to the stream process."""
 
 from functools import partial
 from typing import Any

@@ -36,7 +36,7 @@ class ScopeError(Exception):
 
 
 class Stream(NamedTuple):
-    """One stream. `name` is its name in socket messages. Empty fields add nothing."""
+    """`name` is its name in socket messages. Empty fields add nothing."""
 
     name: tuple[str, ...]
     has_home: bool = False
@@ -57,9 +57,7 @@ class Hearer(NamedTuple):
 
 
 def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", list_id: str = "") -> Stream:
-    """The stream of this name. `held`: the token's scopes. Raises UnknownError, ScopeError, and Http404 for another
-    reader's list.
-    """
+    """The stream of this name. `held`: the token's scopes. Raises UnknownError, ScopeError and Http404."""
     if name not in SCOPES:
         raise UnknownError("Unknown stream type")
     if not covers(held, SCOPES[name]):

@@ -1,7 +1,4 @@
-"""The ancestors and replies of an item.
-
-One bounded statement finds the ids. Another reads the visible ones.
-"""
+"""The ancestors and replies of an item."""
 
 from collections import defaultdict
 

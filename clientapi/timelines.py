@@ -1,8 +1,8 @@
 """Pages of items by Mastodon's cursors.
 
-Down, `max_id` is the site's `last_id`. Up, `min_id` asks for the items directly above an id, exactly as the way down
-shows them. Home first finds how far up a page reaches, without folded reposts (timeline.pull.around); then `home_page`
-reads it. The search is bounded: the page may be short, and the next one continues above it.
+Down, `max_id` is the site's `last_id`. Up, `min_id` asks for the items directly above an id, as the way down shows
+them. Home first finds how far up a page reaches; then `home_page` reads it. The search is bounded, so the page may be
+short.
 """
 
 from collections.abc import Callable
@@ -75,7 +75,7 @@ def home_page_of(reader: User, list_id: int) -> Down:
 
 # --- Other lists -----------------------------------------------------------------------------------------
 def listed(read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True) -> Found:
-    """A page of a list that can be read both ways. `keep` filters it."""
+    """A page of a list that can be read both ways, filtered by `keep`."""
     if asked.min_id is None:
         page = found(read(last_id=asked.max_id, limit=asked.limit), asked)
         return page._replace(items=[item for item in page.items if keep(item)])
@@ -107,7 +107,7 @@ class Kinds(NamedTuple):
     tag: str = ""
 
     def keeps(self, item: ItemBody) -> bool:
-        """Whether an item is wanted. Others are left out, so pages may be short."""
+        """Whether an item is wanted. Others are left out."""
         if item.repost_of is not None:
             return self.with_reposts and not self.only_media
         return (self.with_replies or item.reply_to is None) and (bool(item.media) or not self.only_media)
@@ -128,9 +128,7 @@ def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> Found:
 
 
 def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
-    """The pinned posts, newest pin first. The id of a pinned post is a place in this order; another id is compared with
-    ids.
-    """
+    """The pinned posts, newest pin first. A pinned post's id is a place in this order, other ids are compared."""
     every = pinned_items(owner, reader)
     places = {int(item.id): place for place, item in enumerate(every)}
     items = every

@@ -1,4 +1,4 @@
-"""Mastodon's most used addresses. The others are in other_urls.py."""
+"""Mastodon's most used addresses."""
 
 from django.urls import include, path
 

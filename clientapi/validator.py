@@ -21,12 +21,12 @@ OF_APP = 4
 
 
 def secret_digest(secret: str) -> str:
-    """The hash of a secret. A fast one is enough, because secrets are long and random."""
+    """A fast hash is enough, because secrets are long and random."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
-    """The rules without refresh tokens: a token lives as long as it is used."""
+    """Issues no refresh tokens: a token lives as long as it is used."""
 
     def _check_secret(self, provided_secret: str, stored_secret: str) -> bool:
         return constant_time_compare(secret_digest(provided_secret), stored_secret)
@@ -40,19 +40,17 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         return _are_within(scopes, client)
 
     def validate_user(self, *args: Any, **kwargs: Any) -> bool:
-        """Always False: the site accepts no passwords from apps."""
+        """False: the site accepts no passwords from apps."""
         return False
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether a code is valid. Concurrent calls wait, and then find it gone. So the caller opens the
-        transaction.
-        """
+        """Whether a code is valid. Locks it in the caller's transaction: concurrent calls then find it gone."""
         list(Grant.objects.select_for_update().filter(code=code, application=client).values_list("pk"))
         return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
         """Store the hash. Revoke the user's oldest tokens beyond `TOKEN_CAP`. An app has `OF_APP` tokens without a
-        user, for `OF_APP_LIFE` after their last use.
+        user.
         """
         token.pop("refresh_token", None)
         is_of_app = request.grant_type == "client_credentials"

@@ -46,7 +46,7 @@ READING = ("read", "profile", "push")
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def authorize(request: PageRequest, reader: User) -> HttpResponse:
-    """Ask the reader, and take the answer. The form posts to the same address, so what was shown is what is allowed."""
+    """Ask the reader, and take the answer. The form posts to the same address: what was shown is allowed."""
     core = OAuthLibMixin.get_oauthlib_core()
     if not _reduce(request):
         return _refused(request)
@@ -72,7 +72,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _reduce(request: PageRequest) -> bool:
-    """Drop unknown parameters and scopes. Return False if a parameter is too long or has a NUL."""
+    """False if a parameter is too long or has a NUL."""
     asked = [(name, value) for name in ASKED for value in request.GET.getlist(name)]
     known = [(name, scopes.reduced(value) if name == "scope" else value) for name, value in asked]
     request.META["QUERY_STRING"] = urlencode(known)
@@ -80,9 +80,7 @@ def _reduce(request: PageRequest) -> bool:
 
 
 def _tell(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) -> None:
-    """Send a letter about a new app. It leaves out the name, which the app's developers chose. The linked page has
-    it.
-    """
+    """The letter leaves out the name, which the app's developers chose."""
     if not AccessToken.objects.filter(user=reader, application=app).exists():
         changes = "yes" if any(not scope.startswith(READING) for scope in asked) else ""
         addresses.tell(reader, "new_app", changes=changes, **whence(request))
@@ -118,14 +116,11 @@ def _source(address: str) -> str:
 
 
 def _refused(request: PageRequest) -> HttpResponse:
-    """Links nowhere: anyone can register an app, so a redirect without the reader's consent could be abused (RFC 9700,
-    4.11.2).
-    """
+    """Links nowhere: anyone can register an app, so a redirect without consent could be abused (RFC 9700, 4.11.2)."""
     return show(request, "clientapi/refused.html", {"is_denied": False}, status=REFUSED)
 
 
 def _denied(request: PageRequest, app: ClientApp, credentials: dict[str, Any]) -> HttpResponse:
-    """Tell the app, if it has an address."""
     address = credentials["redirect_uri"]
     if address == OUT_OF_BAND:
         return show(request, "clientapi/refused.html", {"is_denied": True})

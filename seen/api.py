@@ -117,7 +117,7 @@ class AskSerializer(StrictSerializer):
 
 
 class Unseen(msgspec.Struct):
-    """The items that the user has not seen, in the order of the request."""
+    """The unseen items, in the order of the request."""
 
     unseen: list[str]
 
@@ -148,7 +148,7 @@ def _whose(request: Request, fields: dict[str, Any]) -> int:
 
 
 def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
-    """`report`. Raises OutageError."""
+    """Raises OutageError."""
     try:
         return report(plays, now=timezone.now())
     except PlayedUnavailableError as error:
@@ -165,8 +165,8 @@ class PlaysView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Record plays. When this returns, every later question knows them. Repeating it changes nothing.
 
-        Nobody checks whether the items exist. Ids count against the rate of the user who played them. If too many of
-        their plays wait to be merged, the whole call is refused (429) and nothing is recorded.
+        Nobody checks whether the items exist. Ids count against the rate of the user who played them. If too many plays
+        wait to be merged, the call is refused (429) and nothing is recorded.
         """
         fields = body(request, ReportSerializer)
         user_id = _whose(request, fields)
@@ -187,8 +187,8 @@ class PlaysBatchView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Record the plays of up to a hundred users in one call, for services.
 
-        Like `POST /seen/plays` for each user. Refused plays of one user do not stop the others: the answer names the
-        users whose plays were not taken, with the seconds to wait, and those who do not exist.
+        Like `POST /seen/plays` for each user. The answer names the users whose plays were not taken, with the seconds
+        to wait, and those who do not exist.
         """
         caller = signed_in(request)
         plays: dict[int, list[int]] = body(request, BatchSerializer)["plays"]

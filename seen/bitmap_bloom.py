@@ -159,14 +159,9 @@ class BitmapFilter:
 
         fill = (error / CHOICES) ** (1 / HASHES),   bits an item = -HASHES / ln(1 - fill)
 
-    A block is full at that share of bits. If a user's blocks are full, new items go into the key's next string, and
-    readers ask that too. What exceeds `FILTERS` strings is dropped and may be shown again, because overfull blocks hide
-    unseen items: 23 % at three times the capacity, 83 % after seven such days.
-
-    | impressions over capacity | 1 | 2 | 3 |
-    |---|---|---|---|
-    | unseen items taken for seen, in one string | 0.001 | 0.046 | 0.227 |
-    | with further strings | 0.001 | 0.002 | 0.003 |
+    If a user's blocks are full, new items go into the key's next string, and readers ask that too. What exceeds
+    `FILTERS` strings is dropped and may be shown again, because overfull blocks hide unseen items: 23 % at three times
+    the capacity.
 
     The string's length determines its blocks, whatever the settings are now.
 
@@ -270,7 +265,7 @@ def _hits(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[
 
 
 def _user(user_id: int) -> tuple[int, int, int]:
-    """A user's seed for hashes of items, and two hashes that choose the blocks."""
+    """The seed for hashes of items, and two hashes that choose the blocks."""
     seed = splitmix64(user_id)
     place = splitmix64(seed)
     return seed, place & 2**32 - 1, place >> 32

@@ -40,9 +40,8 @@ class Fill(NamedTuple):
 
 
 class Filter(Protocol):
-    """Filters of one kind. The first write makes one for `capacity` members at the error rate `error`.
-
-    Further members go into further filters, so that the error rate holds. Raises redis-py's errors.
+    """Filters of one kind. Further members go into further filters, so that the error rate holds. Raises redis-py's
+    errors.
     """
 
     @property
@@ -56,13 +55,13 @@ class Filter(Protocol):
         ...
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """Which of `ids` were added for the user to any of the keys. One round trip for each level of filters."""
+        """Which of `ids` were added for the user to any key. One round trip for each level of filters."""
         ...
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """Add items; repeating it changes nothing.
+        """Add items. Repeating it changes nothing.
 
-        Returns additions to foreign keys. `replace` makes such keys new instead.
+        Returns additions to foreign keys, or replaces these keys.
         """
         ...
 
@@ -72,7 +71,7 @@ class Filter(Protocol):
 
 
 def is_foreign(reply: Any) -> bool:
-    """Whether a command failed because the key is not of this kind. Raises other errors."""
+    """Whether the key is not of this kind. Raises other errors."""
     if not isinstance(reply, redis.ResponseError):
         return False
     if str(reply).startswith("WRONGTYPE"):
@@ -88,10 +87,7 @@ def sent(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
 
 
 def has_module(client: redis.Redis) -> bool:
-    """Whether the server has BF.*, and tells it.
-
-    See docs/decisions.md: Bloom filters work without Redis modules.
-    """
+    """Whether the server has BF.*, and tells it."""
     (reply,) = tried(client, [("COMMAND", "INFO", "BF.RESERVE", "BF.MADD", "BF.MEXISTS", "BF.INFO")])
     return not isinstance(reply, redis.ResponseError) and all(reply)
 

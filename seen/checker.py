@@ -13,7 +13,7 @@ from seen.store import store
 
 
 def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]:
-    """The ids in `item_ids` that the user has not seen, in order: not played within three months, nor issued lately.
+    """The ids that the user has not seen, in order: not played within three months, nor issued lately.
 
     Never returns a played item. Omits at most `PLAYED_ERROR_RATE` of the others. One round trip to Redis and one read
     of the store. If too many plays wait, it asks for each id. Raises PlayedUnavailableError and StoreUnavailableError.

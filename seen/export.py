@@ -17,7 +17,7 @@ from seen.store import store
 
 
 class PlayRow(msgspec.Struct):
-    """A played item. Without a time if it is an old play (seen.migration.old)."""
+    """A played item. Without a time if it is an old play."""
 
     item_id: str
     played_at: datetime | None

@@ -1,7 +1,6 @@
 """The interface of the disk stores of month filters.
 
-No other writer changes a filter between a store's read and write. When `update` returns, the filters are on disk. A
-filter expires at a time of the wall clock, so a change of the site's time zone leaves no entry behind.
+No other writer changes a filter between a store's read and write. When `update` returns, the filters are on disk.
 """
 
 from calendar import monthrange
@@ -30,7 +29,7 @@ class StoreUnavailableError(Exception):
 
 
 class StoreRefusedError(StoreUnavailableError):
-    """The store refused: something is wrong with a key or a command."""
+    """The store refused a key or a command."""
 
 
 class FilterKey(NamedTuple):
@@ -59,8 +58,7 @@ def month_of(moment: datetime) -> int:
 def expiry(key: FilterKey) -> int:
     """When a filter expires: in the sixth month after its own, between 00:00 and 05:00, by the site's `clock`.
 
-    Derived from user and month, so that it is always the same, and spread evenly. Source: the deduplication article,
-    3.4.
+    Always the same for user and month, and spread evenly. Source: the deduplication article, 3.4.
     """
     if key.month < FIRST_MONTH:
         return NEVER
@@ -95,14 +93,11 @@ class FilterStore(Protocol):
         ...
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """Write what `change` returns (None: no filter), in the order of the keys.
-
-        `change` may be called more than once for a key.
-        """
+        """Write what `change` returns (None: no filter). It may be called more than once for a key."""
         ...
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """Remove at most `limit` expired filters; returns how many."""
+        """Remove at most `limit` expired filters. Returns how many."""
         ...
 
     def stats(self) -> dict[int, MonthStats]:

@@ -17,9 +17,9 @@ bits:
 | 29 + 16 i | 3 | 0 |
 | 16 + 16 p | m / 8, for each part in order | bit b is bit b % 8 of byte b // 8 |
 
-An id sets the bits `h(j) * m >> 32` of a part for j = 0 ... k - 1 (seen.hashing). A new id goes into the last part.
-When it is full, another one is added with twice its capacity and half its error rate, so that all parts together stay
-below twice the first rate (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom filters, 2007).
+An id sets the bits `h(j) * m >> 32` of a part for j = 0 ... k - 1 (seen.hashing). New ids go into the last part. When
+it is full, another one is added with twice its capacity and half its error rate, so all parts together stay below twice
+the first rate (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom filters, 2007).
 """
 
 import logging
@@ -82,7 +82,7 @@ class Hashes:
 
 @dataclass(slots=True)
 class Part:
-    """A Bloom filter of `size` bits for `capacity` ids. `count` were added."""
+    """A Bloom filter of `size` bits for `capacity` ids."""
 
     size: int
     capacity: int
@@ -203,7 +203,7 @@ class MonthFilter:
 
 
 def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
-    """A user's filter, or None. Bad bytes are only logged: some items may be recommended again."""
+    """A user's filter. Bad bytes are only logged: some items may be recommended again."""
     try:
         return MonthFilter.from_bytes(data) if data is not None else None
     except BadFilterError as error:

@@ -1,7 +1,7 @@
 """Deletes a deleted account's plays and issued items.
 
 A running merge may write a filter after its deletion, and a service may report a play late. So a merge checks after its
-writes whether its users are deleted, and deletes again.
+writes whether its users are deleted.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def deleted(user_ids: Sequence[int]) -> list[int]:
 
 
 def forget(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Delete everything stored about these users; 0 if nothing is left.
+    """Delete everything stored about these users. 0 if nothing is left.
 
     Shared filters of impressions expire within a week. Raises PlayedUnavailableError and StoreUnavailableError.
     """

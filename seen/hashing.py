@@ -4,8 +4,8 @@ The 32-bit hashes of an id under a 64-bit seed are the halves, the lower first, 
 
     w(j) = mix((id XOR seed) + (j + 1) * GOLDEN)        modulo 2**64
 
-These are the outputs of the generator splitmix64, and `mix` is its finaliser (Steele, Lea, Flood: Fast splittable
-pseudorandom number generators, 2014). A hash h sets the bit `h * m >> 32` of m.
+These are the outputs of splitmix64, and `mix` is its finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number
+generators, 2014). A hash h sets the bit `h * m >> 32` of m.
 """
 
 from collections.abc import Sequence

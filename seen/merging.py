@@ -5,8 +5,8 @@ A merge may die at any point, run twice, late, or beside another one, and no pla
 - Adding to a filter twice changes nothing.
 - A user's mark leaves the ring after their plays, and is set again if new plays came in between.
 
-A run merges at most `rounds()` parts of `PART` plays of a user, so that no command blocks Redis for long. Tasks of
-their own merge the rest, and users who fill half of their room (`merge_early`).
+A run merges at most `rounds()` parts of `PART` plays of a user, so that no command blocks Redis for long. Other tasks
+merge the rest, and users who fill half of their room (`merge_early`).
 
 Source: the deduplication article, 3.2.2.
 
@@ -101,7 +101,7 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
 
 
 def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
-    """Merge all users marked on these shards of a node. Failed ones are left to the next pass."""
+    """Merge all users marked on these shards. Failed ones are left to the next pass."""
     merged = Merged()
     try:
         for marked in _marked(node, shards):
@@ -128,7 +128,7 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
 
 
 def merge_early(user_id: int, *, now: datetime) -> int:
-    """Merge one user's plays before their hour is over; returns how many. Sends another task if many are left."""
+    """Merge one user's plays before their hour is over. Sends another task if many are left."""
     with errors():
         pipelined(client(), [("DEL", keys.played_early(user_id))])
     plays = merge_users([user_id], now=now)
@@ -141,10 +141,7 @@ def merge_early(user_id: int, *, now: datetime) -> int:
 
 
 def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Write these users' plays to their filters and remove them from Redis; returns how many.
-
-    Deletes everything of deleted accounts.
-    """
+    """Write these users' plays to their filters and remove them from Redis. Returns how many."""
     plays = 0
     left = list(user_ids)
     for _ in range(rounds()):
@@ -204,12 +201,12 @@ def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
 
 
 def _error() -> float:
-    """The error rate of one filter. Four are asked together."""
+    """The error rate of one filter: four are asked together."""
     return float(settings.PLAYED_ERROR_RATE) / MONTHS
 
 
 def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Ids]) -> dict[FilterKey, int]:
-    """The expected plays of a month: last month's number, or twice the first batch, plus migrated plays."""
+    """Last month's number, or twice the first batch, plus migrated plays."""
     before = store().read([FilterKey(key.user_id, key.month - 1) for key in months]) if months else []
     filters = (readable(key.user_id, data) for key, data in zip(months, before, strict=True))
     counts = (found.count if found else 0 for found in filters)
@@ -220,7 +217,6 @@ def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Id
 
 
 def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
-    """The marked users in chunks."""
     cursors: dict[int, Any] = dict.fromkeys(shards, 0)
     waiting: set[Mark] = set()
     while cursors:
@@ -238,10 +234,9 @@ def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
 
 
 def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
-    """Remove marks. A user who has plays again is marked on the current node.
+    """A user who has plays again is marked on the current node.
 
-    A play before the count is counted. A later play sets its mark after the removal, like histories of a
-    migration.
+    A play before the count is counted. A later play sets its mark after the removal, like histories of a migration.
     """
     by_shard: dict[int, list[int]] = {}
     for shard, user_id in marked:
@@ -264,7 +259,7 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
 
 
 def mark_strays(*, now: datetime) -> int:
-    """Mark all users with plays, in case a merge died without their mark. Returns their number."""
+    """Mark all users with plays, in case a merge died without their mark."""
     cursor: Any = 0
     marked = 0
     pattern = keys.played_recent(0)[:-1] + "*"
@@ -280,7 +275,7 @@ def mark_strays(*, now: datetime) -> int:
 
 
 def purge(*, now: datetime) -> int:
-    """In the idle hours, remove expired filters in small batches, because others wait to write. Returns how many."""
+    """In the idle hours, remove expired filters in small batches, because others wait to write."""
     purged = 0
     while now.astimezone(settings.SITE_ZONE).hour < IDLE_HOURS:
         found = store().purge(now=now, limit=PURGED_AT_ONCE)

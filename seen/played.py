@@ -1,10 +1,9 @@
 """Plays that no filter has yet, and the items issued last, in a Redis that must not lose data.
 
-A user's plays wait in a ZSET for a merge (seen.merging). They are written before the user's mark on the ring, so a
-merge that finds the mark finds the plays.
+Plays are written before the user's mark on the ring, so a merge that finds the mark finds the plays.
 
-At most `PLAYED_WAITING_CAP` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). From
-half of it on an early merge is requested. A batch that does not fit is refused as a whole.
+At most `PLAYED_WAITING_CAP` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). Half
+of it triggers an early merge. A batch that does not fit is refused as a whole.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -55,7 +54,7 @@ class PlayedUnavailableError(Exception):
 
 
 class PlayedRefusedError(PlayedUnavailableError):
-    """The plays' server refused: something is wrong with a key or a command."""
+    """The plays' server refused a key or a command."""
 
 
 class PlaysFullError(Exception):
@@ -71,7 +70,7 @@ class Play(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """A user's waiting plays, and the items issued last. `is_whole`: no more plays wait than allowed."""
+    """Waiting plays, and the items issued last. `is_whole`: no more plays wait than allowed."""
 
     played: list[int]
     issued: list[int]
@@ -90,7 +89,7 @@ def client() -> redis.Redis:
 
 
 def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
-    """Replies in one round trip; for a request within `PLAYED_TIMEOUT_SECONDS`. Raises PlayedUnavailableError."""
+    """For a request within `PLAYED_TIMEOUT_SECONDS`. Raises PlayedUnavailableError."""
     with errors():
         if not is_request:
             return pipelined(client(), commands)
@@ -127,8 +126,7 @@ def record(plays: Iterable[Play], *, now: datetime) -> None:
 def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
     """Take plays; then all answers know them. Returns users whose plays did not fit, of whom none were taken.
 
-    Repeating it changes nothing. During a migration writes to the old server too (seen.migration.old). Raises
-    PlayedUnavailableError.
+    Repeating it changes nothing. During a migration writes to the old server too. Raises PlayedUnavailableError.
     """
     by_user: dict[int, list[int]] = {}
     for play in plays:
@@ -151,7 +149,7 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
 
 
 def is_crowded(size: int) -> bool:
-    """Whether this many plays of one user need an early merge."""
+    """Whether this many plays need an early merge."""
     return size >= int(settings.PLAYED_WAITING_CAP) // 2
 
 
@@ -221,7 +219,7 @@ def dated(user_id: int) -> list[Play]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Delete users' waiting plays, issued items and marks; returns how many."""
+    """Delete users' waiting plays, issued items and marks. Returns how many."""
     commands: list[Command] = []
     for user_id in user_ids:
         commands += [("UNLINK", keys.played_recent(user_id)), ("UNLINK", keys.issued(user_id))]

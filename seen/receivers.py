@@ -1,5 +1,3 @@
-"""The played history's receivers of signals from packages below."""
-
 from typing import Any
 
 from django.dispatch import receiver

@@ -11,7 +11,7 @@ SCOPE = "played_ids"
 
 
 def report(plays: Mapping[int, Sequence[int]], *, now: datetime) -> dict[int, float]:
-    """Take plays of now, ids by user. Returns the seconds to wait for users whose plays were not taken.
+    """Take plays of now. Returns the seconds to wait for users whose plays were not taken.
 
     Refused plays cost nothing of the rate. Raises PlayedUnavailableError; then nothing is acknowledged.
     """

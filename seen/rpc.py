@@ -1,7 +1,7 @@
 """The played history over gRPC (seen/seen.proto): the same as `POST /api/v1/seen/*`, for ranking services.
 
-A process of its own (`manage.py played_grpc`) with threads, because PostgreSQL, Redis and LMDB block. Health and
-reflection are the standard services. Ids are fixed64, because numpy reads 10,000 of them in 3 µs.
+A process of its own (`manage.py played_grpc`) with threads, because PostgreSQL, Redis and LMDB block. Ids are fixed64,
+because numpy reads 10,000 of them in 3 µs.
 """
 
 import logging
@@ -119,8 +119,6 @@ class Seen(seen_pb2_grpc.SeenServicer):
 
 
 def _of_one(most: int, work: Callable[[int, Ids], Response]) -> Callable[[OfOne, User], Response]:
-    """A call about one user and at most `most` ids."""
-
     def answer(request: OfOne, caller: User) -> Response:
         user_id, ids = _named(request, caller, most)
         if user_id != caller.pk and not is_there(user_id):
@@ -186,7 +184,6 @@ def _varint(number: int) -> bytes:
 
 # --- Around every call -----------------------------------------------------------------------------------
 def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Request, User], Response]) -> Response:
-    """The answer of `work`, or a status."""
     began = time.perf_counter()
     method = request.DESCRIPTOR.name.removesuffix("Request")
     code = grpc.StatusCode.OK
@@ -227,7 +224,7 @@ def check_time(context: grpc.ServicerContext) -> None:
 
 
 def _caller(context: grpc.ServicerContext) -> User:
-    """The user of the call's token. Counts the call first."""
+    """Counts the call first."""
     given = [value for name, value in context.invocation_metadata() if name == "authorization"]
     words = given[0].split() if len(given) == 1 else []
     is_token = len(words) == 2 and words[0].lower() == "token"
@@ -250,13 +247,12 @@ def _let_wait(seconds: float | None) -> None:
 
 
 def _address(context: grpc.ServicerContext) -> str:
-    """The peer's address. gRPC writes `ipv4:192.0.2.1:50000` or `ipv6:[::1]:50000`."""
+    """gRPC writes `ipv4:192.0.2.1:50000` or `ipv6:[::1]:50000`."""
     kind, _, place = unquote(context.peer()).partition(":")
     return rates.customer(place.rpartition(":")[0].strip("[]")) if kind in ("ipv4", "ipv6") else kind
 
 
 def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
-    """The user and ids of a call, if the caller may ask."""
     user_id = request.user_id or caller.pk
     ids: Ids = np.array(request.ids, dtype=np.uint64)
     if not 1 <= len(ids) <= most:
@@ -298,7 +294,7 @@ class Server:
     def stop(self, grace: float) -> None:
         """Take no new calls, and wait for running ones for at most `grace` seconds.
 
-        Watchers of health are told first, because their calls do not end by themselves.
+        Tell watchers of health first, because their calls do not end by themselves.
         """
         self._stopping.set()
         self._health.enter_graceful_shutdown()
@@ -315,7 +311,6 @@ class Server:
                 self._tell(is_serving=False)
 
     def _look(self) -> None:
-        """Check the servers, and set the health."""
         states = health.probed(
             {
                 "postgresql": health.postgresql_check(),

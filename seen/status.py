@@ -1,8 +1,7 @@
 """Collects the state of the played history: users waiting on the ring, merges, filters, and problems.
 
 Makes up to 7 round trips to Redis (30,000 counts for 5,000 shards take 0.15 s), 4 reads of the store and 3 queries. A
-server that does not answer is a problem. A user waits on the node of every hour in which they played, so may be counted
-twice. `doctor` checks the servers.
+server that does not answer is a problem. A user waits on each node in which they played, so may be counted twice.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,8 +1,8 @@
 """Migrates old histories of plays into the month filters. Each user merges once, and no request waits.
 
 A file names the users and, if there is no old Redis, their plays. The command writes plays where reads find them
-(seen.migration.old), and marks the user on the ring. The hourly merge does the rest. The position in the file is saved
-after every chunk, so a killed command resumes there. Repeating work changes nothing.
+(seen.migration.old), and marks the user for the hourly merge. The position is saved after every chunk, so a killed
+command resumes there. Repeating work changes nothing.
 
 A line is a user's id, then the ids of their plays, each with an optional `:` and the play's Unix time in seconds. One
 space before each id, a newline at the end. Ids are decimals from 1 to 2**53 - 1. The file may be gzipped. A user may
@@ -80,7 +80,7 @@ class Line(NamedTuple):
 
 
 class HistoryFile:
-    """A file of histories. Iterate over its lines from the saved position. `at` is after the last line read."""
+    """A file of histories. Iterates from the saved position. `at` is after the last line read."""
 
     def __init__(self, at: File, *, quiet: bool) -> None:
         self.at = at
@@ -212,9 +212,9 @@ def _shown(token: bytes) -> str:
 
 # --- Running -----------------------------------------------------------------------------------------------
 def run(path: Path, *, clock: Clock, say: Say = print, quiet: bool = False) -> File:
-    """Read a file from the saved position, and mark its users. After its end, reads it again and marks unmerged users.
+    """Read a file from the saved position, and mark its users. After its end, read it again for unmerged users.
 
-    Raises MigrationError, PlayedUnavailableError, StoreUnavailableError; run it again then.
+    Raises MigrationError, PlayedUnavailableError, StoreUnavailableError. Run it again then.
     """
     with _alone():
         begun = _begin(str(path.resolve()), clock())
@@ -336,7 +336,7 @@ def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
 
 
 def _verified(at: File, quiet: bool) -> int:
-    """Check every user of a file. Returns the number of lines. Raises MigrationError."""
+    """Returns the number of lines. Raises MigrationError."""
     left = 0
     user_ids: list[int] = []
     with HistoryFile(at, quiet=quiet) as file:

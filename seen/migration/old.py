@@ -1,7 +1,7 @@
 """Old plays that are not yet in the filters (seen.migration.migrate moves them).
 
 They are in the old Redis, `PLAYED_OLD_URL` (one ZSET for each user: id -> ms of the play), or come from a file and wait
-in the filter store, which has three shelves for them:
+in the filter store, on three shelves:
 
 | shelf | key | value |
 |---|---|---|
@@ -9,8 +9,8 @@ in the filter store, which has three shelves for them:
 | `MIGRATED` | user | 1: the filters have what the old Redis had |
 | `STATE` | 0 | `Migration`, as JSON |
 
-They must be as durable as the filters. A merge writes the filters, then the mark, then removes the history. If it dies
-in between it is repeated. A request reads mark and history before the filters.
+A merge writes the filters, then the mark, then removes the history. If it dies in between it is repeated. A request
+reads mark and history before the filters.
 
 Until `--cut-over` every play is also written to the old Redis, so a rollback loses nothing.
 
@@ -134,7 +134,7 @@ def joined(one: Months, other: Months) -> Months:
 
 
 def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months:
-    """Ids by the month of the play. `moments`: milliseconds since 1970. A play without a time counts as played now."""
+    """Ids by the month of the play. `moments`: milliseconds since 1970, or 0 for now."""
     this_month = month_of(now)
     latest = (now + CLOCK_SKEW).timestamp() * 1000
     is_dated = (moments >= EARLIEST.timestamp() * 1000) & (moments <= latest)
@@ -156,7 +156,7 @@ def keys_of(user_id: int) -> list[FilterKey]:
 def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
     """The user's plays that may not be in the filters, from the values of `keys_of`.
 
-    Asks the old Redis if that may know more. Raises redis.RedisError and OSError.
+    May ask the old Redis. Raises redis.RedisError and OSError.
     """
     history, *rest = found
     ids = [_NOTHING] if history is None else list(unpacked(history).values())
@@ -171,7 +171,7 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
 
 # --- Double writing ----------------------------------------------------------------------------------------
 def write(scores: Mapping[int, Sequence[int]]) -> None:
-    """Also write plays to the old Redis, until the cut-over. The old Redis may refuse some.
+    """Also write plays to the old Redis, until the cut-over. It may refuse some.
 
     `scores` has each user's plays in a row: milliseconds, item id, milliseconds, item id and so on.
 
@@ -221,7 +221,7 @@ def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
 
 
 def migrated(before: Before) -> None:
-    """Mark users whose filters are complete, and remove their histories, unless these grew meanwhile.
+    """Mark users whose filters are complete, and remove their histories, unless these grew.
 
     Raises StoreUnavailableError.
     """
@@ -245,7 +245,7 @@ def waiting(user_ids: Sequence[int]) -> set[int]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Delete the old Redis's data of deleted accounts; returns how many had some. They count as migrated.
+    """Delete the old Redis's data of deleted accounts, which count as migrated. Returns how many had some.
 
     Raises StoreUnavailableError and redis.RedisError.
     """
@@ -274,7 +274,7 @@ def client() -> redis.Redis:
 
 
 def _ask(commands: Sequence[Command]) -> list[Any]:
-    """Replies for a request. Raises RedisError and OSError."""
+    """Raises RedisError and OSError."""
     patience = settings.PLAYED_TIMEOUT_SECONDS
     with breaker.asking(patience):
         return pipelined(_client(settings.PLAYED_OLD_URL, patience), commands, patience_seconds=patience)

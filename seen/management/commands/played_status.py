@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Show the plays that wait, the merges and the filters. Exits with 1 if there are problems."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the state; exit code 1 if there are problems."""
+        """Print the state. Exit code 1 if there are problems."""
         found = status.collect(now=timezone.now())
         self.stdout.write("\n".join(_lines(found)))
         if found.problems:
@@ -55,7 +55,6 @@ def _filters(found: Status) -> Iterator[str]:
 
 
 def _size(size: int) -> str:
-    """Bytes for people."""
     number, unit = float(size), "B"
     for larger in ("kB", "MB", "GB", "TB"):
         if number < 1000:
