@@ -2,11 +2,9 @@
 """Every command of the site. `python3 manage.py up` runs it, `python3 manage.py check_all` tests it.
 
 Needs only Python 3.11 with its venv module. The first run makes `.venv` from the lock file and restarts in it. So
-everything but `run_command` uses the standard library only. It must parse on older Pythons, to tell them that they are
-too old.
+everything but `run_command` uses the standard library only. It must parse on older Pythons, to refuse them.
 
-The lock files cover Linux on x86-64 and ARM64 and macOS on ARM64, for every accepted Python. musl and Intel Macs lack
-wheels (lmdb, cryptography).
+The lock files cover Linux on x86-64 and ARM64 and macOS on ARM64. musl and Intel Macs lack wheels (lmdb, cryptography).
 """
 
 from __future__ import annotations
@@ -84,7 +82,7 @@ def main() -> None:
 
 
 def unsupported(python: tuple[int, ...], system: str, processor: str, libc: tuple[str, str]) -> str | None:
-    """Why the site cannot run on this machine, in one line, or None."""
+    """Why the site cannot run on this machine, in one line."""
     oldest, newest = PYTHONS
     if python[:2] < oldest or python[:2] > newest:
         tried = "{}.{} to {}.{}".format(*oldest, *newest)
@@ -110,8 +108,8 @@ def is_installed(lock: Path) -> bool:
 def installed_locks() -> dict[str, str]:
     """Lock names of the environment, with fingerprints, which are empty unless it is complete.
 
-    The stamp's fingerprints are emptied before every change and written last, so an interrupted installation does not
-    count. Neither does a copied tree or a replaced interpreter, because an environment works only in its place.
+    The fingerprints are emptied before every change and written last. A copied tree or a replaced interpreter does not
+    count, because an environment works only in its place.
     """
     try:
         stamp = json.loads(STAMP.read_text())
@@ -176,7 +174,7 @@ def check_owner(lock: Path) -> None:
 
 
 def check_port() -> None:
-    """Exit with one line if the port of `up` is taken, before minutes of installing. `up` checks fully later."""
+    """Exit with one line if the port of `up` is taken, before minutes of installing."""
     from runtime.ports import PortError, reserved_port
 
     file = Path(os.environ.get("FEEDSITE_ENV_FILE") or ROOT / ".env")
@@ -206,9 +204,7 @@ def fill(lock: Path) -> None:
 
 
 def fill_by_uv(lock: Path) -> bool:
-    """Install by uv, in a quarter of pip's time. False if it failed: pip uses the machine's index and certificates and
-    may still succeed.
-    """
+    """Install by uv, in a quarter of pip's time. False if it failed: pip uses the machine's index and certificates."""
     text = DEV_LOCK.read_text() if DEV_LOCK.exists() else ""  # images lack it
     found = re.search(r"^uv==.*?(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
     if found is None:
@@ -271,9 +267,7 @@ def make_environment() -> None:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Let only one command make the environment. Its programs hold the lock too (`run`), so after a kill the next
-    command waits for them.
-    """
+    """Let only one command make the environment. Its programs hold the lock too (`run`), also after a kill."""
     import fcntl  # missing on Windows, which is refused before
 
     VENV.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,4 @@
 """Benchmarks. Each asks one question, and measures peers and limits in the same run.
 
-`python3 manage.py bench` runs them in their own data folder. Read ratios, not absolute numbers: a busy machine slows
-the peers too.
+`manage.py bench` runs them in their own data folder. Read ratios, not absolute numbers.
 """

@@ -53,7 +53,7 @@ BY_NAME = ("soak",)
 
 
 def main() -> None:
-    """Run the chosen benchmarks, print their reports, and write them as JSON and into the page."""
+    """Run the chosen benchmarks, and write their reports."""
     options = parsed(sys.argv[1:])
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops and removes everything at the end
     size = QUICK if options.quick else Size()
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
-    """The options, with the names of the benchmarks to run."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
     whole = f"Of {', '.join(KNOWN)}. Without a name: all but {', '.join(BY_NAME)}."
     parser.add_argument("name", nargs="*", metavar="NAME", help=whole)
@@ -107,7 +107,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Report | None]]:
-    """Each benchmark's report. None if it failed: the others still run."""
+    """None if it failed: the others still run."""
     for data_name, names in GROUPS:
         chosen = [name for name in options.name if name in names]
         if not chosen:

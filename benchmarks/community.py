@@ -1,7 +1,7 @@
 """The community of the benchmarks, generated in SQL, skewed like real ones, and the same in every run.
 
 Senders post by a power law: the first hundred of 20,000 have an eighth of all items. One item in ten is a reply. Each
-sender follows twenty others. The site's own code builds the readers' windows.
+sender follows twenty others.
 """
 
 import secrets
@@ -168,8 +168,7 @@ class Community:
 def emptied(*, find_people: bool = True) -> None:
     """Empty the database and Redis.
 
-    Without `find_people` it also drops the index of people's names, which takes long to build for a million people. The
-    next call builds it again.
+    Without `find_people` it drops the index of names, which takes long to build for a million people.
     """
     call_command("flush", interactive=False, verbosity=0)
     policy.follow_timeline()
@@ -186,7 +185,7 @@ def emptied(*, find_people: bool = True) -> None:
 
 @contextmanager
 def loading() -> Iterator[CursorWrapper]:
-    """A cursor that writes rows without checking references, and updates the counts of follows at the end."""
+    """A cursor that skips checks of references, and updates the counts of follows at the end."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT setseed(0.25)")
         # References are correct by construction. Checking a million of them measures nothing.
@@ -224,7 +223,7 @@ def entries(user_id: int) -> list[Entry]:
 
 
 def build_window(key: str, held: Sequence[Entry]) -> None:
-    """Build a window of these entries, newest first, complete down to the last."""
+    """Build a window of these entries, complete down to the last."""
     window = Window(key)
     complete = window.complete("bench", 1, held[-1].item_id - 1, held)
     pipelined(feeds_for_tasks(), [window.drop(), window.begin("bench", 1), complete])

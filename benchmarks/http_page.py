@@ -1,10 +1,9 @@
 """What does a page cost over HTTP, against an authenticated DRF view that returns a constant?
 
-granian serves the site with one worker, and a client asks over one kept connection. It measures processor time (CPU) of
-granian's worker by its own clock, of PostgreSQL, Redis and two idle Celery workers, and the client's waiting time. The
-constant views use the site's authentication and middleware. One is plain DRF, the other also counts calls against a
-rate. The first page raises readers who follow big-Vs, so their inbox is deepened before the measurement. Apps request
-the same homes at Mastodon's address. Browsers request HTML pages with a session.
+granian serves the site with one worker over one kept connection. Measures processor time of granian's worker by its own
+clock, of PostgreSQL, Redis and two idle Celery workers, and the client's waiting time. The constant views use the
+site's authentication and middleware; one also counts calls against a rate. The first page deepens inboxes before the
+measurement. Apps request the same homes at Mastodon's address, browsers HTML pages with a session.
 """
 
 import time
@@ -115,7 +114,7 @@ def html_pages(community: Community) -> dict[str, str]:
 
 # --- The addresses that granian serves -----------------------------------------------------------------------
 class ConstantView(APIView):
-    """The least that an authenticated DRF view does, with only the site's authentication."""
+    """The least that an authenticated DRF view does."""
 
     def get(self, request: DrfRequest) -> Response:
         """A constant."""
@@ -123,7 +122,7 @@ class ConstantView(APIView):
 
 
 class CountedConstantView(ApiView):
-    """A constant under the site's rules: strict envelope, and calls counted against a rate."""
+    """A constant with strict envelope and counted calls."""
 
     def get(self, request: DrfRequest) -> Response:
         """A constant."""

@@ -1,8 +1,7 @@
 """How much memory and processor time does an idle site take?
 
-`up` runs with the demo community in its own folder. All its processes are measured after a pause, and again after
-visits to every page. Memory is proportional (PSS): a page shared by n processes counts one n-th for each. Processor
-time is user and system.
+Measures all processes of `up --demo` after a pause, and again after visits to every page. Memory is proportional (PSS):
+a page shared by n processes counts one n-th for each.
 """
 
 import http.client
@@ -102,7 +101,7 @@ def up(folder: Path) -> Iterator[int]:
 
 
 def visit(folder: Path, port: int) -> None:
-    """Log in as a member of the demo community, and request every page several times."""
+    """Log in as a member, and request every page several times."""
     found = re.search(r"login: (\S+)  password: (\S+)", (folder / "demo.txt").read_text())
     assert found
     _, cookies, page = asked(port, "GET", "/login", {})
@@ -120,7 +119,7 @@ def visit(folder: Path, port: int) -> None:
 def asked(
     port: int, method: str, path: str, cookies: dict[str, str], body: str | None = None
 ) -> tuple[int, dict[str, str], str]:
-    """Status, cookies and text of an answer. Each has its own connection, so that all processes take part."""
+    """Status, cookies and text. Each has its own connection, so that all processes take part."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Host": "localhost", "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     if body is not None:

@@ -1,9 +1,8 @@
 """What does a page of the live feed cost, against a packed pipeline of ZREVRANGE over the same lineups?
 
-In process: the first page as the reader waits for it (`live_page`), with the snapshot written after it (`and keep`), a
-following page from the snapshot, and one of replays. The limit: ZREVRANGE over the lineups of all followed hosts with a
-schedule, packed once and sent over the same connection, alone and with one prepared SELECT of twenty rows. A peer asks
-the same by redis-py's pipeline.
+In process: the first page (`live_page`), with the snapshot written after it (`and keep`), a following page, and one of
+replays. The limit: ZREVRANGE over the lineups of all followed hosts with a schedule, packed once, alone and with one
+prepared SELECT of twenty rows. A peer uses redis-py's pipeline.
 
 Over HTTP: processor time of one granian worker, PostgreSQL and Redis per page, extrapolated to 15,000 first pages a
 second.
@@ -193,7 +192,7 @@ def _zrevrange(key: str) -> bytes:
 
 
 def _seam(reader: User) -> int:
-    """The position where the reader's second page of replays begins."""
+    """Where the reader's second page of replays begins."""
     page = live_page(reader, last_id=2**53 - 1, page_size=LIMIT, now=timezone.now())
     assert page.last_id
     return page.last_id

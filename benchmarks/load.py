@@ -1,12 +1,11 @@
 """How does the site behave at the machine's limit, and beyond it?
 
-`up` runs on one processor with one web process. The generator runs on another, and mixes calls as people do: home for
-apps and browsers, deeper pages, items, news, pictures, streams, and one write in ten calls.
+`up` runs on one processor with one web process. The generator runs on another, and mixes calls as people do, with one
+write in ten.
 
-A closed loop finds the capacity: the most answered calls a second. Open loops then send random calls at shares of it,
-and beyond it. Times count from when a call should have been sent, so they include all waiting. Shed calls are answered
-503 with Retry-After. At the end PostgreSQL is checked for every acknowledged write, and for those that were answered
-503.
+A closed loop finds the capacity: the most answered calls a second. Open loops then send random calls at shares of it.
+Times count from when a call should have been sent. Shed calls are answered 503 with Retry-After. At the end PostgreSQL
+is checked for every acknowledged write, and for those that were answered 503.
 """
 
 import asyncio
@@ -137,7 +136,7 @@ class Crowd:
 
 
 class Ledger:
-    """The writes sent, by answer, for comparison with PostgreSQL."""
+    """The writes sent, by answer."""
 
     def __init__(self) -> None:
         self.done: dict[str, list[tuple[int, int | str]]] = {"publish": [], "like": [], "follow": []}
@@ -267,7 +266,7 @@ class Call(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A completed call. Times are of time.monotonic(). `intended` is when it should have been sent."""
+    """A completed call. `intended` is when it should have been sent (time.monotonic())."""
 
     kind: str
     intended: float
@@ -294,9 +293,9 @@ NOTHING = Answer(0, "", b"")
 class Generator:
     """Sends calls over kept connections.
 
-    In an open loop calls come at random times (Poisson), whatever happened to earlier ones. Their time counts from when
-    they should have been sent. So a stalled site delays every call of that time, not only those of waiting clients (no
-    coordinated omission). A call takes a free connection or opens another, as through a proxy.
+    In an open loop calls come at random times (Poisson). Their time counts from when they should have been sent, so a
+    stalled site delays every call (no coordinated omission). A call takes a free connection or opens another, as
+    through a proxy.
     """
 
     def __init__(self, port: int, stream_port: int, chance: random.Random) -> None:
@@ -336,7 +335,7 @@ class Generator:
             call.told(answer)
 
     async def asked(self, request: bytes) -> Answer:
-        """The answer to a request. Every answer has a Content-Length, or no body."""
+        """The answer, with a Content-Length or no body."""
         line = None
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -547,7 +546,7 @@ class Phase:
         return [made for made in self.calls if not 200 <= made.answer.status < 300 and made.answer.status != SHED]
 
     def p(self, share: float, calls: Iterable[Made] | None = None) -> float:
-        """A percentile of the answered calls' times, in ms. 0 without any."""
+        """A percentile of the times in ms. 0 without any."""
         times = [made.seconds for made in (self.answered if calls is None else calls)]
         return percentile(times, share) if times else 0.0
 
@@ -629,7 +628,7 @@ class Loads:
         await asyncio.sleep(min(3.0, self.size.load_seconds))
 
     async def open(self, name: str, share: float, seconds: float) -> Phase:
-        """An open loop at a share of the capacity, in the phase of this name."""
+        """An open loop at a share of the capacity."""
         async with self.phase(name) as phase:
             await self.generator.open(self.acts, rate=share * self.capacity, seconds=seconds)
         return phase
@@ -654,7 +653,7 @@ class Loads:
 
     @asynccontextmanager
     async def phase(self, name: str) -> AsyncIterator[Phase]:
-        """Measure what runs inside, and add it to the phase of this name."""
+        """Measure what runs inside, for the phase of this name."""
         phase = self.phases.setdefault(name, Phase(name))
         self.generator.taken()
         before, began, own = processor_time(), time.monotonic(), time.process_time()
@@ -706,7 +705,7 @@ class Loads:
             report.notes.append("**The generator was the limit** of a load above: its processor was busy.")
 
     def streams(self) -> str:
-        """The delay from an item's acknowledgement to its arrival on open streams."""
+        """The delay from an item's acknowledgement to its arrival on streams."""
         published = self.ledger.published
         times = [max(0.0, at - published[item]) for item, at in self.heard if item in published]
         if not times:
@@ -734,7 +733,7 @@ def _kind(made: Made) -> str:
 
 
 def returned(calls: list[Made], limit: float) -> float:
-    """Seconds from the first call to the last second with shed or too slow calls."""
+    """Seconds until the last second with shed or too slow calls."""
     begin = min(made.intended for made in calls)
     slow = [made for made in calls if made.answer.status == SHED or made.seconds > limit]
     times = sorted(made.intended - begin for made in slow)

@@ -159,7 +159,7 @@ class Ratio:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the ratio reaches its target. None without one."""
+        """Whether the ratio reaches its target."""
         if self.at_least is not None:
             return self.value >= self.at_least
         return None if self.at_most is None else self.value <= self.at_most
@@ -196,7 +196,7 @@ class Report:
 def interleaved(cases: Mapping[str, Case], *, rounds: int, warm_up: int = 3) -> Times:
     """Seconds of each case in each round, without warm-up rounds.
 
-    Every round runs every case once, begins with another case each time, and passes its number.
+    Every round runs every case once, begins with another one, and passes its number.
     """
     names = list(cases)
     times: Times = {name: [] for name in names}
@@ -225,7 +225,7 @@ def milliseconds(times: Sequence[float]) -> float:
 
 
 def over(times: Times, one: str, other: str, middle: Callable[[Sequence[float]], float] = median) -> float:
-    """The median of `one` over the median of `other`."""
+    """The median of `one` over that of `other`."""
     return middle(times[one]) / middle(times[other])
 
 
@@ -236,7 +236,7 @@ def percentile(times: Sequence[float], share: float) -> float:
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float:
-    """The exponent of y = factor * x ** exponent, by least squares of logarithms. 0 is flat, 1 linear."""
+    """The exponent of y = factor * x ** exponent. 0 is flat, 1 linear."""
     return linear_regression([math.log(x) for x, _ in points], [math.log(y) for _, y in points]).slope
 
 
@@ -264,7 +264,7 @@ def _processes() -> dict[int, _Process]:
 
 
 def servers_time() -> tuple[float, float]:
-    """Processor seconds of this site's PostgreSQL and Redis, with children."""
+    """Processor seconds of PostgreSQL and Redis, with children."""
     spent, processes = {"postgres": 0.0, "valkey": 0.0}, _processes()
     kinds = {number: kind for number, each in processes.items() for kind in spent if kind in each.name}
     own = {number for number in kinds if processes[number].is_of_site}
@@ -319,7 +319,7 @@ class Client:
 
 
 class Blocks:
-    """The costs of one kind of request: a row per block of requests."""
+    """The costs of one kind of request: a row per block."""
 
     def __init__(self) -> None:
         self.spent: list[tuple[float, ...]] = []
@@ -328,12 +328,12 @@ class Blocks:
 
     @property
     def worker(self) -> float:
-        """Processor seconds of granian's worker, by its own clock: the median of the blocks."""
+        """The median of the blocks, by granian's own clock."""
         return median(parts[0] for parts in self.spent)
 
     @property
     def parts(self) -> list[float]:
-        """Means, because the kernel counts hundredths of a second, too coarse for one block."""
+        """Means, because the kernel counts hundredths of a second."""
         return [mean(parts) for parts in zip(*self.spent, strict=True)]
 
     @property
@@ -371,7 +371,7 @@ def over_http(
 
 
 def application() -> Callable[..., Any]:
-    """The WSGI application for `served`: the site and the addresses of http_page."""
+    """The site and the addresses of http_page."""
     from django.core.wsgi import get_wsgi_application
 
     settings.ROOT_URLCONF = "benchmarks.http_page"
@@ -404,7 +404,7 @@ def _answers(port: int) -> bool:
 
 @contextmanager
 def workers() -> Iterator[int]:
-    """Run two Celery workers. Yields the id of their parent process."""
+    """Run two Celery workers. Yields their parent's id."""
     command = [sys.executable, "-m", "celery", "-A", "feedsite", "--quiet", "worker", "--concurrency", "2"]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "error"]
     worker = subprocess.Popen(

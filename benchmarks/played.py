@@ -1,9 +1,8 @@
 """What does it cost to remember all users' plays, and to ask which ids a user has not played?
 
-Ingest: `record` against the same packed commands, and plays over HTTP, of one user per request and of many users in a
-batch. Merge: ten plays of each of many users, against writing the same bytes into LMDB. Ask: `unseen` of 2,000 to
-10,000 ids with four months of filters, against reading the same keys, and 5 ms. Bytes: filters against the ZSET of all
-ids. Every merge and batch waits for its fsync.
+Ingest: `record` against the same packed commands, and plays over HTTP. Merge: ten plays of each of many users, against
+writing the same bytes into LMDB. Ask: `unseen` of 2,000 to 10,000 ids with four months of filters, against reading the
+same keys, and 5 ms. Bytes: filters against the ZSET of all ids. Every merge and batch waits for its fsync.
 """
 
 import random
@@ -120,7 +119,7 @@ def ingest(report: Report, rounds: int) -> None:
 
 
 def ingest_over_http(report: Report, rounds: int, requests: int) -> tuple[float, float]:
-    """Plays of one user in a request, and of many in a batch. Returns seconds per play for both."""
+    """Seconds per play, one user in a request and many in a batch."""
     service = User.objects.order_by("pk")[0]
     service.user_permissions.add(Permission.objects.get(codename="act_for_others"))
     users = list(User.objects.active().order_by("pk").values_list("pk", flat=True)[:IN_A_BATCH])
@@ -160,7 +159,7 @@ def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
 
 # --- Merge -----------------------------------------------------------------------------------------------
 def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
-    """Give every user ten plays a round. Time merging them, and writing the same bytes."""
+    """Time merging ten plays of every user, and writing the same bytes."""
     month, chance = month_of(NOW), random.Random(2)  # noqa: S311 (the same in every run)
     one = _filter(chance, A_MONTH // 2, error=merging._error())
     store.store().update([FilterKey(user, month) for user in range(1, users + 1)], lambda key, data: one)
@@ -245,7 +244,7 @@ def ask(report: Report, rounds: int) -> None:
 
 # --- Bytes -----------------------------------------------------------------------------------------------
 def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
-    """Three months of a user's plays: bytes as filters, in LMDB's file, and as a ZSET of all ids."""
+    """Bytes of three months of plays: as filters, in LMDB's file, and as a ZSET."""
     client, error = played.client(), merging._error()
     for plays in kept:
         chance = random.Random(plays)  # noqa: S311 (the same in every run)

@@ -24,7 +24,7 @@ KINDS = {
 
 
 class Process(NamedTuple):
-    """`pss`: resident memory in bytes, with shared pages in parts. `seconds`: processor time with ended children."""
+    """`pss`: bytes, with shared pages in parts. `seconds`: with ended children."""
 
     pid: int
     kind: str
@@ -41,7 +41,7 @@ class Usage(NamedTuple):
 
 
 def of_site(data_dir: Path) -> list[Process]:
-    """The processes of the site with this data folder that this user may read."""
+    """The site's processes that this user may read."""
     parents = dict(_parents())
     found: dict[int, str] = {}
     for pid in parents:
@@ -97,7 +97,6 @@ def _named(pid: int) -> str:
 
 
 def _keeper(data_dir: Path) -> int:
-    """The process that runs the embedded servers, or 0."""
     try:
         return int(json.loads((data_dir / "run" / "keeper.lock").read_text())["pid"])
     except (OSError, ValueError, KeyError):

@@ -1,11 +1,10 @@
 """What does publishing cost, against the least that keeps an item: one prepared INSERT, committed to disk?
 
-It measures `items.actions.publish` in this process, and `POST /api/v1/items` over one kept connection to granian with a
-token, for a sender with followers, without a worker. The limit: one prepared INSERT of the same item, equally durable,
-on its own connection. All take turns.
+Measures `items.actions.publish` in this process, and `POST /api/v1/items` to granian, for a sender with followers,
+without a worker. The limit is equally durable, on its own connection.
 
-The split of publishing has its own rounds. Each part is timed where it waits, and the rest is Python. The commit
-includes the flush to disk, as in the limit.
+The split has its own rounds: each part is timed where it waits, and the rest is Python. The commit includes the flush
+to disk.
 
 The target is for disks with commits of 3 ms or more, because the rest does not shrink with the commit.
 """

@@ -1,7 +1,4 @@
-"""Reports as text, JSON, and parts of docs/benchmarks.md.
-
-A run replaces only its benchmarks' figures in the page.
-"""
+"""Reports as text, JSON, and parts of docs/benchmarks.md."""
 
 import json
 import os

@@ -1,23 +1,18 @@
 """What would a site of 1, 50 or 500 million users take, and which follows should be pushed?
 
-First come unit costs from this run: processor time of this process, PostgreSQL and Redis per act of the site's
-functions, and bytes per row, key and message. A row's bytes are its table's with indexes, over the number of rows.
+Unit costs come from this run: processor time per act of the site's functions, and bytes per row (with indexes), key and
+message. The sites are arithmetic over these units and assumptions.
 
-The sites are arithmetic over these units and assumptions. Nothing above one machine is run.
+The policies are a model of one day of a follow graph, random or from a data set. Pushed: each item of the followee
+costs a delivery. Pulled: each page of the reader costs reading the followee's outbox.
 
-The policies are a model of one day of a follow graph, random or from a data set. Each follow is pushed or pulled.
-Pushed: each item of the followee costs a delivery. Pulled: each page of the reader costs reading the followee's outbox.
-
-- push: all. pull: all.
 - hybrid, as the site: followees with `threshold` followers are big-Vs and push only from `push_level` on. Others push
   to all followers who are not dormant.
 - per pair: pushed if the followee's items a day times the cost of a delivery are less than the reader's pages a day
   times the cost of a pull (Silberstein et al., "Feeding Frenzy: Selectively Materializing Users' Event Feeds", SIGMOD
-  2010, per-producer coherency). A page here reads every pulled outbox, so the cheaper way per follow gives the least
-  sum.
+  2010, per-producer coherency). A page here reads every pulled outbox, so this gives the least sum.
 
-Rates are constant, and readers keep the level of their mean rate. Blocks, mutes, visibility and rebuilt inboxes are
-left out.
+Rates are constant. Blocks, mutes, visibility and rebuilt inboxes are left out.
 
 See docs/decisions.md: Push or pull is decided by sender.
 """
@@ -112,9 +107,7 @@ TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The unit costs of the policies, in seconds of one core and bytes of Redis, on 2 cores of an AMD EPYC. A run
-    measures them again.
-    """
+    """Unit costs in seconds of one core and bytes of Redis, on 2 cores of an AMD EPYC. A run measures them again."""
 
     push: float = 14.2e-6
     """One delivery of a fan-out to 10,000 followers of level 3."""
@@ -250,7 +243,7 @@ def _page(cpu: Callable[[Callable[[int], object]], float], reader_ids: list[int]
 
 
 def _floor(reader: User) -> int:
-    """A position below which PostgreSQL serves the reader's home."""
+    """A position below which PostgreSQL serves the home."""
     last_id = None
     for _ in range(200):
         page = home_page(reader, last_id=last_id, limit=100)
@@ -262,7 +255,7 @@ def _floor(reader: User) -> int:
 
 
 def _delivery(community: Community) -> float:
-    """The cost of a delivery: whole fan-outs of the largest publisher, over their deliveries."""
+    """Whole fan-outs of the largest publisher, over their deliveries."""
     followers = max(community.publishers)
     fresh = iter([fresh_item(community.publishers[followers]).pk for _ in range(16)])
     for _ in range(2):
@@ -351,7 +344,7 @@ class Site:
     """Followers of the most followed user."""
 
     def a_second(self, a_day: float) -> float:
-        """Acts a second in the busiest hour, from acts per user and day."""
+        """Acts a second in the busiest hour."""
         return self.users * a_day / DAY * PEAK
 
     @property
@@ -370,7 +363,7 @@ IN_ALL = "**cores in all, half busy**"
 
 
 def needs(u: Units) -> dict[str, Callable[[Site], float]]:
-    """What a site needs in its busiest hour. Bytes are named as such."""
+    """What a site needs in its busiest hour."""
     item = u["publish"] + LIKED * u["like"]
     discover = u["refresh of Discover"] + u["further page of Discover"]
     liked = u["row: like"] + u["row: act in a notification"]
@@ -428,7 +421,7 @@ SKEW = 3
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Users are array indexes, and `readers[i]` follows `senders[i]`. Rates are items and pages a day."""
+    """`readers[i]` follows `senders[i]`, both array indexes. Rates are items and pages a day."""
 
     levels: Integers
     items: Floats
@@ -453,7 +446,7 @@ def levels_of(pages: Floats) -> Integers:
 
 
 def by_chance(users: int, *, seed: int, pages: float = PAGES, reads: float = READS) -> Graph:
-    """A random graph: popularity by a power law, followees, reading and writing lognormal. Popular users write more."""
+    """A random graph: popularity by a power law, followees, reading and writing lognormal."""
     chance = np.random.default_rng(seed)
     counts = chance.lognormal(sigma=1.0, size=users)
     counts = np.minimum(counts * (MEAN_FOLLOWEES / counts.mean()), settings.FOLLOW_CAP).astype(np.int64)
@@ -572,7 +565,6 @@ def outcome(name: str, graph: Graph, pushed: Mask, costs: Costs) -> Outcome:
 
 
 def _arriving(graph: Graph, pushed: Mask) -> Floats:
-    """Deliveries a day into each reader's inbox."""
     weights = graph.items[graph.senders[pushed]]
     return np.bincount(graph.readers[pushed], weights=weights, minlength=graph.size).astype(np.float64)
 
@@ -590,7 +582,7 @@ def quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list[
 # --- The threshold -------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A threshold and push level, and a day under them."""
+    """A day under a threshold and push level."""
 
     threshold: int
     push_level: int
@@ -599,7 +591,7 @@ class Point:
 
 
 def curve(graph: Graph, costs: Costs) -> list[Point]:
-    """A day at every push level, for thresholds of 1, 2 or 5 times a power of ten."""
+    """A day at every push level and threshold."""
     followers = graph.followers()
     return [
         Point(

@@ -1,8 +1,8 @@
 """Does anything grow while the site is used for an hour?
 
 The crowd of load uses a site under `up` at half its capacity. Each process's anonymous memory is fitted by a line with
-a confidence interval for its slope. Rows per table, keys per kind in Redis, and files are counted after a quarter of
-the time and at the end. Tables grow by what was written, and everything else is bounded (docs/scaling.md).
+a confidence interval. Rows, Redis keys and files are counted after a quarter of the time and at the end. Tables grow by
+what was written, and everything else is bounded (docs/scaling.md).
 """
 
 import asyncio
@@ -59,7 +59,7 @@ BY_MEMBERS = (
 
 
 class Slope(NamedTuple):
-    """A line through one process's sizes, in MB and MB an hour. `margin` is half its 95 % interval."""
+    """A line through sizes, in MB and MB an hour. `margin` is half its 95 % interval."""
 
     size: float
     slope: float
@@ -175,7 +175,7 @@ class Soak:
         return allowed + len(self.crowd.people) * (table in BY_MEMBERS)
 
     def grown(self, what: str, steady: int) -> list[str]:
-        """Kinds of keys, or folders, that have grown too much."""
+        """What has grown too much."""
         before, after = self.before[what], self.after[what]
         more = after - before
         return [f"{kind} from {before[kind]:,} to {after[kind]:,}" for kind, count in more.items() if count > steady]
@@ -200,7 +200,7 @@ def _rows() -> Counter[str]:
 
 
 def _keys(*urls: str) -> Counter[str]:
-    """Keys by kind: without the parts that contain a digit."""
+    """By kind: without the parts that contain a digit."""
     found: Counter[str] = Counter()
     for url in dict.fromkeys(url.replace("redis+socket://", "unix://").replace("virtual_host=", "db=") for url in urls):
         for key in client_of(url, 10).scan_iter(count=1_000):
@@ -210,7 +210,7 @@ def _keys(*urls: str) -> Counter[str]:
 
 
 def _files(folder: Path) -> Counter[str]:
-    """Files by top folder, without PostgreSQL's."""
+    """By top folder, without PostgreSQL's."""
     found: Counter[str] = Counter()
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not (Path(parent) / name / "PG_VERSION").exists()]

@@ -1,11 +1,10 @@
 """What does an open stream cost, and how long after a publish do all streams hear of it?
 
-The stream process runs as under `up`, and one client process has all connections. One user whom all follow publishes.
-The peer is a bare asyncio server that reads the same Redis stream and writes the same bytes to as many sockets, without
-HTTP, PostgreSQL and batching.
+The stream process runs as under `up`, and one client process has all connections. The peer is a bare asyncio server
+that reads the same Redis stream and writes the same bytes to as many sockets, without HTTP, PostgreSQL and batching.
 
-Apps get the whole status instead of an id. Half of their connections are WebSockets, half are streams. Of twenty, one
-follows the public timeline, one a hashtag, one a list, and the others their home.
+Apps get the whole status instead of an id. Half of their connections are WebSockets. Of twenty, one follows the public
+timeline, one a hashtag, one a list, and the others their home.
 """
 
 import asyncio
@@ -148,7 +147,7 @@ def request(target: str, headers: dict[str, str]) -> bytes:
 
 
 def measure(name: str, requests: list[bytes], opened: bytes, publisher: User, rounds: int, report: Report) -> Found:
-    """Open the connections, publish items, and time when each connection hears of them."""
+    """Time when each connection hears of published items."""
     count = len(requests)
     with served(name) as (port, pid):
         empty = memory(pid)
@@ -251,7 +250,7 @@ def processor_time(pid: int) -> float:
 
 # --- The peer ------------------------------------------------------------------------------------------------
 def bare(port: int) -> None:
-    """Serve streams on the port until killed: write the Redis stream's entries to every connection."""
+    """Serve the Redis stream's entries to every connection until killed."""
     asyncio.run(_bare(port))
 
 

@@ -82,7 +82,7 @@ def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str,
 
 
 def settle(page: Page) -> None:
-    """Wait until everything in sight is loaded. The network is never idle, because an open page hears news."""
+    """Wait until everything in sight is loaded. The network is never idle: an open page hears news."""
     until = time.monotonic() + 20
     while not page.evaluate(LOADED) and time.monotonic() < until:
         page.wait_for_timeout(100)

@@ -1,7 +1,6 @@
 """Parses `redis+cluster://[user:password@]host:port[,host:port…][/0][?options]`. `rediss+cluster` uses TLS.
 
-Name several nodes, so that a process can start while some are down. settings.py imports this module: standard library
-only.
+With several nodes a process can start while some are down. settings.py imports this module: standard library only.
 """
 
 from typing import NamedTuple

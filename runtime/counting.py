@@ -1,7 +1,8 @@
 """Files where this machine's processes count (runtime.metrics), in the client library's multiprocess mode.
 
-The library names files by pid and keeps them. Here the number is a slot that the next process reuses, so there are
-never more files than processes at once, and containers never clash.
+The library names files by pid and keeps them. Here the next process reuses the name, so there are never more files than
+processes at once, and containers never clash.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -29,8 +30,7 @@ ROOM_BYTES = 2**20
 class Slots:
     """The slot of this process. `counter_3.db` belongs to slot 3.
 
-    A slot is a file lock, which the kernel frees. The next process continues the slot's counts, so counts never
-    decrease.
+    A slot is a file lock, which the kernel frees. The next process continues its counts, so counts never decrease.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Slots:
         os.register_at_fork(after_in_child=self._leave)  # the slot is the parent's
 
     def mine(self) -> int:
-        """This process's slot, taken on first use. The client library asks at every count. Raises OSError."""
+        """This process's slot, taken on first use. Called at every count. Raises OSError."""
         if self._held is None:
             folder = Path(os.environ[FOLDER])
             self._held = next(filter(None, (self._take(folder, number) for number in itertools.count())))
@@ -52,7 +52,7 @@ class Slots:
             return -os.getpid()
 
     def _take(self, folder: Path, number: int) -> tuple[int, IO[bytes]] | None:
-        """Take a free slot. Drop the last process's gauges, keep its counts."""
+        """Drop the last process's gauges, keep its counts."""
         lock = (folder / f"{number}.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,7 +79,7 @@ class CountFile(MmapedDict):
     """One file of a slot.
 
     Writing to a mapped page without disk space kills the process by SIGBUS, so the space is reserved first. If there is
-    none, count in memory, invisible to other processes. Linux only.
+    none, count in memory. Linux only.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
@@ -104,9 +104,7 @@ _open_files: "WeakSet[CountFile]" = WeakSet()
 
 
 def _close_inherited() -> None:
-    """Close the parent's files after a fork. Celery closes beat's descriptors, so a later `close` would hit unrelated
-    files with the same numbers.
-    """
+    """Celery closes beat's descriptors, so a later `close` would hit unrelated files with the same numbers."""
     for file in list(_open_files):
         file.close()  # type: ignore[no-untyped-call]
 

@@ -1,7 +1,7 @@
 """Private PostgreSQL and Valkey servers of a data folder, for sites without servers of their own.
 
-Four servers listen on unix sockets: `postgres`, `feeds`, `plays` and `broker`. One that the environment names
-(FEEDSITE_DATABASE_URL, ...) is not embedded.
+Four servers listen on unix sockets: `postgres`, `feeds`, `plays` and `broker`, unless the environment names one
+(FEEDSITE_DATABASE_URL, ...).
 
 A process that needs them holds a lease: a shared flock on `run/lease.lock`. The keeper (`python -m runtime.keeper`)
 runs them, and ends when no lease is left. If it is killed, the kernel stops its servers, and the next keeper replaces
@@ -9,6 +9,7 @@ any left. So locks are the only state.
 
 settings.py and the supervisor import this module: standard library only. PostgreSQL cannot read data of another major
 version: back up with the old version, restore into a new folder.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -121,7 +122,7 @@ def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[
 
 
 def name_process(name: str) -> None:
-    """Name this process for `ps -o comm` and `top`. Linux only, 15 bytes."""
+    """Name this process for `ps -o comm`. Linux only, 15 bytes."""
     if IS_LINUX:
         pr_set_name = 15
         ctypes.CDLL(None).prctl(pr_set_name, name.encode(), 0, 0, 0)
@@ -153,7 +154,7 @@ def wait_for(condition: Callable[[], object], seconds: float) -> bool:
 
 
 class Child:
-    """A process of a supervisor (runtime/supervisor.py), with its process group."""
+    """A process of a supervisor, with its process group."""
 
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_seconds: ClassVar[float]
@@ -331,9 +332,8 @@ class Valkey(Server):
 def feeds(home: Home) -> Valkey:
     """Windows, other hints, and the cache.
 
-    Nothing is stored on disk: a window from an old snapshot would claim to be complete, but lack later deliveries.
-    Everything may be evicted (allkeys-lru). With this listpack limit, inboxes of levels 1 and 2 take a third of a
-    skiplist's memory.
+    Nothing is stored on disk: a window from an old snapshot would lack later deliveries. Everything may be evicted.
+    With this listpack limit, inboxes of levels 1 and 2 take a third of a skiplist's memory.
     """
     memory = os.environ.get("FEEDSITE_FEEDS_MEMORY") or "512mb"
     options = {"save": "", "appendonly": "no", "maxmemory": memory, "maxmemory-policy": "allkeys-lru"}
@@ -343,7 +343,7 @@ def feeds(home: Home) -> Valkey:
 def broker(home: Home, *, durable: bool = True) -> Valkey:
     """Celery's queue and rate counters: never evicted, synced once a second.
 
-    Sweepers resend tasks lost with the machine. If not `durable`, it survives the server but not the machine.
+    If not `durable`, it survives the server but not the machine.
     """
     return Valkey(home, "broker", _kept("everysec" if durable else "no"))
 
@@ -351,7 +351,7 @@ def broker(home: Home, *, durable: bool = True) -> Valkey:
 def plays(home: Home, *, durable: bool = True) -> Valkey:
     """Plays not merged yet, and issued items: never evicted, on disk before the answer.
 
-    `everysec` would answer before writing during an fsync, and a kill -9 would lose that.
+    `everysec` would lose answered writes of a kill -9 during an fsync.
     """
     return Valkey(home, "plays", _kept("always" if durable else "no"))
 
@@ -432,7 +432,7 @@ class Postgres(Server):
         (self.own_sockets / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
 
     def give_up_root(self) -> None:
-        """Choose a user namespace or `nobody`. Raises ServerError if neither can reach the data folder."""
+        """Choose a user namespace or `nobody`. Raises ServerError if neither reaches the data."""
         if not self.data.is_symlink() and can_make_namespace():
             self.prefix = NAMESPACE
             return
@@ -499,7 +499,7 @@ class Postgres(Server):
     def run(self, program: str, *arguments: str, commands: str = "") -> str:
         """Run one of PostgreSQL's programs. Raises ServerError.
 
-        It dies with this process: an orphaned initdb would write into the folder that the next start empties.
+        It dies with this process: an orphaned initdb would write into the next start's folder.
         """
         result = subprocess.run(
             [*self.prefix, str(self.binaries / program), *arguments],
@@ -792,7 +792,7 @@ class Servers:
                 return {"pid": 0, "servers": self.names}
 
     def start_keeper(self) -> None:
-        """Start one and wait for its servers. Raises ServerError with its error."""
+        """Start one and wait for its servers. Raises ServerError."""
         with self.home.open_log("keeper") as log:
             answer = subprocess.run(
                 [sys.executable, "-m", "runtime.keeper", str(self.home.data_dir), *self.names],

@@ -1,6 +1,6 @@
 """Reads and checks the environment before anything starts. Reports all wrong variables at once.
 
-Values that may hold a secret are never shown. Unknown names are warnings, with the nearest known name.
+Values that may hold a secret are never shown. Unknown names are warnings.
 """
 
 import os

@@ -1,7 +1,8 @@
 """Log lines as text or JSON, with the id of their request.
 
-A valid id comes from the request's header, else it is new. The answer's header has it, and log lines of its tasks.
-Queries, headers and bodies are never logged.
+A valid id comes from the request's header, else it is new. The answer and its tasks have it too. Queries, headers and
+bodies are never logged.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -113,9 +114,7 @@ def cause_away(error: BaseException) -> BaseException | None:
 
 
 class RefusalFilter(logging.Filter):
-    """Drops Django's line for 404 and 503, which the access log has. Removes tracebacks of expected errors. For an
-    outage, the line names the cause.
-    """
+    """Drops Django's line for 404 and 503, which the access log has. Removes tracebacks of expected errors."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Remove the traceback unless the status is 500."""
@@ -164,7 +163,7 @@ def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
 
 @task_prerun.connect
 def take_over(task: Any, **kwargs: Any) -> None:
-    """Set the request's id and the task's name when a task begins."""
+    """Set request and task of a beginning task."""
     given = task.request.get("request_id") or (task.request.headers or {}).get("request_id")
     request_id.set(given if isinstance(given, str) and SANE.fullmatch(given) else "")
     task_name.set(task.name)

@@ -3,6 +3,7 @@
 `smtp://` is unencrypted, `smtp+tls://` uses STARTTLS, `smtps://` TLS from the first byte. An `@` in user or password is
 written `%40`. `filemail:///DIR` writes each letter into a file, `console://` into the log. settings.py imports this
 module: standard library only.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -34,7 +35,7 @@ class MailAddress(NamedTuple):
 
 
 def parse(url: str) -> MailAddress:
-    """Parse the address. Raises ValueError with no part of the secrets."""
+    """Raises ValueError with no part of the secrets."""
     if "#" in url or "?" in url:
         raise ValueError("it contains a # or ? (write %23 or %3F)")
     try:

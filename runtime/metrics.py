@@ -3,9 +3,8 @@
 A metric is one line below, used like `discover_excluded.labels("seen").inc()`. Names end in their unit. Labels need few
 values, because each is kept forever.
 
-If PROMETHEUS_MULTIPROC_DIR is set (by `up`, which empties it), each process counts in files there, and `/metrics` of
-any process adds them up. Otherwise in memory. Requests only have a histogram, because each observation writes to a
-file.
+If PROMETHEUS_MULTIPROC_DIR is set (by `up`), each process counts in files there, and `/metrics` of any process adds
+them up. Otherwise in memory. Requests only have a histogram, because each observation writes to a file.
 """
 
 import ipaddress
@@ -216,8 +215,8 @@ def show(request: HttpRequest) -> HttpResponse:
 def may_read(request: HttpRequest) -> bool:
     """Whether the request has FEEDSITE_METRICS_TOKEN, or comes directly from this machine.
 
-    A proxy on this machine also has a local address, but its headers give it away. A website open in a browser here may
-    point its own name to this machine. So without the token, the Host must be a local address or a name of the site.
+    A proxy's headers give it away. A website open in a browser here may point its own name to this machine, so without
+    the token the Host must be a local address or a name of the site.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if settings.METRICS_TOKEN and scheme.lower() == "bearer":

@@ -1,7 +1,7 @@
 """Types of the site's settings (runtime/options.py).
 
-`title` completes "It must be …". A validator's ValueError may be shown, even for a secret. Validators accept an empty
-text, which means "not set".
+`title` completes "It must be …". A validator's ValueError may be shown, even for a secret. An empty text means "not
+set".
 """
 
 import re

@@ -1,8 +1,8 @@
 """The site's settings, read from the environment by pydantic-settings.
 
-`runtime.environment.read` checks them. feedsite/settings.py passes them to Django; `up` reads them here, without
-Django. `manage.py document_settings` generates `.env.example` and docs/settings.md. What no operator would change is a
-constant elsewhere. Reading takes 0.12 s. msgspec is faster, but reports one error at a time.
+`runtime.environment.read` checks them. feedsite/settings.py passes them to Django, `up` reads them without Django.
+`manage.py document_settings` generates `.env.example` and docs/settings.md. What no operator would change is a constant
+elsewhere. msgspec is faster, but reports one error at a time.
 """
 
 import os

@@ -14,8 +14,8 @@ class PortError(RuntimeError):
 def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None]:
     """Keep the port for this site. Raises PortError if it is taken.
 
-    granian binds with SO_REUSEPORT, so two sites could share a port and its visitors. A socket that is bound but does
-    not listen admits granian, but fails the next site's probe.
+    granian binds with SO_REUSEPORT, so two sites could share a port. A socket that is bound but does not listen admits
+    granian, but fails the next site's probe.
     """
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

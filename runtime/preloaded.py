@@ -1,6 +1,7 @@
 """`python -m runtime.preloaded granian … feedsite.wsgi:application`: granian, with the site loaded before it forks.
 
 Processes share this memory until one writes to it. The garbage collector would, so `gc.freeze` hides the objects.
+
 See docs/decisions.md: Programs load the site before they fork.
 """
 

@@ -1,4 +1,4 @@
-"""The site's rates and their defaults. `FEEDSITE_RATES` overrides them (runtime/options.py), web/rates.py counts."""
+"""The site's rates and their defaults. `FEEDSITE_RATES` overrides them, web/rates.py counts."""
 
 import re
 from functools import lru_cache

@@ -1,6 +1,6 @@
 """`setup`: writes a public site's file of variables with keys, and creates its role and database in PostgreSQL.
 
-docs/install.md has the other steps. Without Django, because there are no settings yet.
+Without Django, because there are no settings yet.
 """
 
 import argparse
@@ -134,7 +134,7 @@ def role_and_database(name: str, password: str) -> list[str]:
 
 def run_statements(statements: Sequence[str], superuser: str | None) -> bool:
     """Run them by a superuser's address, or as root by the user postgres. False if neither is possible. Raises
-    SetupError if PostgreSQL refuses.
+    SetupError.
     """
     if superuser:
         psql, shown = ["psql", "--dbname", superuser], "the superuser"

@@ -1,14 +1,14 @@
 """Queues requests for the threads of web. Requests that wait too long are shed: answered 503.
 
 granian's threads are doors: a door notes the time, queues the request and returns. This module's threads answer. A
-request that waited for more than `seconds` is refused untouched, also by doors, because all threads may wait for a
-frozen server.
+request that waited for more than `seconds` is refused, also by doors, because all threads may wait for a frozen server.
 
 granian drops a body when its call returns, so the door of a request with a body stays until the answer. The request
 that would take the last of `DOORS` doors is refused at once.
 
 Health checks (`web.health`) are not shed, because a busy process is not dead. But strangers can send them too, so only
 `PROBES_LATE` late ones stay.
+
 See docs/decisions.md: Requests queue in the site, not in granian.
 See docs/decisions.md: Own code in place of a library.
 """
@@ -140,7 +140,7 @@ def has_body(scope: Scope) -> bool:
 def install(module: ModuleType, *, threads: int, seconds: float) -> None:
     """Make granian's web processes use a queue. `module.refused` answers refused requests.
 
-    granian has no setting for this. Raises AttributeError if its internals have changed.
+    Raises AttributeError if granian's internals have changed.
     """
     mp: Any = import_module("granian.server.mp")
     wrap = mp._wsgi_call_wrap

@@ -5,6 +5,7 @@ longer than `SECONDS`, this closes connections on which the client sent fewer th
 nothing. Idle ones may be among them, which clients reopen, and one whose answer takes as long.
 
 Linux only. Elsewhere, and on a Unix socket, the proxy limits its clients (deploy/).
+
 See docs/decisions.md: Requests queue in the site, not in granian.
 """
 
@@ -115,7 +116,7 @@ class SlowSenders:
 
 @contextmanager
 def _connections() -> Iterator[dict[Any, socket.socket]]:
-    """Connections to this process's ports, by descriptor and peer. Raises OSError."""
+    """By descriptor and peer. Raises OSError."""
     with ExitStack() as stack:
         connected, ports = {}, set()
         for file in OPEN_FILES.iterdir():

@@ -1,7 +1,7 @@
 """`python -m runtime.stream_server --host H --port P --most N feedsite.asgi:application`: uvicorn for open connections.
 
-Adds limits on requests, their time, messages and connections. When it stops, the application first ends its
-connections. Another instance may share the port (`SO_REUSEPORT`).
+Adds limits on requests, their time, messages and connections. Another instance may share the port (`SO_REUSEPORT`).
+
 See docs/decisions.md: uvicorn serves open connections.
 See docs/decisions.md: Own code in place of a library.
 """
@@ -180,9 +180,7 @@ class Server(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A bound socket with SO_REUSEPORT, not listening yet. Connections inherit its options; missing ones are skipped.
-    Raises OSError.
-    """
+    """A bound socket with SO_REUSEPORT, not listening yet. Connections inherit its options. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -230,7 +228,7 @@ NO_ERRORS = ("without completing response", "without completing handshake", "Inv
 
 
 def is_told(record: logging.LogRecord) -> bool:
-    """Whether to log a line. Clients that read too slowly, send invalid text, or are refused a socket are no errors."""
+    """Whether to log a line. Slow readers, invalid text and refused sockets are no errors."""
     said = str(record.msg)
     return not any(words in said for words in NO_ERRORS)
 

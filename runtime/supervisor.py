@@ -1,9 +1,10 @@
 """Starts, restarts and stops processes: programs (under `up`) and embedded servers (in runtime/keeper.py).
 
-Standard library only, because it mostly waits, and imports stay in memory.
+Standard library only, because imports stay in memory.
 
 In an upgrade, a listening program gets a successor on the same port (SO_REUSEPORT), and stops when that one listens. So
 no connection is refused, and a version that does not start leaves the old one running.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -69,7 +70,7 @@ class Program(Child):
         self.started_at = time.monotonic()
 
     def last_words(self) -> str:
-        """Says that its output, already printed, tells why it ended."""
+        """Its output, already printed, tells why it ended."""
         return "its output is above"
 
 
@@ -163,8 +164,8 @@ class Supervisor:
     def restart_by_turns(self) -> str:
         """Restart every program with the code on the disk. Return `done`, or `failed: ` with the reason.
 
-        A listening program runs until its new instance listens, so no connection is refused. If that fails, the old one
-        continues, and so do all programs after it.
+        A listening program runs until its new instance listens. If that fails, the old one continues, and so do all
+        programs after it.
         """
         try:
             following = {program.name: program for program in self.anew()}
@@ -305,7 +306,7 @@ class Terminal:
         self.own_name = own_name
 
     def __call__(self, line: str, name: str = "") -> None:
-        """Print one line. A closed terminal is ignored."""
+        """A closed terminal is ignored."""
         with contextlib.suppress(OSError, ValueError):
             name = name or self.own_name
             print(relayed(line, name) if self.is_json else f"{name:>6} | {line}", file=sys.stdout, flush=True)

@@ -1,7 +1,7 @@
 """`up`: runs the whole site, from an empty folder.
 
-This process lives as long as the site, so it does not load Django. `manage.py prepare` does what needs Django: it
-starts beside the servers, and fills an empty site beside the programs.
+This process lives as long as the site, so it does not load Django: `manage.py prepare` does that, beside the servers
+and programs.
 """
 
 import argparse
@@ -96,9 +96,7 @@ class Up:
 
     @contextlib.contextmanager
     def preparing(self, *, demo: bool) -> Iterator["subprocess.Popen[str]"]:
-        """Runs `prepare`. It prints its progress, then an empty line when the programs may start, at last how to sign
-        in.
-        """
+        """Run `prepare`. It prints an empty line when the programs may start, at last how to sign in."""
         words = [sys.executable, str(self.options.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
         process = subprocess.Popen(  # noqa: S603 (ourselves)
             words,
@@ -142,7 +140,7 @@ class Up:
             file.write(f"{line}\n")
 
     def tend_servers(self) -> None:
-        """Tend the embedded servers. Print an error, and retry at the next call."""
+        """Tend the embedded servers. An error is printed and the next call retries."""
         try:
             self.options.servers.tend()
         except (ServerError, OSError) as error:
@@ -198,7 +196,7 @@ def only_one_site(home: Home) -> Iterator[None]:
 
 
 def running_site(home: Home) -> int | None:
-    """The pid of this data folder's `up`, or None."""
+    """The pid of this data folder's `up`."""
     if not (home.run / "up.lock").exists():
         return None
     with lock_file(home, "up") as lock:

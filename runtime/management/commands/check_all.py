@@ -110,8 +110,8 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
-    # One more than processors, because workers often wait for servers. More workers cost more than they gain: with five
-    # on two processors, browser tests take a third more CPU time than with two, and a fifth longer.
+    # One more than processors, because workers often wait for servers. With five on two processors, browser tests take
+    # a third more CPU time than with two, and a fifth longer.
     workers = ["-n", str(min(6, len(os.sched_getaffinity(0)) + 1))]
     tests = [*module, "pytest", *workers, "-m", MARKS[amount], *pytest]
     https = {"FEEDSITE_HTTPS": "1"}

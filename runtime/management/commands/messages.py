@@ -18,7 +18,7 @@ NOT_OURS = [".venv", "var", "tests", "docs", "benchmarks", "locale", "web/static
 
 
 class File(makemessages.BuildFile):
-    """A file as Python for xgettext. Django only reads templates/django; this also reads Jinja2 pages."""
+    """A file as Python for xgettext. Unlike Django it also reads Jinja2 pages."""
 
     def preprocess(self) -> None:
         """Write the texts of a page as calls."""
@@ -38,10 +38,9 @@ class Extract(makemessages.Command):
 
 
 class Command(BaseCommand):
-    """Needs GNU gettext; the site does not, because compiled catalogues are in the repository.
+    """Needs GNU gettext. The site does not: compiled catalogues are in the repository.
 
-    Writes into the current folder. People must translate new texts, and check those marked fuzzy. Until then
-    tests/runtime/test_messages.py fails.
+    People must translate new texts, and check those marked fuzzy. Until then tests/runtime/test_messages.py fails.
     """
 
     help = "Extract the texts of the code into locale/ (needs GNU gettext), and compile the catalogues."

@@ -29,8 +29,9 @@ PAUSE_SECONDS = 2.0
 
 
 class Command(MigrateCommand):
-    """DDL that waits for a long query blocks all later readers. So wait briefly for a lock, roll back, and retry;
-    applied migrations stay. A non-atomic migration (a concurrent index) must be repeatable.
+    """DDL that waits for a long query blocks all later readers. So wait briefly for a lock, roll back, and retry.
+
+    A non-atomic migration (a concurrent index) must be repeatable.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -112,9 +113,7 @@ def _goes_back(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
 
 
 def _need_nothing(connection: BaseDatabaseWrapper) -> None:
-    """Raise CommandError if migrations are missing. Behind a pooler, a session does not keep `lock_timeout`, and would
-    affect others.
-    """
+    """Raise CommandError if migrations are missing. Behind a pooler, `lock_timeout` would affect other sessions."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise CommandError(
