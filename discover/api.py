@@ -38,7 +38,7 @@ class DiscoverData(msgspec.Struct):
 
 
 class DiscoverAnswer(msgspec.Struct):
-    """The envelope of the smart feed protocol. `code` is 0. Errors are as everywhere."""
+    """The envelope of the smart feed protocol. `code` is 0."""
 
     code: int
     msg: str
@@ -49,7 +49,7 @@ class CountField(serializers.IntegerField):
     """How many items to list."""
 
     def to_internal_value(self, data: Any) -> int:
-        """At most `PAGE_LIMIT`. Raises ValidationError unless it is a whole number above 0."""
+        """At most `PAGE_LIMIT`. Raises ValidationError."""
         if not isinstance(data, int) or isinstance(data, bool) or data < 1:
             raise serializers.ValidationError("Send a whole number from 1. More than 100 count as 100.")
         return min(data, PAGE_LIMIT)

@@ -1,6 +1,6 @@
 """Candidates for the next pages: a Redis LIST per reader, with the reasons in another.
 
-The list may be lost or restored from an old copy at any time, so pages ask PostgreSQL which items were issued already.
+The list may be lost or outdated, so pages ask PostgreSQL which items were issued already.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from storage.connections import Command, feeds, pipelined
 
 
 class Entry(NamedTuple):
-    """A candidate and its reason's code (discover.reasons), empty if lost."""
+    """A candidate and its reason's code, empty if lost."""
 
     item_id: int
     reason: str
 
 
 class CandidateList:
-    """One reader's candidates. Every method is one round trip, and raises what redis-py raises.
+    """One reader's candidates. Methods are one round trip, and raise what redis-py raises.
 
     Source: the smart feed protocol, 2.2. Its list has item ids only, so reasons have their own.
     """

@@ -31,7 +31,7 @@ DEEPER = 4
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Candidates to show, best first. `is_deduplicated`: the week's impressions and views were known."""
+    """Candidates, best first. `is_deduplicated`: the week's impressions and views were known."""
 
     candidates: list[Candidate]
     is_deduplicated: bool
@@ -40,7 +40,7 @@ class Clean:
 def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
     """The candidates to show among the first `RECALL_COUNT`, or among more if fewer than `wanted` are left.
 
-    Source: the smart feed protocol, scenario 1, steps 2 and 3; the recent views article for what is left out.
+    Source: the smart feed protocol, scenario 1, steps 2 and 3; the recent views article.
     """
     count = settings.RECALL_COUNT
     while True:
@@ -58,7 +58,7 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
 
 
 def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[list[Candidate], bool]:
-    """The candidates not seen, as `DISCOVER_SEEN` defines it. All and False if that is unknown."""
+    """As `DISCOVER_SEEN` defines it. All and False if that is unknown."""
     ids = [one.item_id for one in candidates]
     left = set(ids)
     is_known = True
@@ -84,7 +84,7 @@ def _report(reader: User, found: int, excluded: Counter[str], left: int) -> None
 
 
 def mixed(candidates: Sequence[Candidate], size: int) -> list[Candidate]:
-    """The candidates in pages of `size`, each with at most `SENDER_CAP` of one sender, best first.
+    """The candidates in pages of `size`, each with at most `SENDER_CAP` of one sender.
 
     Later pages may have gaps, so callers count senders again.
     """

@@ -1,8 +1,8 @@
 """How an item's score falls with its age, for recall, as SQL.
 
-The decay is the `gauss` function of Elasticsearch and OpenSearch: exp(-max(0, age - offset)^2 / (2 sigma^2)), sigma^2 =
--scale^2 / (2 ln decay). So `scale` days after `offset`, an item has `decay` of its first score. Age counts from the
-newest post, so nothing decays on a site without new posts.
+The `gauss` function of Elasticsearch and OpenSearch: exp(-max(0, age - offset)^2 / (2 sigma^2)), sigma^2 = -scale^2 /
+(2 ln decay). So `scale` days after `offset`, an item has `decay` of its first score. Age counts from the newest post,
+so nothing decays on a site without new posts.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -18,20 +18,17 @@ DAY_MILLISECONDS = 86_400_000
 
 
 def rate() -> float:
-    """1 / (2 sigma^2), the factor of the squared days in the exponent."""
+    """1 / (2 sigma^2), the factor of the squared days."""
     return -math.log(settings.DISCOVER_DECAY) / float(settings.DISCOVER_SCALE_DAYS) ** 2
 
 
 def params() -> dict[str, Any]:
-    """The parameters of `log_decay`, without `origin`, the newest post's id."""
+    """The parameters of `log_decay`, without `origin`."""
     return {"decay_rate": rate(), "decay_offset": settings.DISCOVER_OFFSET_DAYS}
 
 
 def log_decay(item: str, origin: str = "%(origin)s::bigint") -> str:
-    """The logarithm of an item's decay, 0 or less.
-
-    A logarithm, because exp(-x^2) after some years is 0 as a floating-point number, and zeros have no order.
-    """
+    """The logarithm of an item's decay, 0 or less: exp(-x^2) after some years is 0 as a floating-point number."""
     days = f"(({origin} >> {SEQUENCE_BITS}) - ({item} >> {SEQUENCE_BITS})) / {DAY_MILLISECONDS}.0::float8"
     return f"(-%(decay_rate)s::float8 * greatest({days} - %(decay_offset)s::float8, 0) ^ 2)"
 
@@ -43,5 +40,5 @@ def older(item_id: int, exponent: float) -> int:
 
 
 def recency(created_at: str, days: float) -> str:
-    """SQL: the weight of a follow or like by its time, from 1 now to 1 / e after `days`."""
+    """SQL: the weight of a follow or like, from 1 now to 1 / e after `days`."""
     return f"exp(-least(extract(epoch FROM %(now)s - {created_at})::float8 / {days * 86_400}, 100))"

@@ -5,10 +5,10 @@ reposted or viewed, and those issued within a day.
 
 Ranked lower: senders and hashtags of unwanted items, and items viewed some days ago. A view's weight is 1 for a day and
 then falls by a bell curve to `DECAY` at `SCALE` later. Up to a weight of a half (five days) the post is left out. After
-that its score is multiplied by one minus the weight (0.66 after six days). After seven days the view is forgotten.
+that its score is multiplied by one minus the weight. After seven days the view is forgotten.
 
-It takes one round trip to Redis and one statement about the candidates, not about the reader's past. Only the newest
-`REMEMBERED` unwanted items are read.
+It takes one round trip to Redis and one statement about the candidates. Only the newest `REMEMBERED` unwanted items are
+read.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -51,10 +51,9 @@ REASONS = (OWN, BLOCKED, MUTED, NOT_INTERESTED, INTERACTED, VIEWED, REPLY_VIEWED
 UNWANTED_OF, UNWANTED_TAGS, ROOT = "unwanted_of", "unwanted_tags", "root"
 
 IDS, SENDERS = "(SELECT ids FROM asked)::bigint[]", "(SELECT senders FROM asked)::bigint[]"
-# A row: a reason, the item or sender, and how often, or for a viewed reply its id. Every branch uses an index with the
-# ids in its condition. MATERIALIZED and OFFSET 0 prevent two bad plans: looking for every candidate under every
-# unwanted tag, and searching all items of a sender. `asked` hides the ids from the planner, because parsing and
-# weighing 8,000 constants in every branch takes longer than the rest.
+# A row: a reason, the item or sender, and how often, or for a viewed reply its id. MATERIALIZED and OFFSET 0 prevent
+# two bad plans: looking for every candidate under every unwanted tag, and searching all items of a sender. `asked`
+# hides the ids from the planner: weighing 8,000 constants in every branch takes longer than the rest.
 ABOUT = f"""
     WITH asked AS MATERIALIZED (
         SELECT %(ids)s::bigint[] AS ids, %(senders)s::bigint[] AS senders
@@ -104,7 +103,7 @@ ABOUT = f"""
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The candidates left, and how many were left out for each of `REASONS`. Together they are all.
+    """The candidates left, and how many were left out for each of `REASONS`.
 
     `views_known` False: Redis did not answer, so viewed items may be among them.
     """

@@ -3,9 +3,9 @@
 PostgreSQL stores each page with its call (IssuedPage), and serves a reader's calls one after the other. So whatever
 Redis loses, a page repeats nothing of the last day. Bloom filters know the week before (discover.impressions).
 
-Source: the smart feed protocol, section 4.
+A page of another size than its refresh counts senders again.
 
-A page has at most two items of one sender. A page of another size than its refresh counts senders again.
+Source: the smart feed protocol, section 4.
 
 See docs/decisions.md: Shown pages are rows of PostgreSQL.
 """
@@ -58,7 +58,7 @@ ISSUE = """
 
 @dataclass(slots=True)
 class FeedPage:
-    """A page of the recommended feed. `has_more`: the same recall has more.
+    """`has_more`: the same recall has more.
 
     `sources` are `cache`, `recall`, `issued` (a repeated call), and `no-dedup` if Redis could not say what was seen.
     """
@@ -108,7 +108,7 @@ class Recalled:
 
 @dataclass(slots=True)
 class Cached:
-    """Candidates in Redis from an earlier refresh. Methods raise what redis-py raises."""
+    """Candidates in Redis from an earlier refresh. Raises what redis-py raises."""
 
     cache: CandidateList
     left: int = 0
@@ -147,7 +147,7 @@ def refresh(reader: User, *, limit: int, request_id: str | None = None, now: dat
 
 
 def load_more(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
-    """The next page of the last refresh, or a refresh if nothing is left. Otherwise as `refresh`.
+    """The next page of the last refresh, or a refresh if nothing is left.
 
     A last page shorter than `limit` is not filled up.
     """
@@ -164,12 +164,12 @@ def load_more(reader: User, *, limit: int, request_id: str | None = None, now: d
 
 
 def _lock(reader: User) -> None:
-    """Until the transaction ends, so that later statements see what was issued meanwhile."""
+    """So that later statements see what was issued meanwhile."""
     fetch("SELECT FROM pg_advisory_xact_lock(%s, %s)", [LOCK, reader.pk % 2**31])
 
 
 def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
-    """The page of an earlier call with this id, without items that are now hidden."""
+    """Without items that are now hidden."""
     if request_id is None:
         return None
     issued = IssuedPage.objects.filter(user=reader, request_id=request_id).first()
@@ -214,7 +214,7 @@ def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) 
 
 # --- Pages -----------------------------------------------------------------------------------------------
 def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
-    """Fill a page from the buffer, with visible items only and at most `SENDER_CAP` of one sender."""
+    """With visible items only and at most `SENDER_CAP` of one sender."""
     filled = Filled()
     senders: Counter[str] = Counter()
     later: list[Entry] = []
@@ -235,7 +235,7 @@ def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
 
 
 def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> list[tuple[ItemBody, Entry]]:
-    """The items that `reader` may see, in order. Already issued ones only with `again`."""
+    """Already issued ones only with `again`."""
     if not entries:
         return []
     by_id = {entry.item_id: entry for entry in entries}
@@ -247,7 +247,7 @@ def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> li
 def _issue(
     reader: User, filled: Filled, request_id: str | None, now: datetime, *, has_more: bool, sources: list[str]
 ) -> FeedPage:
-    """Store the page in its transaction, except in read-only mode."""
+    """Except in read-only mode."""
     if (filled.items or request_id is not None) and current().takes_notes:
         issued = id_array(int(item.id) for item in filled.items)
         fetch(ISSUE, [reader.pk, request_id, issued, filled.reasons, has_more, now])

@@ -1,4 +1,4 @@
-"""The verbs with which readers say what they do not want. Each is one statement."""
+"""The verbs with which readers say what they do not want."""
 
 from contextlib import suppress
 
@@ -18,7 +18,7 @@ REMOVE = "DELETE FROM discover_notinterested WHERE user_id = %(user)s AND item_i
 
 
 def not_interested(*, user: User, item: Item) -> bool:
-    """Never recommend an item or a repost's original to `user`, and less like it. True if new."""
+    """Never recommend an item or a repost's original to `user`, and less like it."""
     return bool(fetch(ADD, {"user": user.pk, "item": item.repost_of_id or item.pk}))
 
 
@@ -29,7 +29,7 @@ def interested_again(*, user: User, item: Item) -> bool:
 
 @transaction.atomic
 def forget_user(*, user: User, limit: int) -> int:
-    """Delete a deleted account's unwanted items, issued pages (at most `limit` of each) and views. Returns the rows.
+    """Delete a deleted account's unwanted items, issued pages (at most `limit` of each) and views.
 
     Without Redis the views stay, at most a week.
     """

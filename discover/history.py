@@ -1,4 +1,4 @@
-"""The items that a reader opened recently or does not want, for the reader's own pages."""
+"""The items that a reader opened recently or does not want."""
 
 from datetime import datetime
 from operator import itemgetter
@@ -38,7 +38,7 @@ class Viewed(NamedTuple):
 def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> Viewed | None:
     """The posts that `reader` opened within 7 days, last opened first. None if Redis does not answer.
 
-    `last_id` (exclusive) is the time of a view (`View.moment`).
+    `last_id` (exclusive) is a `View.moment`.
     """
     views = recent.views_of(reader.pk, now=now)
     if views is None:
@@ -55,9 +55,7 @@ def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, no
 
 
 def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """The items that `reader` does not want, last chosen first. `last_id` (exclusive) is the id of a
-    NotInterested row.
-    """
+    """The unwanted items, last chosen first. `last_id` (exclusive) is the id of a NotInterested row."""
     rows = fetch(UNWANTED, {"reader": reader.pk, "below": below(last_id), "count": limit + 1})
     found = [(said_id, ItemRow.of(columns)) for said_id, *columns in rows]
     part = part_of(found, limit, itemgetter(0))
@@ -65,6 +63,6 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
 
 
 def why(reader: User, item_id: int) -> str | None:
-    """Why an item was recommended to `reader` within the last day, in words, or None."""
+    """Why an item was recommended to `reader` within the last day."""
     rows = fetch(WHY, {"reader": reader.pk, "item": item_id})
     return reasons.words(rows[0][0]) if rows else None

@@ -1,7 +1,4 @@
-"""The pages of the history and of unwanted items, and their buttons.
-
-Pausing is stored in PostgreSQL. Clearing needs Redis, and the page reports a failure.
-"""
+"""The pages of the history and of unwanted items, and their buttons."""
 
 from collections.abc import Callable
 from typing import Any

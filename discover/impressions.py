@@ -1,12 +1,11 @@
 """What every reader was shown in the last seven days (UTC), in Bloom filters.
 
-There is one filter per day and shard of users, which expires after seven days. The filter is a hint. After data loss or
-a change of the filter's kind, items may be shown again. A day's filter also reports one in a thousand items that were
-never shown (`IMPRESSION_ERROR_RATE`).
+One filter per day and shard of users, which expires after seven days. After data loss or a change of the filter's kind,
+items may be shown again. A day's filter also reports a few items that were never shown (`IMPRESSION_ERROR_RATE`).
 
 A day beyond its capacity continues in further filters (seen.bloom), because a full one would hide almost everything.
 
-Functions raise FeedsUnavailableError and no other Redis error. Callers need no `feeds_errors()`.
+Functions raise FeedsUnavailableError and no other Redis error.
 """
 
 import logging
@@ -78,9 +77,9 @@ def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
 
 
 def record(impressions: Iterable[Impression]) -> None:
-    """Store impressions, for workers: one round trip for up to 500 users and days with 100 items each.
+    """Store impressions: one round trip for up to 500 users and days with 100 items each.
 
-    It is idempotent, and ignores days that are over a week old.
+    Idempotent. Ignores days over a week old.
     """
     shown_to: dict[tuple[int, date], dict[int, None]] = {}
     for user_id, day, item_ids in impressions:
@@ -101,7 +100,7 @@ def record(impressions: Iterable[Impression]) -> None:
 
 
 def fill(today: date) -> list[ShardFill]:
-    """How full the day's shards are, for metrics, without empty ones. One round trip."""
+    """How full the day's shards are, without empty ones."""
     shards = range(settings.IMPRESSION_SHARDS)
     with feeds_errors():
         client = feeds_for_tasks()
@@ -112,7 +111,7 @@ def fill(today: date) -> list[ShardFill]:
 
 
 def check(today: date) -> list[ShardFill]:
-    """The overfull shards of a day. Each is logged once, by one process. Also sets the fill metric."""
+    """The overfull shards of a day. Each is logged once, by one process."""
     found = fill(today)
     metrics.impressions_fill.set(max((shard.impressions / shard.capacity for shard in found), default=0))
     over = [shard for shard in found if shard.is_over]
@@ -139,7 +138,7 @@ def shard_of(user_id: int) -> int:
 
 
 def _end(day: date) -> int:
-    """The Unix time when a day's key expires, at the end of its seven days."""
+    """The Unix time when a day's key expires."""
     return int(datetime.combine(day + timedelta(days=DAYS), time(), UTC).timestamp())
 
 
@@ -150,15 +149,15 @@ def _parts(item_ids: list[int]) -> Iterable[list[int]]:
 class _Chosen:
     """The kind of filter, detected at first use.
 
-    `BLOOM = "auto"` uses BF.* if the server has it. An answer that shows another server is detected again: BF.* is
-    unknown, or the day's key is of another kind.
+    `BLOOM = "auto"` uses BF.* if the server has it. If BF.* is unknown, or the day's key is of another kind, it is
+    detected again.
     """
 
     def __init__(self) -> None:
         self._found: str | None = None
 
     def run(self, client: redis.Redis, call: Callable[[Filter], T]) -> T:
-        """Call with the filter. If the server lacks BF.*, detect again and retry once."""
+        """If the server lacks BF.*, detect again and retry once."""
         kind = self._kind(client)
         try:
             return call(self._filter(kind))
@@ -171,7 +170,7 @@ class _Chosen:
             return call(self._filter(self._kind(client)))
 
     def look_again(self, client: redis.Redis) -> bool:
-        """Detect again. Returns whether the kind changed."""
+        """Whether the kind changed."""
         before, self._found = self._found, None
         return settings.BLOOM == "auto" and self._kind(client) != before
 

@@ -1,11 +1,10 @@
 """Keeps OpenSearch up to date: all items once, then changes.
 
-PostgreSQL has the queue (`ItemChange`), written in the transaction of the change, and the position of the first load
-(`SearchIndex`). A periodic task works both off. So publishing waits for neither OpenSearch nor the broker, and nothing
-is lost while either is down.
+PostgreSQL has the queue (`ItemChange`), and the position of the first load (`SearchIndex`). A periodic task works both
+off. So publishing waits for neither OpenSearch nor the broker, and nothing is lost while either is down.
 
-The lock on the SearchIndex row orders writers. Each writes the items' current state and deletes what was queued. Its
-documents have a higher version (`version_type=external`), so that a late request overwrites nothing.
+The lock on the SearchIndex row orders writers. Documents of a later writer have a higher version
+(`version_type=external`), so that a late request overwrites nothing.
 
 See docs/decisions.md: OpenSearch only proposes.
 """
@@ -69,7 +68,7 @@ DOCUMENTS = f"""
 
 # --- Items to write --------------------------------------------------------------------------------------
 def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
-    """Queue changed items, in their transaction. `only_public`: only public posts."""
+    """Queue changed items, in their transaction."""
     if settings.OPENSEARCH_URL:
         with connection.cursor() as cursor:
             cursor.execute(QUEUE_PUBLIC if only_public else QUEUE, {"items": id_array(item_ids)})
@@ -83,7 +82,7 @@ def load_again() -> None:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def create(*, anew: bool = False) -> None:
-    """Create the index if needed; `anew`: replace it. Raises OpenSearchError."""
+    """Create the index if needed, or replace it. Raises OpenSearchError."""
     there = server()
     if anew:
         try:
@@ -103,7 +102,7 @@ def create(*, anew: bool = False) -> None:
 
 
 def work() -> None:
-    """Periodic: create the index, write changes and load more items, for at most `SLICE`.
+    """Create the index, write changes and load more items, for at most `SLICE`.
 
     Failures of OpenSearch are logged and start a pause.
     """
@@ -125,7 +124,7 @@ def work() -> None:
 
 
 def write_changes() -> int:
-    """Write some changed items. Returns how many; 0 also if another writer is active. Raises OpenSearchError."""
+    """Write some changed items. Returns 0 also if another writer is active. Raises OpenSearchError."""
     with transaction.atomic():
         index = _turn(skip=True)
         rows = fetch(CHANGES) if index else []
@@ -137,7 +136,7 @@ def write_changes() -> int:
 
 
 def load_part(*, wait: bool = False) -> int:
-    """Load the newest items not yet loaded. Returns how many: 0 at the end, or without `wait` beside another writer.
+    """Load the newest items not yet loaded. Returns 0 at the end, or without `wait` beside another writer.
 
     Raises OpenSearchError.
     """
@@ -162,12 +161,12 @@ def left() -> int:
 
 
 def _turn(*, skip: bool) -> SearchIndex | None:
-    """The index, locked, so that rows read now are at least as new as earlier writes."""
+    """Locked, so that rows read now are at least as new as earlier writes."""
     return SearchIndex.objects.select_for_update(skip_locked=skip).filter(name=server().name).first()
 
 
 def _write(index: SearchIndex, item_ids: Sequence[int]) -> None:
-    """Write the items' current state. Raises OpenSearchError, also if only some were accepted."""
+    """Raises OpenSearchError, also if only some were accepted."""
     # By the clock, because a database restored from a backup would begin with old versions.
     index.version = max(index.version + 1, time.time_ns() // 1000)
     index.save(update_fields=["version"])
@@ -183,8 +182,8 @@ def _action(
 ) -> bytes:
     """The lines of a bulk request for one item.
 
-    An item that must not be found becomes an empty document. A deletion would not do: OpenSearch forgets its version
-    after a minute (index.gc_deletes), and it does not support require_alias.
+    An item that must not be found becomes an empty document: OpenSearch forgets the version of a deletion after a
+    minute (index.gc_deletes).
     """
     document: dict[str, Any] = {}
     if sender_id is not None:
@@ -235,7 +234,7 @@ _decoder = msgspec.json.Decoder(_Answer)
 def _check(answer: bytes) -> None:
     """Raise OpenSearchError if something must be retried.
 
-    A document that is refused for its content would always be, so it is logged and left out.
+    A document refused for its content is logged and left out.
     """
     try:
         bulk = _decoder.decode(answer)

@@ -1,6 +1,6 @@
 """The interests of a reader: every recall starts from them.
 
-Every statement is bounded: it reads the newest of each kind. It ignores what came after `now`.
+Every statement reads the newest of each kind, up to a bound, and ignores what came after `now`.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -197,7 +197,7 @@ class Interests:
 
 
 def interests_of(reader: User, *, now: datetime) -> Interests:
-    """The reader's interests at `now`, from a replica if that is acceptable."""
+    """The reader's interests at `now`, from a replica if possible."""
     return lagging(reader.pk, lambda on: _interests_of(reader, now, on))
 
 

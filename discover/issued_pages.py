@@ -28,10 +28,10 @@ FORGET = """
 
 
 def record_issued_pages() -> int:
-    """Add issued pages to their day's Bloom filter. Returns how many.
+    """Add issued pages to their day's Bloom filter.
 
-    It is idempotent: a page is marked after it was added. Without Redis, pages wait in PostgreSQL. Pages that another
-    call holds are left to the next call.
+    Idempotent: a page is marked after it was added. Without Redis, pages wait in PostgreSQL. Pages that another call
+    holds are left to the next call.
     """
     recorded, last_id = 0, 0
     while True:
@@ -56,7 +56,7 @@ def record_issued_pages() -> int:
 
 
 def forget_issued_pages(*, now: datetime) -> int:
-    """Delete recorded pages older than a day. Returns how many.
+    """Delete recorded pages older than a day.
 
     See docs/decisions.md: Nothing is partitioned.
     """

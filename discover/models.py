@@ -12,8 +12,8 @@ from items.models import Item
 class IssuedPage(models.Model):
     """A page that a reader got, kept for a day and inserted in its transaction.
 
-    It serves three purposes: a repeated `request_id` gets it again, its items are not shown again even if Redis does
-    not know them yet or any more, and it queues impressions (`is_recorded`).
+    A repeated `request_id` gets it again, its items are not shown again even if Redis does not know them, and it queues
+    impressions (`is_recorded`).
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -60,7 +60,7 @@ class NotInterested(models.Model):
 class WordRarity(models.Model):
     """How rare a word is in recent items: ln(documents / documents with the word).
 
-    A periodic task rewrites the table. It leaves out words that are too common or in only one document.
+    Leaves out words that are too common or in only one document.
     """
 
     word = models.TextField(help_text="As items.words has it.")
@@ -74,9 +74,8 @@ class WordRarity(models.Model):
 
 
 class PopularItem(models.Model):
-    """A popular public post. A periodic task rewrites the table. `popularity` is above 0.
-
-    A hint: it may contain posts that were withdrawn since.
+    """A popular public post. A periodic task rewrites the table, so it may contain withdrawn posts. `popularity` is
+    above 0.
     """
 
     item = models.OneToOneField(
@@ -89,7 +88,7 @@ class PopularItem(models.Model):
 
 
 class SearchIndex(models.Model):
-    """The state of an index in OpenSearch. Writers lock the row, so that rows read last are written last."""
+    """The state of an index in OpenSearch. Writers lock the row."""
 
     name = models.CharField(max_length=200, primary_key=True)
     position = models.BigIntegerField(help_text="The items from this id on have been loaded into it; 0: all.")
@@ -100,7 +99,7 @@ class SearchIndex(models.Model):
 
 
 class ItemChange(models.Model):
-    """The queue of items to write to OpenSearch, if there is one. Rows are inserted in the transaction of the change.
+    """The queue of items to write to OpenSearch, if there is one.
 
     An item may be queued more than once, because a writer may delete the row that it read before another change
     commits.

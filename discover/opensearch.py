@@ -1,11 +1,10 @@
 """Recall from OpenSearch (FEEDSITE_OPENSEARCH_URL): the reader's interests as a query, scored by the server.
 
 Relevance is the weighted sum of matching interests (constant_score in a bool query) plus popularity
-(field_value_factor, log1p), times the Gaussian decay of age (gauss). The formats are those of docs.opensearch.org:
-Query DSL, Search API. tests/support/opensearch.py checks every request against them.
+(field_value_factor, log1p), times the Gaussian decay of age (gauss). Formats: docs.opensearch.org, Query DSL, Search
+API. tests/support/opensearch.py checks every request against them.
 
-If it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL recalls (discover.recallers). Its answers are
-verified before they are shown.
+If it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL recalls (discover.recallers).
 
 See docs/decisions.md: OpenSearch only proposes.
 """
@@ -93,7 +92,7 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
 
 
 def _clauses(interests: Interests) -> tuple[list[dict[str, Any]], list[Reason]]:
-    """Named clauses have a reason. Relevance is the sum of all."""
+    """Named clauses have a reason."""
     reasons: list[Reason] = []
     clauses = [{"constant_score": {"filter": {"match_all": {}}, "boost": BASE}}]
 
@@ -194,7 +193,7 @@ class OpenSearchRecall:
     """Candidates as OpenSearch scores them."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """The best `count` candidates. Raises RecallUnavailableError while the index is loading or the server fails."""
+        """The best `count` candidates. Raises RecallUnavailableError, also while the index is loading."""
         if breaker.is_open:
             raise RecallUnavailableError("OpenSearch failed a moment ago")
         name = server().name
@@ -216,7 +215,7 @@ class OpenSearchRecall:
 
 
 def _capped(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
-    """The first `count`, with recall's usual cap per sender."""
+    """With recall's usual cap per sender."""
     cap = max(LEAST_CAP, int(count * CAP_SHARE))
     of_sender: Counter[int] = Counter()
     kept = []
@@ -239,7 +238,7 @@ def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
 
 
 def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Interests) -> list[Candidate]:
-    """Compute scores again from the matches, as logarithms. The server's 32-bit scores are too coarse."""
+    """Compute scores again from the matches, as logarithms: the server's 32-bit scores are too coarse."""
     rate, offset = decay.rate(), settings.DISCOVER_OFFSET_DAYS
     newest = interests.origin >> ids.SEQUENCE_BITS
     candidates = []

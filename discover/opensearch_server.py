@@ -1,7 +1,4 @@
-"""The site's OpenSearch server: address, connections and requests.
-
-See docs/decisions.md: OpenSearch only proposes.
-"""
+"""The site's OpenSearch server: address, connections and requests."""
 
 import time
 from functools import cache
@@ -17,7 +14,7 @@ CONNECT_SECONDS = 1.0
 
 
 class OpenSearchError(Exception):
-    """OpenSearch failed. `status` is that of its answer, 0 without one."""
+    """OpenSearch failed. `status` is 0 without an answer."""
 
     def __init__(self, message: str, status: int = 0, kind: str = "") -> None:
         super().__init__(message)
@@ -84,7 +81,7 @@ class Server:
 
 
 def _read(response: urllib3.BaseHTTPResponse, until: float) -> bytes:
-    """Read the body within the time. The socket's time-out alone would allow a very slow server."""
+    """The socket's time-out alone would allow a very slow server."""
     chunks, length = [], 0
     while chunk := response.read1(65_536):
         chunks.append(chunk)

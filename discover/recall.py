@@ -11,8 +11,7 @@ from accounts.models import User
 class Candidate:
     """A recalled item.
 
-    `score` is a logarithm, because the decay of old items underflows. `reason` is a code, `kind` or `kind:detail`
-    (discover.reasons).
+    `score` is a logarithm, because the decay of old items underflows. `reason`: see discover.reasons.
     """
 
     item_id: int
@@ -25,10 +24,7 @@ class Recall(Protocol):
     """Finds candidates. Its callers filter them."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """At most `count` published public posts from before `now`, by relevance times decay, best first.
-
-        Raises RecallUnavailableError.
-        """
+        """At most `count` published public posts from before `now`, best first. Raises RecallUnavailableError."""
         ...
 
 

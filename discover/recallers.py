@@ -18,7 +18,7 @@ postgres: Recall = PostgresRecall()
 
 
 def recall(reader: User, *, count: int, now: datetime) -> list[Candidate]:
-    """Recall from the first server that answers, with metrics."""
+    """Recall from the first server that answers."""
     if settings.OPENSEARCH_URL:
         try:
             return _ask("opensearch", opensearch, reader, count, now)

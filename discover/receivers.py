@@ -41,7 +41,7 @@ def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: lis
 
 
 def remember_play(reader: User, item_id: int) -> None:
-    """Record an opened item as played. A server of plays that is down only means a log line."""
+    """Record an opened item as played. An outage is only logged."""
     now = timezone.now()
     try:
         played.record([Play(reader.pk, item_id, now)], now=now)
@@ -51,7 +51,7 @@ def remember_play(reader: User, item_id: int) -> None:
 
 @receiver(account_purged)
 def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Delete a deleted account's feedback, at most `limit` rows. Returns how many."""
+    """Delete a deleted account's feedback, at most `limit` rows."""
     return feedback.forget_user(user=user, limit=limit)
 
 
@@ -63,7 +63,7 @@ def export_history(sender: type[User], reader: User, **kwargs: Any) -> list[Expo
 
 @receiver([item_published, item_imported, item_edited, item_withdrawn])
 def note_change(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Queue public posts, and those that were public, inside the transaction."""
+    """Queue public posts, and those that were public."""
     is_post = item.reply_to_id is None and item.repost_of_id is None
     if is_post and Visibility.PUBLIC in (item.visibility, kwargs.get("visibility_before")):
         indexing.note([item.pk])

@@ -2,7 +2,7 @@
 
 Each list is as in the seed article: item ids, newest first, without duplicates, 10 of them (`RECENT_VIEWS`), deleted 7
 days after the last view. A second key in the same slot has the times: milliseconds since 1970, unique within a list, so
-that a time is also a cursor. One script writes both. Entries without a time, or older than `LIFE`, are ignored.
+that a time is also a cursor. Entries without a time, or older than `LIFE`, are ignored.
 
 Without Redis nothing is recorded, and views are unknown.
 """
@@ -77,12 +77,12 @@ class View(NamedTuple):
         return EPOCH + self.moment * MILLISECOND
 
     def age(self, now: datetime) -> timedelta:
-        """The time since the view. Negative if the clocks of two machines differ."""
+        """Negative if the clocks of two machines differ."""
         return now - self.viewed_at
 
 
 class Views(NamedTuple):
-    """A reader's views within 7 days, newest first, if still in the lists."""
+    """A reader's views within 7 days, newest first."""
 
     items: list[View]
     """Posts that they opened."""
@@ -91,7 +91,7 @@ class Views(NamedTuple):
 
 
 class RecentViews:
-    """One list of views. Methods return commands for `connections.pipelined`. `views` parses the reply to `reading`."""
+    """One list of views. Methods return commands for `connections.pipelined`."""
 
     __slots__ = ("cap", "key", "times")
 
@@ -131,9 +131,9 @@ class RecentViews:
 
 
 def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = (), now: datetime) -> None:
-    """Record views at `now`, each list in the order of viewing. One round trip.
+    """Record views at `now`, each list in the order of viewing.
 
-    It waits briefly for Redis and never fails. Does nothing in read-only mode.
+    Waits briefly for Redis and never fails. Does nothing in read-only mode.
     """
     if not current().takes_notes:
         return
@@ -151,7 +151,7 @@ def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = 
 
 
 def views_of(user_id: int, *, now: datetime) -> Views | None:
-    """The last views of a user, or None if Redis does not answer. One round trip."""
+    """The last views of a user. None if Redis does not answer."""
     items, replies = RecentViews.of_items(user_id), RecentViews.of_replies(user_id)
     try:
         with feeds_errors():

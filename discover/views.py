@@ -1,12 +1,11 @@
 """The Discover tab: the recommended feed as a page.
 
-An item that the feed returns counts as shown and stays away for a week, so the page must never ask twice. A *walk*
-begins with a refresh, and page N has the request id `WALK.N`. The server names the walk, and every form says which page
-it wants. So a repeated request gets the same page.
+An item that the feed returns stays away for a week, so the page must never ask twice. A *walk* begins with a refresh,
+and page N has the request id `WALK.N`. The server names the walk, and every form says which page it wants. So a
+repeated request gets the same page.
 
-A cookie has the browser's walk for `CANDIDATES_TTL`. Readers who come back or reload find what they left. They get new
-posts by the button, by pulling, by the badge, or after a break. A walk in the address would waste twenty posts with
-each visit.
+A cookie has the browser's walk for `CANDIDATES_TTL`. Readers who come back or reload find what they left. A walk in the
+address would waste twenty posts with each visit.
 
 Pages that the open page fetched by itself wait in a second cookie, as long as issued pages are kept.
 """
@@ -95,7 +94,7 @@ def _number(asked: QueryDict) -> int:
 
 
 def _kept(request: PageRequest, name: str) -> str | None:
-    """The walk in a cookie. A malformed one is ignored."""
+    """A malformed one is ignored."""
     walk = request.COOKIES.get(name, "")
     return walk if WALK.fullmatch(walk) else None
 
@@ -107,7 +106,7 @@ def _issue(reader: User, walk: str, number: int) -> FeedPage:
 
 # --- Answers ---------------------------------------------------------------------------------------------
 def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -> HttpResponse:
-    """The whole page. A page fetched earlier for an absent reader begins their next visit."""
+    """A page fetched earlier for an absent reader begins their next visit."""
     coming = _kept(request, COMING)
     for walk in filter(None, (asked or _kept(request, CURRENT), coming, new_walk())):
         page = _issue(reader, walk, number)
@@ -156,7 +155,7 @@ def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
 
 
 def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
-    """Whether there are new items, for an open page's badge. They wait under their walk."""
+    """For an open page's badge. New items wait under their walk."""
     page = _issue(reader, walk, 1)
     context = {"coming": walk if page.items else None, "next_walk": walk if page.items else new_walk()}
     response = _answer(request, "discover/_fresh.html", context | _poll(), page)
@@ -195,7 +194,7 @@ def _answer(request: PageRequest, template: str, context: dict[str, object], pag
 
 
 def _stay(request: PageRequest, response: HttpResponse, walk: str, page: FeedPage) -> None:
-    """Remember the walk in the browser. Viewing an issued page again does not extend it."""
+    """Viewing an issued page again does not extend it."""
     if page.items and (walk != _kept(request, CURRENT) or "issued" not in page.sources):
         _keep(response, CURRENT, walk)
 
@@ -206,5 +205,5 @@ def _keep(response: HttpResponse, name: str, walk: str) -> None:
 
 
 def _others(reader: User) -> bool:
-    """Whether any other sender has a public post that the reader may see."""
+    """Whether another sender has a public post that the reader may see."""
     return Item.objects.public_posts().visible_to(reader).exclude(sender=reader).exists()

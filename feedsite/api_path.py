@@ -19,9 +19,7 @@ API = ("/api/v1/", "/api/v2/")
 
 
 class ApiMiddleware:
-    """Passes API requests without a session to `ApiHandler`. The site's own scripts need the session and the CSRF
-    check, so they pass all middlewares.
-    """
+    """Passes API requests without a session to `ApiHandler`. The site's own scripts need all middlewares."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -34,7 +32,7 @@ class ApiMiddleware:
 
 
 def is_api_alone(request: HttpRequest) -> bool:
-    """Whether an API request has no session, and no reader with a session that may have ended."""
+    """Whether an API request has no session, not even an ended one."""
     return (
         request.path_info.startswith(API)
         and settings.SESSION_COOKIE_NAME not in request.COOKIES
@@ -43,8 +41,8 @@ def is_api_alone(request: HttpRequest) -> bool:
 
 
 class ApiHandler(BaseHandler):
-    """Django's handler with `API_MIDDLEWARE`. It caches views of addresses without parameters: resolving took an eighth
-    of a page of home.
+    """Django's handler with `API_MIDDLEWARE`. Caches views of constant addresses: resolving took an eighth of a page of
+    home.
     """
 
     answer: Callable[[HttpRequest], Any]

@@ -1,7 +1,7 @@
 """The stream process: `GET /api/v1/stream`, streams and sockets of Mastodon's clients, and its own `/healthz`.
 
-`runtime.stream_server` runs it. The site's view (stream.api.StreamView) and middlewares decide in a thread who may
-listen.
+The site's view (stream.api.StreamView) and middlewares decide in a thread who may listen.
+
 See docs/decisions.md: uvicorn serves open connections.
 """
 

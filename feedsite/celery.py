@@ -37,8 +37,6 @@ def tell_of_start(sender: Any, **kwargs: Any) -> None:
 class EndsWithBeat(bootsteps.StartStopStep):
     """Ends a worker when its beat has died, so that the supervisor restarts both. A beat forked from a running worker
     would inherit its open connections.
-
-    See docs/decisions.md: Programs load the site before they fork.
     """
 
     requires = ("celery.worker.components:Timer", "celery.worker.components:Beat")

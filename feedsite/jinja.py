@@ -1,7 +1,4 @@
-"""Names for all page templates in templates/.
-
-The admin and pages of libraries use Django's own language (templates/django).
-"""
+"""Names for all page templates in templates/."""
 
 from datetime import datetime
 from functools import cache
@@ -34,7 +31,7 @@ from web.times import written
 
 
 def environment(**options: Any) -> Environment:
-    """The environment. Undefined names are errors in tests and development, and empty in production."""
+    """Undefined names are errors in tests and development, and empty in production."""
     kept = Path(settings.DATA_DIR, "templates")
     kept.mkdir(parents=True, exist_ok=True)
     options["undefined"] = StrictUndefined if settings.STRICT_TEMPLATES else Undefined

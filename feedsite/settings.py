@@ -1,7 +1,4 @@
-"""All settings. runtime/options.py has those from the environment; the rest are constants.
-
-Unset addresses use the embedded servers of the data folder.
-"""
+"""All settings. runtime/options.py has those from the environment; the rest are constants."""
 
 import ssl
 from datetime import timedelta
@@ -30,7 +27,7 @@ def database(url: str) -> dict[str, Any]:
 
 
 def replica_database(primary: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The replica's settings: the primary's, but read-only, and with a short connect timeout."""
+    """The replica's settings: read-only, and with a short connect timeout."""
     options = given.get("OPTIONS", {})
     said = f"{options.get('options', '')} -c default_transaction_read_only=on".strip()
     is_pooled = primary.get("DISABLE_SERVER_SIDE_CURSORS", False)

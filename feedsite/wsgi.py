@@ -30,8 +30,8 @@ READERS = max(1, settings.WEB_THREADS - 1)
 class Measured:
     """Reads bodies first, and sets the length of chunked ones: Django takes a body without Content-Length as empty.
 
-    It reads what Django accepts, and for forms with files what `web.uploads` allows, straight to disk. It does not read
-    larger bodies, and files without a valid token or session: the API answers. It refuses incomplete bodies;
+    Reads what Django accepts, and for forms with files what `web.uploads` allows, straight to disk. Does not read
+    larger bodies, and files without a valid token or session: the API answers. Refuses incomplete bodies;
     runtime.slow_senders stops slow ones.
 
     At most `readers` threads wait for bodies, so one stays for other requests. Files may take all but one of these.

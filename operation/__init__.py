@@ -1,4 +1,1 @@
-"""Tools for the whole site: doctor, backup, restore, upgrade.
-
-See docs/decisions.md: Imports point down.
-"""
+"""Tools for the whole site: doctor, backup, restore, upgrade."""

@@ -2,11 +2,12 @@
 
 An uncompressed zip: `manifest.json`, `database.dump` (pg_dump's compressed format), `plays` (not merged yet),
 `played.mdb` (filters of plays, if on this machine), `media/…` (unless in a bucket) and `secret_key` (if in the data
-folder). Windows, caches and queues are rebuilt from PostgreSQL.
+folder).
 
 The site may run meanwhile. PostgreSQL is dumped at one moment. Plays are read before, and then the filters into which
 they are merged, so each play is in at least one. A restore removes plays of accounts deleted in between. Media files
 are read last; ones withdrawn meanwhile may be missing.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -105,7 +106,7 @@ MEDIA_LEFT_OUT = (
 
 
 class BackupError(Exception):
-    """A backup or restore failed. The message says what to do."""
+    """The message says what to do."""
 
 
 class Play(msgspec.Struct, array_like=True):
@@ -124,7 +125,7 @@ def left_out() -> list[str]:
 
 
 def most_bytes() -> int:
-    """Maximum size of a backup: PostgreSQL's part is compressed later. Raises StoreError."""
+    """Maximum size of a backup. Raises StoreError."""
     ((database,),) = fetch("SELECT pg_database_size(current_database())")
     filters = settings.DATA_DIR / "played" / "data.mdb"
     has_filters = isinstance(store(), LmdbStore) and filters.exists()
@@ -253,7 +254,7 @@ def _dumped(client: Any, found: list[bytes]) -> list[Play]:
 def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
     """Fill an empty site and return the manifest. The site must not run. Raises BackupError.
 
-    PostgreSQL is last, in one transaction. After a failure it is empty, and the restore can be repeated.
+    PostgreSQL is last, in one transaction, so a failed restore can be repeated.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -535,7 +536,7 @@ def _client(command: list[str], database: str = "", **streams: Any) -> Iterator[
 
 
 def _binary(name: str) -> str:
-    """The embedded or an installed program, not older than the server. Raises BackupError with the missing package."""
+    """Not older than the server. Raises BackupError with the missing package."""
     server = int(fetch("SHOW server_version_num")[0][0]) // 10_000
     found = []
     with suppress(ServerError):

@@ -71,9 +71,7 @@ def queue_lengths() -> dict[str, int]:
 
 
 def _length(channel: Any, name: str) -> int:
-    """Without creating the queue: in Redis an empty queue has no key; elsewhere it does not exist before a worker has
-    run.
-    """
+    """Without creating the queue. In Redis an empty queue has no key."""
     try:
         return int(channel.queue_declare(queue=name, passive=True).message_count)
     except ChannelError:

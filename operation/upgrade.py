@@ -1,7 +1,6 @@
 """Steps of an upgrade, and what each migration locks or reads.
 
-Every step can be repeated: backups get new names, applied migrations stay, static files are written beside old ones. So
-an interrupted upgrade starts again from its first step.
+Every step can be repeated, so an interrupted upgrade starts again from its first step.
 """
 
 import os
@@ -116,7 +115,7 @@ class Sizes(dict[str, tuple[int, int] | None]):
 
 
 def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
-    """A statement's effects on existing tables. New tables are not in use yet."""
+    """A statement's effects on existing tables."""
     for statement in without_comments(sql).split(";"):
         for pattern, how in KINDS:
             if found := re.match(rf"(?is)\s*{pattern}", statement):

@@ -1,4 +1,4 @@
-"""Live updates over HTTP: the view that decides who may listen. Then the stream process takes over."""
+"""Live updates over HTTP: who may listen."""
 
 from collections.abc import Callable
 from typing import Any
@@ -117,9 +117,9 @@ def own_origin(request: Request) -> str:
 
 
 def origin_of(ticket: Ticket | None, reader: User) -> str:
-    """The ticket's origin, whose pages may read the reader's stream.
+    """The ticket's origin, whose pages may read the stream.
 
-    Empty if the ticket is another user's, or the origin is not this site's.
+    Empty for another user's ticket, or a foreign origin.
     """
     if ticket is None or ticket.user_id != reader.pk:
         return ""

@@ -1,7 +1,4 @@
-"""Retries of a server that does not answer, and pauses after errors.
-
-See docs/decisions.md: Apps hear the same bytes.
-"""
+"""Retries of a server that does not answer, and pauses after errors."""
 
 import asyncio
 import logging

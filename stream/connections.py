@@ -57,7 +57,7 @@ class Connection:
         self._task: asyncio.Task[Any] | None = None
 
     def put(self, message: bytes) -> None:
-        """Queue a message unless it is empty. Closes the connection if too many wait."""
+        """Queue a message. Closes the connection if too many wait."""
         if not message:
             return
         if len(self._pending) >= BACKLOG:

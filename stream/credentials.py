@@ -1,4 +1,4 @@
-"""Ends connections whose session, token, password or account is gone. Clients reconnect by themselves."""
+"""Ends connections whose session, token, password or account is gone."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ ASK_SECONDS = 0.6
 async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connection]) -> None:
     """After a revocation, end these connections, except those that PostgreSQL confirms.
 
-    One with only a ticket ends too, because its session is unknown. All end if the question fails or takes longer than
+    One with only a ticket ends too: its session is unknown. All end if the question fails or takes longer than
     `ASK_SECONDS`, because the stream tells of a revocation only once.
     """
     if not connections:

@@ -22,7 +22,7 @@ Message = tuple[Any | None, Position, bytes]
 
 
 class Dialect(NamedTuple):
-    """How to write to one kind of connection. Empty bytes write nothing."""
+    """How to write to one kind of connection."""
 
     name: str
     news: Callable[[Iterable[Any], Sequence[Entry]], list[Message]]

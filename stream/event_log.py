@@ -1,7 +1,7 @@
 """Reads the stream of events in batches, from a known position.
 
 If events may be lost (a failed read, a server that comes back empty or with another clock), it appends a `Gap`, which
-reaches every connection, also those that resume later.
+also reaches connections that resume later.
 
 See docs/decisions.md: One event stream, one question for all connections.
 """
@@ -33,7 +33,7 @@ OUTAGES_OF_REDIS = (redis.RedisError, OSError)
 
 
 class EventLog:
-    """One process's position in the stream. Methods raise `OUTAGES_OF_REDIS`."""
+    """One process's position in the stream. Raises `OUTAGES_OF_REDIS`."""
 
     def __init__(self) -> None:
         self.position: Position | None = None
@@ -60,7 +60,7 @@ class EventLog:
     async def join(self) -> Position | None:
         """Find the position to read from. Appends a `Gap` if events may be lost.
 
-        Returns the position of a loss that no entry tells of, or None.
+        Returns the position of a loss that no entry tells of.
         """
         if self._is_joined:
             return None
@@ -115,7 +115,7 @@ class EventLog:
         return entries
 
     async def ahead(self, after: Position) -> list[Entry]:
-        """At most a batch of events after a position. Does not wait or move the position."""
+        """At most a batch of events after a position. Does not wait or move."""
         return _parsed(await self._commands.xread({keys.events(): str(after)}, count=BATCH))
 
     async def missed(self, since: Position, upto: Position) -> list[Entry] | None:
@@ -152,7 +152,6 @@ def _client(url: str, timeout: float) -> redis.asyncio.Redis:
 
 
 def _parsed(found: Any) -> list[Entry]:
-    """Parse a reply of XRANGE or XREAD."""
     if found and isinstance(found[0][0], bytes) and found[0][0] == keys.events().encode():
         found = found[0][1]
     return [(Position.parse(position), event_of(fields)) for position, fields in found or []]

@@ -1,9 +1,9 @@
-"""The open connections of one process: reads events (stream.event_log), ends connections that may no longer listen
-(stream.credentials), and has events written to the others (stream.telling).
+"""The open connections of one process: reads events, ends connections that may no longer listen, and writes to the
+others.
 
 Events within `GATHER_SECONDS` form one batch and one query. A connection opened during a batch gets it in its replay.
 While Redis or PostgreSQL are down, connections stay open. If something may be lost, pages are told to ask the site
-(`reset`). Apps' protocol has no such message, so their connections end. After another error a task goes on.
+(`reset`). Apps' protocol has no such message, so their connections end.
 
 See docs/decisions.md: One event stream, one question for all connections.
 See docs/decisions.md: Imports point down.
@@ -81,7 +81,7 @@ class Hub:
         self._is_stopping = False
 
     def start(self) -> None:
-        """Start the hub's four tasks on the running loop."""
+        """Start the hub's tasks on the running loop."""
         turns = {
             "listener": self._listen,
             "heartbeat": self._beat,
@@ -118,7 +118,7 @@ class Hub:
                 failures = 0
 
     async def has_begun(self) -> None:
-        """Wait until the position in the stream is known, or Redis has failed.
+        """Wait until the position is known, or Redis has failed.
 
         Only after a failure does a reset follow, so an earlier connection would miss events silently.
         """
@@ -197,7 +197,7 @@ class Hub:
     async def _replay(
         self, connection: Connection, since: Position | None, upto: Position | None
     ) -> list[bytes] | None:
-        """The events that the connection missed. None if unknown."""
+        """None if unknown."""
         if not since or not upto:
             return None
         if await self.in_thread(partial(rates.hit, "resume", str(connection.grant.user_id))) is not None:
@@ -242,7 +242,7 @@ class Hub:
                 self._log.stay()
 
     def _joined(self, lost: Position | None) -> None:
-        """Begin at the log's position. Tell all of a loss that no entry tells of."""
+        """Tell all of a loss that no entry tells of."""
         self.written = self.written or self._log.position
         if lost is not None:
             self.written = lost
@@ -276,7 +276,7 @@ class Hub:
                 await self._end_revoked(entries)
 
     async def _end_revoked(self, entries: list[Entry]) -> None:
-        """End connections that these entries revoke, and stop new ones of the same users."""
+        """Also stop new ones of the same users."""
         users = {event.user for _, event in entries if isinstance(event, Revoked)}
         if not users:
             return

@@ -85,7 +85,7 @@ AUDIENCE = f"""
 
 
 class _Told(NamedTuple):
-    """A row of `AUDIENCE`: an event's place in the batch, and a reader who sees or saw the item."""
+    """An event's place in the batch, and a reader who sees or saw the item."""
 
     place: int
     before: bool
@@ -191,7 +191,7 @@ def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, li
 
 
 def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str | None]]:
-    """The parameters of `EVENTS`: each item as it is now and, if it was published before, as it was."""
+    """The parameters of `EVENTS`: each item as it is now and as it was before."""
     asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
     return asked + [
         (place, event.item, event.visibility_before) for place, event in items if not isinstance(event, Published)

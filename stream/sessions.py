@@ -1,9 +1,7 @@
 """Who hears that a live session changed: one query for a batch of changes and all connections.
 
-Followers hear it on every page, others on the session's page. A message has the present state. When a session is
-hidden, those who saw it hear `gone` once.
-
-See docs/decisions.md: Imports point down.
+Followers hear it on every page, others on the session's page. When a session is hidden, those who saw it hear `gone`
+once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,8 +47,6 @@ AUDIENCE = f"""
 
 
 class _Told(NamedTuple):
-    """A row of `AUDIENCE`."""
-
     place: int
     reader: int
     watched: int

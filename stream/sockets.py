@@ -1,6 +1,6 @@
 """Open WebSockets: writes events, and answers the client's messages.
 
-A view decides who may open a socket: its request has `is_socket`, and its `Admission` a function that answers messages.
+Its request has `is_socket`, and its `Admission` a function that answers messages.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -100,7 +100,7 @@ def _end(connection: Connection, hearing: asyncio.Future[int]) -> None:
 
 
 async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive: Receive) -> int:
-    """Answer messages until the client leaves, sends too much, or an error. Returns the close code."""
+    """Until the client leaves, sends too much, or an error. Returns the close code."""
     began, said = time.monotonic(), 0
     while (message := await receive())["type"] == "websocket.receive":
         if time.monotonic() > began + SECONDS:

@@ -70,10 +70,10 @@ class Teller:
         return [each for each in self._connections if each.dialect == dialect]
 
     async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
-        """Write a batch to one dialect's connections. Waits for PostgreSQL as long as it takes.
+        """Waits for PostgreSQL as long as it takes.
 
-        After an error the dialect pauses, and its connections must ask the site. The same happens after
-        `ALONE` outages of this query while PostgreSQL answers another.
+        After an error, or `ALONE` outages of this query while PostgreSQL answers another, the dialect pauses, and its
+        connections must ask the site.
         """
         upto = entries[-1][0]
         rest = self._rests.get(dialect)
@@ -134,7 +134,7 @@ def _by_dialect(connections: Iterable[Connection]) -> dict[Dialect, list[Connect
 
 
 def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> None:
-    """Tell connections of a loss. Those that must end do so within `SPREAD_SECONDS`."""
+    """Connections that must end do so within `SPREAD_SECONDS`."""
     if dialect.reset is not None:
         _deliver(connections, [(None, upto, dialect.reset(upto))])
         return

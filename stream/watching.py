@@ -1,7 +1,4 @@
-"""The audience of timelines other than home: all public posts, a hashtag, or a list. Works like stream.news.
-
-See docs/decisions.md: Apps hear the same bytes.
-"""
+"""The audience of timelines other than home: all public posts, a hashtag, or a list."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

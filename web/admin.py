@@ -38,7 +38,7 @@ def pointing(rows: QuerySet[Any], field: str) -> Coalesce:
 
 
 def is_list(request: HttpRequest) -> bool:
-    """Whether a search is that of a shown list, which can show messages, not of an action or autocomplete."""
+    """Whether a search is that of a shown list, which can show messages."""
     match = request.resolver_match
     return request.method == "GET" and match is not None and str(match.url_name).endswith("_changelist")
 
@@ -54,7 +54,7 @@ def is_writing(request: HttpRequest) -> bool:
 
 
 class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Lists whose cost does not grow with their tables."""
+    """Lists with a cost that does not grow with their tables."""
 
     show_full_result_count = False
     paginator = EstimatedPaginator
@@ -64,7 +64,7 @@ class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic
         css: ClassVar[dict[str, list[str]]] = {"all": ["feedsite/admin.css"]}
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """Whether the request is so dangerous that the user must confirm who they are (accounts.site.AdminSite)."""
+        """Whether the user must confirm who they are (accounts.site.AdminSite)."""
         return False
 
 
@@ -165,7 +165,7 @@ class ActingAdmin(QuickListAdmin):
         done: Count,
         left: Count,
     ) -> None:
-        """Change each row, and report the changed (`done`) and unchanged (`left`) ones. `logged` is English."""
+        """Change each row, and report the changed and unchanged ones. `logged` is English."""
         changed = unchanged = 0
         for row in rows:
             if verb(row):
@@ -188,7 +188,7 @@ class Deciding:
 
 
 class ModeratedAdmin(Deciding, ActingAdmin):
-    """Rows that moderators can act on without a report (moderation.by_hand)."""
+    """Rows that moderators can act on without a report."""
 
     change_form_template = "admin/moderated.html"
     moderated_as: str

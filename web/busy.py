@@ -1,7 +1,4 @@
-"""The answer to a shed request (runtime/shedding.py): 503 with Retry-After, without middleware, query or session.
-
-See docs/decisions.md: Requests queue in the site, not in granian.
-"""
+"""The answer to a shed request (runtime/shedding.py): 503 without middleware, query or session."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

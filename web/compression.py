@@ -27,9 +27,7 @@ def takes_gzip(request: HttpRequest) -> bool:
 
 
 def compressed(content: bytes) -> bytes:
-    """Gzipped content. A file name of random length hides the exact length, from which listeners could guess secrets
-    (BREACH).
-    """
+    """A file name of random length hides the exact length, from which listeners could guess secrets (BREACH)."""
     buffer = io.BytesIO()
     name = "a" * secrets.randbelow(PADDING_BYTES)
     with gzip.GzipFile(name, "wb", LEVEL, buffer, mtime=0) as file:

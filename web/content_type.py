@@ -1,11 +1,9 @@
-"""Cleans the Content-Type of requests before Django reads it."""
-
 from django.utils.http import parse_header_parameters
 
 
 def readable(content_type: str) -> str:
-    """Removes parameters that Django cannot read: an unknown encoding (`a/b; x*=none''c`) raises ValueError before any
-    view or middleware runs.
+    """Removes an unknown encoding (`a/b; x*=none''c`), for which Django raises ValueError before any view or middleware
+    runs.
     """
     if "*" not in content_type:  # only parameters with an asterisk name an encoding
         return content_type

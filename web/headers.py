@@ -95,7 +95,7 @@ class HeadersMiddleware:
 
 
 def policy(request: HttpRequest, nonce: Nonce) -> str:
-    """A page loads from the site, and runs scripts with the nonce. Django's admin has no nonces, but script files.
+    """A page runs scripts with the nonce. Django's admin has no nonces, but script files.
 
     `https:` pictures are covers of live sessions. Their servers see readers' IP addresses, but not the page.
     """

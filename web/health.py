@@ -74,7 +74,7 @@ PROBES = {
 class Latest:
     """The states of the servers and of this process, shared for `SHARED_SECONDS`.
 
-    One thread checks at a time, so callers cannot open endless connections, and a frozen server holds one thread.
+    One thread checks at a time, so a frozen server holds one thread.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Latest:
         return self._states
 
     def _own_states(self, postgresql: str) -> dict[str, str]:
-        """This process's faults by name. Compares the key until it was right once."""
+        """This process's faults. Compares the key until it was right once."""
         found = {}
         if not self._has_right_key and postgresql == "ok":
             found = {name: state for name, state in probed({"secret key": key_check()}).items() if state != "ok"}
@@ -112,7 +112,7 @@ latest = Latest()
 
 
 def server_states() -> dict[str, str]:
-    """`ok` or the fault of each server, within `DEADLINE_SECONDS`. No messages: the page is public."""
+    """`ok` or the fault of each server. No messages: the page is public."""
     return probed(
         {
             "postgresql": postgresql_check(),
@@ -171,7 +171,7 @@ def postgresql_check() -> Callable[[], object]:
 
 
 def ping(url: str) -> None:
-    """Raises redis-py's errors. A cluster is ok while one of its named nodes answers: PostgreSQL serves the rest."""
+    """Raises redis-py's errors. A cluster is ok while one of its named nodes answers."""
     if names_cluster(url):
         address = parse(url)
         nodes = [address.url_of(*node) for node in address.nodes]

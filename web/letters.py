@@ -56,7 +56,7 @@ def is_blank(text: str) -> bool:
 
 
 def beginning(text: str, most: int) -> str:
-    """At most `most` characters of a text, without splitting a grapheme cluster."""
+    """At most `most` characters, without splitting a grapheme cluster."""
     if len(text) <= most:
         return text
     part = text[: most + 1]  # a border depends on the next character
@@ -71,8 +71,8 @@ def beginning(text: str, most: int) -> str:
 
 
 def stream_safe(text: str) -> str:
-    """`text` with at most `MARKS` combining marks in a row, because normalisation sorts them in quadratic time (Unicode
-    Standard Annex #15, Stream-Safe Text Format).
+    """At most `MARKS` combining marks in a row, because normalisation sorts them in quadratic time (Unicode Standard
+    Annex #15, Stream-Safe Text Format).
 
     See docs/decisions.md: Phrases are found by one automaton.
     """

@@ -43,7 +43,6 @@ class OutageMiddleware:
 
 
 def _view(request: HttpRequest) -> type[ApiView] | None:
-    """The API view of the address, if any."""
     try:
         found = resolve(request.path_info, getattr(request, "urlconf", None))
     except Resolver404:

@@ -1,7 +1,7 @@
 """Requests to servers that members choose, such as those of links and of pushes.
 
-Such an address may lead into the site's own network, or to a server that never ends. So a request goes to public
-addresses only, on the ports of the web, to the address that was checked, and has bounds of time and size.
+The address may lead into the site's own network, or to a server that never ends. So requests go only to public
+addresses and the ports of the web, to the address that was checked, with bounds of time and size.
 """
 
 import contextlib
@@ -46,15 +46,15 @@ Address = IPv4Address | IPv6Address
 
 
 class OutboundError(Exception):
-    """The server gave no answer that can be used."""
+    """No usable answer."""
 
 
 class RefusedError(OutboundError):
-    """The site does not send requests to this address."""
+    """The site sends nothing to this address."""
 
 
 class Answer(NamedTuple):
-    """What a server answered. `url` is the address after all redirects, `body` at most MOST_BYTES of it."""
+    """A server's answer. `url` is the address after all redirects, `body` at most MOST_BYTES."""
 
     url: str
     status: int
@@ -64,9 +64,9 @@ class Answer(NamedTuple):
 
 
 def get(url: str, *, types: Collection[str]) -> Answer:
-    """Read what is at an address, through at most REDIRECTS redirects.
+    """Read an address, through at most REDIRECTS redirects.
 
-    The body is read only of an answer 200 with one of these content types. Raises OutboundError.
+    Reads the body only of an answer 200 with one of these content types. Raises OutboundError.
     """
     until = time.monotonic() + SECONDS
     headers = {"Accept": ", ".join(types), "Accept-Encoding": "gzip"}
@@ -84,7 +84,7 @@ def get(url: str, *, types: Collection[str]) -> Answer:
 
 
 def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Send a body to an address. A redirect is an answer like another one. Raises OutboundError."""
+    """Send a body to an address. Follows no redirects. Raises OutboundError."""
     until = time.monotonic() + SECONDS
     parsed = _checked(url)
     with _asked("POST", parsed, headers, body, until) as response:
@@ -92,7 +92,7 @@ def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the public internet, also where it holds an IPv4 address within."""
+    """Whether an address is public, also one that contains an IPv4 address."""
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast and not any(address in network for network in INSIDE)
     inner = IPv4Address(int(address) & 0xFFFFFFFF) if address in NAT64 else address.ipv4_mapped
@@ -102,7 +102,7 @@ def is_public(address: Address) -> bool:
 
 
 def _checked(url: str) -> Url:
-    """The parts of an address, in the spelling that is sent. Raises RefusedError."""
+    """As it is sent. Raises RefusedError."""
     try:
         parsed = parse_url(url)
     except LocationParseError as error:
@@ -125,7 +125,7 @@ def _joined(url: str, location: str) -> str:
 def _asked(
     method: str, url: Url, headers: Mapping[str, str], body: bytes | None, until: float
 ) -> Iterator[BaseHTTPResponse]:
-    """Send one request to an address that was checked, and close the connection after its answer was read."""
+    """Closes the connection after the answer was read."""
     with contextlib.ExitStack() as stack:
         try:
             sock = stack.enter_context(_connected(url, until))
@@ -167,7 +167,7 @@ def _certificates() -> ssl.SSLContext:
 
 # --- Addresses -------------------------------------------------------------------------------------------
 def _connected(url: Url, until: float) -> socket.socket:
-    """A connection to one of the public addresses of a name."""
+    """To one of the public addresses of a name."""
     port = url.port or PORTS[url.scheme or ""]
     name = (url.host or "").strip("[]")
     found = [address for address in _resolved(name, port, until) if _is_open(address)][:ADDRESSES]
@@ -187,7 +187,7 @@ def _is_open(address: Address) -> bool:
 
 
 def _resolved(name: str, port: int, until: float) -> list[Address]:
-    """The addresses of a name. The resolver has no deadline of its own, so a thread waits for it."""
+    """The resolver has no deadline of its own, so a thread waits for it."""
     answers: queue.SimpleQueue[list[Address] | Exception] = queue.SimpleQueue()
     threading.Thread(target=_resolve, args=(name, port, answers.put), daemon=True).start()
     try:
@@ -209,7 +209,7 @@ def _resolve(name: str, port: int, put: Callable[[list[Address] | Exception], No
 
 @contextlib.contextmanager
 def _ended(sock: socket.socket, until: float) -> Iterator[None]:
-    """End the connection at the deadline. A timeout of a socket begins anew with each byte."""
+    """End the connection at the deadline. A socket's timeout restarts with each byte."""
     sock.settimeout(_left(until))
     with sock.dup() as same:  # TLS takes the socket itself away
         timer = threading.Timer(_left(until), _end, [same])

@@ -1,4 +1,4 @@
-"""What all pages share. Everything works without JavaScript; for htmx an address answers with the part that changes."""
+"""What all pages share. Everything works without JavaScript. For htmx an address answers with the part that changes."""
 
 import contextlib
 import math
@@ -68,7 +68,7 @@ def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
 
 
 def next_page(request: HttpRequest) -> str:
-    """The `next` address of the request, if it is another page of this site, else ""."""
+    """The request's `next` address, if it is another page of this site."""
     target = request.POST.get("next") or request.GET.get("next") or ""
     return target if is_local(target) and target != request.path else ""
 
@@ -111,8 +111,7 @@ def show(
 ) -> HttpResponse:
     """The page, or its `part` if htmx asks for it.
 
-    In templates `address` is the page that the reader is on, where forms return to. The browser keeps the page but
-    revalidates it. Going back in the history stays instant.
+    In templates `address` is the reader's page, where forms return to. The browser keeps the page but revalidates it.
     """
     page = request.htmx.current_url_abs_path if wants_part(request) else None
     context = {"address": page or request.get_full_path()} | (context or {})
@@ -155,7 +154,7 @@ def theme(request: HttpRequest) -> dict[str, Any]:
 
 
 def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
-    """Save a theme in this browser; "" deletes it."""
+    """Save a theme in this browser. "" deletes it."""
     _set_cookie(response, THEME_COOKIE, chosen if chosen in THEMES else "", is_for_scripts=False)
 
 
@@ -180,9 +179,9 @@ def _set_cookie(response: HttpResponse, name: str, value: str, *, is_for_scripts
 class RateMiddleware:
     """Counts each request for a page before all other work, unknown paths too.
 
-    The rate is the one named by `limited`, else `read` or `write`; by reader, or by address for strangers. The API
-    counts its own calls. If an address has used up its attempts, the pages of `ENTRANCES` ignore the browser's session,
-    so that an ended session locks nobody out. A session that an answer begins is marked (web.rates).
+    The rate is the one named by `limited`, else `read` or `write`; by reader, or by address for strangers. If an
+    address has used up its attempts, the pages of `ENTRANCES` ignore the browser's session, so that an ended session
+    locks nobody out. A session that an answer begins is marked (web.rates).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -257,7 +256,7 @@ def limited(scope: str) -> Callable[[View[P]], View[P]]:
 
 
 def keeps_opener(view: View[P]) -> View[P]:
-    """Let the window that opened this page keep its reference. This is how apps in browsers get their code.
+    """Let the window that opened this page keep its reference: apps in browsers get their code by it.
 
     Every page on the way to the code needs it. The opener can close or navigate the window, but read nothing.
     """

@@ -1,7 +1,7 @@
 """The client's address and scheme, from the header of the proxy in front.
 
-With `settings.PROXY` the site trusts one header: `Forwarded` (RFC 7239). Headers with hyphens cannot be trusted: in
-WSGI `X-Forwarded-For` and `X_Forwarded_For` have one key, granian keeps the last of them, and Caddy passes both on.
+With `settings.PROXY` the site trusts only `Forwarded` (RFC 7239). Headers with hyphens cannot be trusted: in WSGI
+`X-Forwarded-For` and `X_Forwarded_For` have one key, granian keeps the last of them, and Caddy passes both on.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -34,7 +34,7 @@ class ProxyMiddleware:
 
 
 def parse(header: str) -> tuple[str, str]:
-    """The client's IP address and scheme in the last element, which the proxy wrote, or empty.
+    """The client's IP address and scheme in the last element, which the proxy wrote.
 
     Accepts IPv6 addresses without brackets, as some proxies write them.
     """

@@ -1,8 +1,7 @@
 """Rate limits: one counter for each caller and scope, on the cache server.
 
-A slot begins with its first call and lasts for the rate's period. One Lua script counts and sets the expiry, so
-concurrent calls cannot exceed the limit. At the edge of two slots up to twice the limit may pass. runtime/rate_table.py
-has the rates.
+A slot begins with its first call and lasts for the rate's period. At the edge of two slots up to twice the limit may
+pass. runtime/rate_table.py has the rates.
 
 A request is counted (`Call`) before PostgreSQL says whose token or session it carries. A valid credential leaves a mark
 with its user, whose counter is then used. Without a mark it counts as an attempt of its address (scope `attempt`),
@@ -103,7 +102,7 @@ class OwnSlots:
         self._slots: dict[str, tuple[int, float]] = {}
 
     def count(self, key: str, calls: int, seconds: int) -> float | None:
-        """Count a call; None if it may pass, else the seconds to wait."""
+        """Count a call. None if it may pass, else the seconds to wait."""
         now = time.monotonic()
         with self._lock:
             counted, end = self._slots.get(key, (0, 0.0))
@@ -164,7 +163,7 @@ def limit(scope: str) -> tuple[int, int]:
 
 
 def hit(scope: str, who: str, cost: int = 1) -> float | None:
-    """Count one call as `cost` calls; None if it may pass, else the seconds to wait. Refused costs above 1 are taken
+    """Count one call as `cost` calls. None if it may pass, else the seconds to wait. Refused costs above 1 are taken
     back.
 
     Without the cache server only `GUARDED` scopes are counted, by each process.
@@ -173,7 +172,7 @@ def hit(scope: str, who: str, cost: int = 1) -> float | None:
 
 
 def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
-    """`hit` for several callers in one round trip. Returns the seconds to wait of refused ones."""
+    """`hit` for several callers. Returns the seconds to wait of refused ones."""
     found = zip(costs, _count_each(scope, costs), strict=True)
     return {who: counted.wait for who, counted in found if counted.wait is not None}
 
@@ -195,11 +194,8 @@ def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
 class Call:
     """One request, counted before it is answered. `wait`: None if it may go on, else the seconds to wait.
 
-    Args:
-        scope: The rate of the request.
-        address: The caller's (`address`).
-        credential: The token or session, which only PostgreSQL can check. Empty without one.
-        user: The user's id, if it is proven without a query (a signed ticket).
+    `credential`: the token or session, which only PostgreSQL can check. `user`: the user's id, if proven without a
+    query (a signed ticket).
     """
 
     def __init__(self, scope: str, address: str, *, credential: str = "", user: int | None = None) -> None:
@@ -225,10 +221,7 @@ class Call:
         return min(self.slots, key=lambda slot: (slot.remaining, -slot.ends), default=None)
 
     def prove(self, user: int | None) -> float | None:
-        """Tell which user PostgreSQL found for the credential, or None.
-
-        Returns None if the call may go on, else the seconds to wait.
-        """
+        """Tell which user PostgreSQL found for the credential. None if the call may go on, else the seconds to wait."""
         if not self._credential:
             return None
         if not self._is_counted:  # the cache server did not answer
@@ -246,10 +239,10 @@ class Call:
         return self._noted(Counted.of(self._scope, answer)) if answer is not None else None
 
     def as_attempt(self) -> float | None:
-        """The credential does not open the address: count an attempt of the caller's address instead of the user's
-        call, so that a restricted app cannot use up its user's calls.
+        """Count an attempt of the address instead of the user's call, so that a restricted app cannot use up its user's
+        calls.
 
-        Returns None if the call may go on, else the seconds to wait.
+        None if the call may go on, else the seconds to wait.
         """
         if self._marked is not None:
             give_back_each(self._scope, {str(self._marked): 1})
@@ -257,10 +250,7 @@ class Call:
         return self._count(ATTEMPT, self._address)
 
     def as_stranger(self) -> float | None:
-        """The answer is a stranger's despite the credential: count for the address instead of the user.
-
-        Returns None if the call may go on, else the seconds to wait.
-        """
+        """Count for the address instead of the user. None if the call may go on, else the seconds to wait."""
         if self._marked is not None:
             give_back_each(self._scope, {str(self._marked): 1})
             self.slots.clear()
@@ -290,7 +280,7 @@ class Claimed:
     """An API authenticator whose requests are counted before it asks PostgreSQL."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The request's credential, and the user's id if proven without a query. Else empty and None."""
+        """The request's credential, and the user's id if proven without a query."""
         raise NotImplementedError
 
 
@@ -325,7 +315,7 @@ def _ask(*command: Any) -> Any:
 
 
 def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
-    """The cache server's answers in one round trip; None on an error."""
+    """None on an error."""
     if not commands:
         return []
     try:

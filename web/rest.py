@@ -1,4 +1,4 @@
-"""The base of the REST API: fields, positions, errors, rates, and fast answers. JSON bodies: web/strict_json.py."""
+"""The base of the REST API: fields, positions, errors, rates, and fast answers."""
 
 import logging
 import re
@@ -200,7 +200,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Reads a body and refuses unknown fields, because an ignored field is a mistake."""
+    """Refuses unknown fields, because an ignored field is a mistake."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Raises ValidationError for unknown fields."""
@@ -233,7 +233,7 @@ class ParameterError(BadRequest):
 
 
 def parse_id(text: str) -> int | None:
-    """The id in a text as the API writes it, or None."""
+    """The id in a text as the API writes it."""
     if not NUMBER.fullmatch(text) or int(text) > MAX_POSITION:
         return None
     return int(text)
@@ -258,7 +258,7 @@ def _number(request: HttpRequest, name: str, rule: str) -> int | None:
 
 
 def position(request: HttpRequest, name: str = "last_id") -> int | None:
-    """The position in a list from the query, or None. Raises ParameterError."""
+    """The position in a list from the query. Raises ParameterError."""
     return _number(request, name, "An id is a decimal number from 1 to 2^53.")
 
 
@@ -338,7 +338,7 @@ class ApiView(APIView):
     throttle_classes: Sequence[Any] = []
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Copies attributes that DRF finds in Django's request only after a failed look-up."""
+        """Copies attributes that DRF finds only after a failed look-up."""
         made = super().initialize_request(request, *args, **kwargs)
         vars(made).update(method=request.method, META=request.META)
         return made
@@ -414,7 +414,7 @@ class ApiView(APIView):
 
 
 class PublicApiView(ApiView):
-    """Everybody may read, unless the site is for members only. Writing needs signing in."""
+    """Everybody may read, unless the site is for members only."""
 
     permission_classes = [IsAuthenticatedOrReadOnly]
 

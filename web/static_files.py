@@ -53,7 +53,7 @@ class ScriptFinder(finders.BaseFinder):
 
 
 class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # it has no types
-    """Gzip only. Brotli would add half a minute to the first start; the proxy can do it."""
+    """Gzip only. Brotli would add half a minute to the first start."""
 
     def create_compressor(self, **options: Any) -> Any:
         """A compressor for gzip only."""

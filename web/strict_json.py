@@ -43,7 +43,7 @@ def _constant(name: str) -> NoReturn:
 
 
 class _Numbers:
-    """Bounds the total length of numbers: PostgreSQL stores 1e308 as 309 digits."""
+    """PostgreSQL stores 1e308 as 309 digits."""
 
     def __init__(self) -> None:
         self.digits = 0

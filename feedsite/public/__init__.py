@@ -1,4 +1,1 @@
-"""What strangers and search engines see: the front page, Atom feeds, the sitemap.
-
-See docs/decisions.md: Imports point down.
-"""
+"""What strangers and search engines see: the front page, Atom feeds, the sitemap."""

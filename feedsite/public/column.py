@@ -46,8 +46,8 @@ class Column:
 
 
 def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", query: str = "") -> Column:
-    """The column for page `at`: live, people (which proposes people itself), profile (of `name`), search (for `query`),
-    or another. Strangers get no people.
+    """The column for page `at`: live, people, profile (of `name`), search (for `query`), or another. Strangers get no
+    people.
     """
     if at == "live":
         return Column(people=_proposed(reader), coming=coming(reader, limit=COMING))

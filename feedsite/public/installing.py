@@ -57,8 +57,8 @@ def _icon(site: Site, name: str, sizes: str, purpose: str) -> dict[str, str]:
 
 
 def worker_of(site: Site) -> str:
-    """The script of the service worker. Another frame, or another page for offline, is another script, so browsers take
-    the new worker, which drops what the old one kept.
+    """The script of the service worker. Another frame or offline page gives another script, so browsers take the new
+    worker.
     """
     files = [static(f"feedsite/{name}") for name in FRAME]
     if sheet := theme_of(site):
@@ -80,7 +80,7 @@ def _script() -> str:
 
 
 def offline_page() -> str:
-    """The page that the worker shows without a connection, in every language of the site: it is kept once."""
+    """The page that the worker shows without a connection, in every language: it is kept once."""
     texts = []
     for code, _name in settings.LANGUAGES:
         with translation.override(code):

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class SitemapPart(models.Model):
-    """A part: public posts from `first_id` up to the next part. Only the last part grows."""
+    """Public posts from `first_id` up to the next part. Only the last part grows."""
 
     first_id = models.BigIntegerField(primary_key=True)
 

@@ -2,6 +2,7 @@
 
 A periodic task stores the first post of each part, so nothing scans earlier posts. Parts of users are ranges of ids.
 Accounts that decline indexing are left out.
+
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -76,7 +77,7 @@ def people_parts() -> range:
 
 
 def posts_of(first_id: int) -> Iterator[Entry] | None:
-    """The posts of a part, or None if none has this first id."""
+    """The posts of a part. None if no part has this first id."""
     following = (
         SitemapPart.objects.filter(first_id__gt=first_id).order_by("first_id").values_list("first_id", flat=True)
     )

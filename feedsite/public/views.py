@@ -50,7 +50,7 @@ def front(request: PageRequest) -> HttpResponseBase:
 
 @open_page
 def strangers(request: PageRequest) -> OpenPage:
-    """The front page: popular and new posts, and how to join. htmx loads more."""
+    """The front page: popular and new posts, and how to join."""
     last_id = position(request)
     page = newest_page(request.user, last_id=last_id)
     cards = Cards(request.user, page.items)

@@ -28,7 +28,7 @@ SECTIONS = {
 
 
 def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Finding]:
-    """Run all checks. `web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
+    """Run all checks. `web`, `stream` and `grpc_place` (host:port): where the processes listen."""
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration.configuration),
         ("postgresql", postgresql.postgresql),
@@ -67,7 +67,7 @@ Outages = dict[str, Finding]
 
 def safely(name: str, check: Callable[[], Findings], outages: Outages | None = None) -> list[Finding]:
     """The findings of a check, and one for its exception. An outage is reported once, with the checks that it stops.
-    Raises ProgrammingError for a wrong statement.
+    Raises ProgrammingError.
     """
     found: list[Finding] = []
     outages = {} if outages is None else outages

@@ -1,6 +1,6 @@
 """Finds tables and folders that grow faster than they are swept (docs/scaling.md).
 
-All statements are bounded: rows are counted up to `COUNTED`, and sizes are PostgreSQL's estimates.
+Rows are counted up to `COUNTED`, and sizes are PostgreSQL's estimates.
 """
 
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ AGE = "SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_databas
 
 # --- Tables ----------------------------------------------------------------------------------------------
 def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
-    """Report tables that autovacuum does not keep up with, or will not."""
+    """Report tables that autovacuum does not keep up with."""
     dead = fetch(DEAD, {"least": notable_dead, "share": DEAD_SHARE})
     yield judge(
         "dead rows",

@@ -42,7 +42,7 @@ def web(url: str) -> Findings:
 
 
 def _asked(url: str, path: str, seconds: float) -> tuple[int, str]:
-    """The status (0: no answer), requested like the proxy does, and a description."""
+    """Requested as by the proxy. The status (0: no answer) and a description."""
     place, shown = urlsplit(url), url if path == "/healthz" else f"{url}{path}"
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
     host = next((each.lstrip(".") for each in settings.ALLOWED_HOSTS if each != "*"), "localhost")

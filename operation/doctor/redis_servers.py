@@ -66,7 +66,7 @@ def feeds_cluster() -> Findings:
 
 
 def _own_slots(url: str, name: bytes) -> int:
-    """Slots that a primary serves. Ask it itself, because others may not know that it has lost some."""
+    """Ask the primary itself, because others may not know that it has lost some."""
     with client_of(url, WAIT_SECONDS) as client:
         try:
             slots = client.execute_command("CLUSTER SLOTS")

@@ -37,7 +37,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, file: str, check: bool, **options: Any) -> None:
-        """Restore or try a backup. Raises CommandError if the site runs, or on failure."""
+        """Raises CommandError if the site runs, or on failure."""
         try:
             with contextlib.ExitStack() as stack:
                 path = Path(file)

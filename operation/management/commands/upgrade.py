@@ -36,7 +36,7 @@ OTHERWISE = (
 
 
 class Step(NamedTuple):
-    """A step. `does` describes it. `remedy` helps if it fails."""
+    """A step. `remedy` helps if it fails."""
 
     name: str
     does: str
@@ -45,9 +45,7 @@ class Step(NamedTuple):
 
 
 class Command(BaseCommand):
-    """Upgrades by steps that can be repeated. Fails if programs keep running that only another supervisor can
-    restart.
-    """
+    """Upgrades by repeatable steps. Fails if programs keep running that only another supervisor can restart."""
 
     help = "Upgrade the running site to the version on the disk."
     requires_system_checks: list[str] = []  # the first step
