@@ -153,7 +153,7 @@ def inbox_from(db: None) -> Iterator[Callable[[int], None]]:
 
 @pytest.fixture(autouse=True)
 def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> None:
-    """Restart the sequence, which wraps after 4,095 ids a millisecond. For tests of up to 2,000 rows."""
+    """Restart the sequence of ids before it wraps at 4,095. Enough for tests of up to 2,000 rows."""
     if request.node.get_closest_marker("django_db") or {"db", "transactional_db"}.intersection(request.fixturenames):
         request.getfixturevalue("django_db_setup")
         with django_db_blocker.unblock(), connection.cursor() as cursor:

@@ -177,7 +177,7 @@ def locked(table: str) -> Iterator[None]:
 
 @contextmanager
 def frozen_sessions() -> Iterator[None]:
-    """All but this process's, on the test's database."""
+    """Freeze all other processes' sessions with the test's database."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"

@@ -84,7 +84,7 @@ def ends(one: socket.socket) -> bool:
 
 
 def test_connections_are_looked_after_by_the_kernel() -> None:
-    """The kernel drops a vanished peer within a minute."""
+    """The kernel drops a vanished peer after a minute."""
     with listening("127.0.0.1", 0) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:

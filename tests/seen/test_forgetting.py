@@ -58,7 +58,7 @@ def kept(user: User) -> list[str]:
 
 
 def fill(user: User) -> None:
-    """Merged, waiting, unmerged and issued items, in every kept month."""
+    """Merged plays of every kept month, waiting plays, an unmerged history and issued items."""
     play(user, 1)
     merge_users([user.pk], now=timezone.now())
     month = month_of(timezone.now())

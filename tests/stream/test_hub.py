@@ -134,7 +134,7 @@ def test_a_lost_connection_goes_on_where_it_was(listen: Listen, streams: StreamS
 
 
 def test_a_user_who_resumes_again_and_again_is_told_to_ask(listen: Listen, author: User, fan: User) -> None:
-    """Resuming is expensive. The process has its own settings, so the site sets the rate."""
+    """Resuming is expensive. The rate is the default one, because the process has its own settings."""
     client = listen(fan)
     client.waits_for(lambda one: one.resets == 1)
     first = publish(author)
