@@ -30,7 +30,7 @@ SEEN = {
     "anonymous": {Visibility.PUBLIC},
     "stranger": {Visibility.PUBLIC},
     "followed": {Visibility.PUBLIC},  # the sender does not follow back
-    "asking": {Visibility.PUBLIC},  # and follows the reader, with a locked account
+    "asking": {Visibility.PUBLIC},  # the sender has a locked account and follows the reader
     "follower": {Visibility.PUBLIC, Visibility.FOLLOWERS},
     "mutual": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "muting": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},

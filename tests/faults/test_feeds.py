@@ -127,7 +127,7 @@ def test_fault_5_redis_at_maxmemory(web: WebServer, worker: Worker) -> None:
 
 @contextmanager
 def watched(key: str) -> Iterator[Counter[str]]:
-    """Scripts run on a window, by digest, and tasks that check whether to build it."""
+    """Count scripts on a window, by digest, and tasks that check whether to build it."""
     counts: Counter[str] = Counter()
     client = redis.Redis(connection_pool=feeds_for_tasks().connection_pool)
     last = f"the end of {key}"

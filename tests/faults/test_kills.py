@@ -248,7 +248,7 @@ def is_deep(reader: User) -> bool:
 
 
 def are_in_use(people: list[User]) -> bool:
-    """Otherwise the test proves nothing."""
+    """Whether most read from windows. Otherwise the test proves nothing."""
     return sum("inbox" in home_page(person).sources for person in people) > len(people) // 2
 
 
