@@ -39,9 +39,7 @@ def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase
 
 
 class ReaderMiddleware:
-    """Refuses requests of a page that was loaded for another reader.
-
-    After a second log-in, old tabs would act for the wrong user. Log-out and requests that name no reader pass.
+    """Refuses requests of a page that was loaded for another reader, except log-out.
 
     See docs/decisions.md: A page names its reader.
     """

@@ -92,10 +92,8 @@ def edit_profile(
     fields: Iterable[profile_fields.Pair] | None = None,
     is_locked: bool | None = None,
 ) -> User:
-    """Change a profile. None: no change.
-
-    Raises ValidationError by field, also if moderation would hold a text: a profile has no other to show. Unlocking
-    accepts no waiting requests.
+    """Change a profile. None: no change. Raises ValidationError by field, also if moderation would hold a text: a
+    profile has no other to show.
     """
     texts = {"display_name": display_name, "bio": bio}
     changed = [field for field, value in texts.items() if value is not None]
@@ -155,9 +153,7 @@ def edit_preferences(
     quotable_by: str | None = None,
     takes_requests: bool | None = None,
 ) -> User:
-    """Change preferences. None: no change. Language or time zone "": as the browser says. Raises ValidationError by
-    field.
-    """
+    """Change preferences. None: no change; "": as the browser says. Raises ValidationError by field."""
     if language and language not in dict(settings.LANGUAGES):
         raise ValidationError(
             {"language": ValidationError(_("This site doesn't offer this language."), code="invalid")}
@@ -181,9 +177,8 @@ def edit_preferences(
 
 @transaction.atomic
 def change_password(*, user: User, current: str, new: str, keep_token: int = 0) -> User:
-    """Set a password, and end sessions and tokens except `keep_token`. Raises ValidationError by field.
-
-    The caller renews its own session (`update_session_auth_hash`).
+    """Set a password, and end sessions and tokens except `keep_token`. The caller renews its own session
+    (`update_session_auth_hash`). Raises ValidationError by field.
     """
     check_own_password(user=user, password=current, field="current_password")
     try:
@@ -227,8 +222,8 @@ def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
 def delete_account(*, user: User) -> bool:
     """Delete an account. False if already deleted. Raises LastSuperuserError.
 
-    Personal data vanishes at once; accounts.purge removes items, follows and likes later. Keyed hashes reserve the name
-    for `HELD_NAME_LIFE`. The row stays for threads.
+    Personal data vanishes at once; accounts.purge removes the rest. Keyed hashes reserve the name for `HELD_NAME_LIFE`.
+    The row stays for threads.
     """
     _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
@@ -311,7 +306,7 @@ def forget_held_names() -> int:
 
 @transaction.atomic
 def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
-    """Issue an API token. Only its hash is stored. Deletes expired ones, and the oldest beyond `TOKEN_CAP`."""
+    """Issue an API token. Only its hash is stored. Deletes the oldest beyond `TOKEN_CAP`."""
     tokens = AccessToken.objects.filter(user=user, application=OWN_APP)
     tokens.filter(expires__lt=Now()).delete()
     kept = tokens.order_by("-pk").values_list("pk", flat=True)

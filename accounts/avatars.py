@@ -1,4 +1,4 @@
-"""Drawn avatars: a letter on a colour. The address holds all data, so it needs no query."""
+"""Drawn avatars: a letter on a colour. The address holds all data."""
 
 import re
 import sys
@@ -75,7 +75,7 @@ def drawn_url(username: str, name: str) -> str:
 
 
 def letter_of_name(name: str) -> str:
-    """The letter for CSS to draw, or "" if its upper case has several characters."""
+    """The letter for CSS to draw, or "" if its upper case has several."""
     letter = _drawn(name)
     return letter if len(letter) == 1 else ""
 

@@ -1,7 +1,4 @@
-"""Hides users and shows them again.
-
-Windows keep an inactive sender's items, and pages leave them out. So reactivation rebuilds no windows.
-"""
+"""Hides users and shows them again. Windows keep an inactive sender's items, and pages leave them out."""
 
 from django.db import transaction
 

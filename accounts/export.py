@@ -1,7 +1,5 @@
-"""A user's data as a zip archive.
-
-Packages add files by receiving `export_requested`. Rows are read from one snapshot by server-side cursors, so memory
-stays bounded.
+"""A user's data as a zip archive. Packages add files by `export_requested`. Server-side cursors read one snapshot, so
+memory stays bounded.
 """
 
 import shutil
@@ -142,10 +140,8 @@ def write_archive(user: User, target: IO[bytes]) -> None:
 
 
 def archive_response(user: User) -> FileResponse:
-    """The archive as a download.
-
-    It is written to a file first: a stream could end half-way with status 200, and a slow reader would keep the
-    snapshot open.
+    """The archive as a download. A stream could end half-way with status 200, and a slow reader would keep the snapshot
+    open, so it is a file first.
     """
     archive = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:

@@ -1,4 +1,4 @@
-"""Avatars and banners. The user's row holds their facts, so pages need no extra query."""
+"""Avatars and banners. The user's row holds their facts."""
 
 from collections.abc import Iterable, Mapping
 from typing import IO, Any

@@ -1,7 +1,5 @@
-"""The reader's language and time zone for each request.
-
-First the account's settings, then the browser (language cookie or Accept-Language, zone cookie of site.js), then the
-site's defaults. The API answers programs in English and UTC.
+"""The reader's language and time zone for each request: the account's, else the browser's, else the site's. The API
+answers programs in English and UTC.
 """
 
 import zoneinfo
@@ -96,7 +94,7 @@ def place_name(name: str) -> str:
 
 
 def moment_of(text: str, zone: tzinfo) -> datetime:
-    """The moment that a `datetime-local` field names in a zone. Raises ValidationError, also if clocks skip it."""
+    """The moment that a `datetime-local` field names in a zone. Raises ValidationError."""
     try:
         naive = datetime.fromisoformat(text.strip())
         if naive.tzinfo is not None:
@@ -151,7 +149,7 @@ def set_language_cookie(response: HttpResponseBase, language: str) -> None:
 
 
 class ReaderLocaleMiddleware:
-    """Sets language and zone, also for the API when pages call it. Pages look up their reader anyway."""
+    """Sets language and zone, also for the API when pages call it."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -42,7 +42,7 @@ def not_reserved(username: str) -> None:
 
 
 class Level(models.IntegerChoices):
-    """How recently a user was seen. It sets the inbox's length (settings LEVEL_CAPS, LEVEL_AGES)."""
+    """How recently a user was seen. It sets the inbox's length."""
 
     DORMANT = 0, _("dormant")
     MONTHLY = 1, _("within a month")
@@ -125,11 +125,10 @@ class UserManager(_Verbs["User"]):  # type: ignore[valid-type, unused-ignore]  #
 class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-missing]  # ClientApp's base has no types
     """A person or program that publishes, follows and reads.
 
-    Each change that shows the user older items draws a `window_epoch` (storage.draws); windows of another one are not
-    used. `follower_count` is exact only with relations.FollowerCountChange, which keeps writes off a big-V's row.
-    `session_epoch` counts how often all sessions ended at once. PostgreSQL draws `session_generation` when a session
-    ends early or changes (see Session). `deleted_at`: personal data is gone, and a constraint keeps the account
-    inactive.
+    Each change that shows the user older items draws a `window_epoch`; windows of another one are not used.
+    `follower_count` is exact only with relations.FollowerCountChange. `session_epoch` counts how often all sessions
+    ended at once. PostgreSQL draws `session_generation` when a session ends early or changes. `deleted_at`: personal
+    data is gone, and a constraint keeps the account inactive.
     """
 
     username = models.CharField(
@@ -348,7 +347,7 @@ class Session(AbstractBaseSession):
     """Django's session rows, with their user.
 
     Triggers draw the user's `session_generation` when any program removes or changes an unexpired row. Rows of old
-    versions have no `user_id` and are not cached. No foreign key: the table is Django's.
+    versions have no `user_id`. No foreign key: the table is Django's.
     """
 
     user_id = models.BigIntegerField(null=True)
@@ -396,7 +395,7 @@ class HeldName(models.Model):
 
 
 class Timeline(models.Func):
-    """PostgreSQL's timeline number. Each promotion of a standby changes it. NULL on a standby."""
+    """PostgreSQL's timeline number, which a standby's promotion changes. NULL on a standby."""
 
     function = "feedsite_timeline"
     arity = 0
@@ -443,8 +442,8 @@ class Policy(models.Model):
 
 
 class AddressCheck(models.Model):
-    """Link and code of the last letter for an unconfirmed address, as keyed hashes. After a few `tries` the code is
-    invalid, but not the link.
+    """Link and code of the last letter for an unconfirmed address, as keyed hashes. After a few `tries` only the link
+    is valid.
     """
 
     address = models.OneToOneField(
@@ -463,9 +462,7 @@ class AddressCheck(models.Model):
 
 
 class ResetRequest(models.Model):
-    """A request for a password reset letter. Written whether the account exists or not, so that both take the same
-    time.
-    """
+    """A request for a password reset letter, written whether the account exists or not."""
 
     asked = models.CharField(max_length=254)
     language = models.CharField(max_length=10, blank=True)

@@ -1,7 +1,6 @@
-"""Search by parts of users' names, folded like texts (web.letters.folded).
+"""Search by parts of users' names, folded like texts.
 
-PostgreSQL folds only case and width (`feedsite_name`), indexed by `user_names`. A column holds names that need more
-folding, indexed by `user_folded_names`.
+PostgreSQL folds only case and width (`feedsite_name`). A column holds names that need more folding.
 
 See docs/decisions.md: Own tokeniser for search.
 """
@@ -22,7 +21,7 @@ def grams(word: str, size: int = 3) -> list[str]:
 
 
 def grams_of(words: list[str]) -> list[str]:
-    """Grams that a name with these words has. A single ASCII letter must begin a word."""
+    """Grams that a name with these words has. A single ASCII letter begins a word."""
     return [gram for word in words for gram in grams(word if len(word) > 1 or word > "~" else f" {word}")]
 
 

@@ -28,9 +28,7 @@ def _offices() -> frozenset[str]:
 
 
 def check_imitation(name: str) -> None:
-    """Raise ValidationError for a name that looks like the site's or an office. Only whole names count: `Admiral
-    Nelson` is allowed.
-    """
+    """Raise ValidationError for a whole name that looks like the site's or an office."""
     words, site = skeleton_of_words(name), skeleton_of_words(current().name)
     rest = words.replace(site, "") if site else words
     if words and (words == site or rest in _offices()):

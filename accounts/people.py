@@ -114,9 +114,7 @@ def lock_of(person: Person) -> SafeString:
 
 
 def avatar(person: Person, size: int = 42) -> SafeString:
-    """The avatar, hidden from screen readers because the name stands beside it. site.css draws letters. `size`: pixels
-    without CSS.
-    """
+    """The avatar, hidden from screen readers: the name stands beside it. `size`: pixels without CSS."""
     drawn = drawn_url(person.username, person.name)
     large = person.avatar_url or drawn
     letter = letter_of_name(person.name)

@@ -1,7 +1,7 @@
 """Removes what deleted accounts leave behind, such as items, follows and likes.
 
-`Deletion` rows are the queue. Each package receives `account_purged` and works in batches; doing a part twice is
-harmless. A deletion stays open for `STRAGGLERS`, to catch late writes.
+`Deletion` rows are the queue. Doing a part twice is harmless. A deletion stays open for `STRAGGLERS`, to catch late
+writes.
 """
 
 from datetime import timedelta

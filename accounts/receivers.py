@@ -11,6 +11,6 @@ from accounts.signing_in import places, step_up
 
 @receiver(user_logged_in)
 def note_proof(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
-    """Record a sign-in as proof of identity and as a place. Signing up counts too."""
+    """Record a sign-in or sign-up as proof of identity and as a place."""
     step_up.note(request)
     places.note(request)

@@ -1,4 +1,4 @@
-"""Lets moderation look at members' texts that are not items, without knowing who keeps them.
+"""Lets moderation look at members' texts that are not items.
 
 See docs/decisions.md: Imports point down.
 """
@@ -30,9 +30,7 @@ class Earlier(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """A text to be published. `author` has no id yet at sign-up. `earlier`: the author's texts of the last hour; for a
-    changed text their number does not count.
-    """
+    """A text to be published. `author` has no id at sign-up. `earlier`: their texts of the last hour."""
 
     author: User
     text: str
@@ -41,7 +39,7 @@ class Submission(NamedTuple):
 
 
 def only_links(found: Sequence[str]) -> bool:
-    """Whether a young account's links are the only reason. An edit is then refused, because holding it would hide the
+    """Whether a young account's links are the only reason. Such an edit is refused, because holding it would hide the
     text.
     """
     return bool(found) and all(reason.startswith("link: ") for reason in found)
@@ -54,7 +52,7 @@ def reasons(submission: Submission) -> list[str]:
 
 
 class Subject(NamedTuple):
-    """A text for moderators. `kind`: for people. `media`: present and former pictures, in any state."""
+    """A text for moderators. `media`: present and former pictures, in any state."""
 
     id: int
     author: User
@@ -95,10 +93,8 @@ def _over(session_id: int) -> bool:
 
 @dataclass
 class ReviewedSessions:
-    """Functions for live sessions, set at start-up.
-
-    `seen`: one, if the reader may see it. `lock`: one, until the transaction ends. `judge` sets a status, `uncover`
-    removes a cover. These and `end` return whether anything changed.
+    """Functions for live sessions, set at start-up. `seen`: one, if the reader may see it. `lock`: one, until the
+    transaction ends. The others return whether anything changed.
     """
 
     find: Callable[[Iterable[int]], Mapping[int, Subject]] = _none

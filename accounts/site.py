@@ -57,7 +57,7 @@ class AdminLoginForm(AdminAuthenticationForm):
 class AdminSite(admin.AdminSite):
     """Django's admin. It limits sign-in attempts, ends streams at log-out, and asks for proof before dangerous pages.
 
-    A form opens with a proof of the last 15 minutes and is accepted for an hour, so that no long text is lost.
+    A form opens with a proof of 15 minutes and is accepted for an hour, so that no long text is lost.
     """
 
     login_form = AdminLoginForm

@@ -71,7 +71,7 @@ class LogoutView(DjangoLogoutView):
 @require_POST
 @limited("write")
 def language(request: PageRequest) -> HttpResponse:
-    """Switch the language of browser and account. Strangers' form has no CSRF token, so that all get the same page."""
+    """Switch the language. Without a CSRF token, so that all strangers get the same page."""
     if isinstance(request.user, User):
         return _member_language(request)
     return _chosen_language(request)
@@ -199,7 +199,7 @@ def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
 @limited("export")
 @require_http_methods(FORM_METHODS)
 def data(request: PageRequest, reader: User) -> HttpResponseBase:
-    """Download one's data, after a proof. The proof leads back here: a download leaves the page open."""
+    """Download one's data, after a proof that leads back: a download leaves the page open."""
     if request.method != "POST":
         return show(request, "accounts/data.html")
     return archive_response(reader) if is_proven(request) else ask(request.path)
@@ -263,6 +263,6 @@ def _settings(request: PageRequest, template: str, form: forms.Form) -> HttpResp
 
 
 def tell(form: forms.Form, error: ValidationError, fields: dict[str, str]) -> None:
-    """Show an action's errors in the form. `fields`: the form's names if they differ."""
+    """Show an action's errors in the form. `fields`: other names of the form."""
     for field, problems in error.error_dict.items():
         form.add_error(fields.get(field, field), problems)

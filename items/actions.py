@@ -1,7 +1,4 @@
-"""The verbs that change items. A bool result says whether anything changed.
-
-Each is one transaction. Signal receivers do what must commit with it.
-"""
+"""The verbs that change items. A bool result says whether anything changed."""
 
 import json
 from collections.abc import Callable
@@ -112,9 +109,8 @@ def publish(
 ) -> Item:
     """Publish an item. When this returns, it is in every follower's home.
 
-    A reply to a private mention goes to the same people, whatever `visibility` says. A repeated `idempotency_key`
-    returns the first item. Raises ContentError, NotQuotableError, IdempotencyConflictError, IdempotencyGoneError,
-    StrangersError.
+    A reply to a private mention goes to the same people, whatever `visibility` says. Raises ContentError,
+    NotQuotableError, IdempotencyConflictError, IdempotencyGoneError, StrangersError.
     """
     check_content(type, content, title)
     reply_to, quote_of = _original(reply_to), _original(quote_of)
@@ -198,9 +194,8 @@ def publish_past(
     reply_to: Item | None = None,
     quote_of: Item | None = None,
 ) -> Item:
-    """Publish what was written elsewhere, at its original time. Nobody is notified.
-
-    Raises ContentError, PastError, AudienceError, and HeldError instead of holding the item.
+    """Publish at an original time. Nobody is notified. Raises ContentError, PastError, AudienceError, and HeldError
+    instead of holding.
     """
     check_content(type, content, "")
     if visibility == Visibility.MENTIONED or (reply_to and reply_to.is_private):
@@ -321,8 +316,8 @@ def edit(
 ) -> Item:
     """Change an item. None leaves a field unchanged. Raises ContentError, RepostError, PollFixedError.
 
-    New names in a private mention add nobody. A rejected item goes back into review, and so does a published one if a
-    rule gives a reason other than a new account's links: these raise ContentError.
+    New names in a private mention add nobody. A rejected item goes back into review, and a published one if a rule
+    gives a reason. If that is only a new account's links, it raises ContentError.
     """
     item = _locked(item)
     if item.repost_of_id:
@@ -364,7 +359,7 @@ def edit(
 
 @transaction.atomic
 def renew_media(*, item_id: int) -> None:
-    """Copy changed descriptions into the item. A new reason, except links, sends it back into review."""
+    """Copy changed descriptions into the item. A new reason, except links, holds it."""
     rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
     item = rows.filter(pk=item_id).first()
     if item is None:
@@ -394,7 +389,7 @@ def delete(*, item: Item) -> bool:
 
 @transaction.atomic
 def hold(*, item: Item, reasons: list[str]) -> bool:
-    """Put a published item into review. Without `reasons` the caller has opened the case."""
+    """Put a published item into review. Without `reasons` its case is open."""
     item = _locked(item)
     if item.status != Status.PUBLISHED:
         return False
@@ -423,7 +418,7 @@ def approve(*, item: Item) -> bool:
 
 @transaction.atomic
 def restore(*, item: Item) -> bool:
-    """Publish an unpublished item again, unless its sender is deleted or has reposted the original again."""
+    """Publish an item again, unless its sender is deleted or has reposted the original again."""
     item = _locked(item)
     if item.status == Status.PUBLISHED or item.sender.deleted_at:
         return False
@@ -438,7 +433,7 @@ def restore(*, item: Item) -> bool:
 def change_visibility(*, item: Item, visibility: str) -> bool:
     """Change an item's audience. Raises RepostError and AudienceError.
 
-    A wider one delivers it again, because windows may lack it. An item that only its sender saw may be held first.
+    A wider one delivers it again, because windows may lack it.
     """
     item = _locked(item)
     before = item.visibility
@@ -533,7 +528,7 @@ def _publish_again(item: Item) -> bool:
 
 # --- Taking back -----------------------------------------------------------------------------------------
 def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) -> Item | None:
-    """Undo something on an item, even if the user no longer sees it. None if nothing changed and it is invisible."""
+    """Undo something even if the item is no longer visible. None if nothing changed and it is not."""
     item = Item.objects.select_related("repost_of").filter(pk=item_id).first() if item_id else None
     if item and (undo(item) or Item.objects.visible_to(user).filter(pk=item.pk).exists()):
         return item

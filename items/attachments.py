@@ -38,9 +38,7 @@ def claimed(item: Item) -> list[MediaFile]:
 
 
 def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
-    """`content` with an item's media in its order. Hidden media stay, at the end if not named. Raises ContentError for
-    others.
-    """
+    """`content` with an item's media in its order. Hidden ones stay. Raises ContentError for others."""
     known, shown_ids = media_ids(item.content), [int(entry["id"]) for entry in item.media]
     if not known:
         if content.get("media"):

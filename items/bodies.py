@@ -157,7 +157,7 @@ class ItemBody(msgspec.Struct):
 
     @property
     def removed(self) -> int:
-        """Pictures removed by moderators. Others than the sender see 0, unless nothing else is left."""
+        """Pictures removed by moderators. Others see 0, unless nothing else is left."""
         if self.type not in ("image", "video"):
             return 0
         named = self.content_fields.get("media")

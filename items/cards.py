@@ -125,7 +125,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PollCard:
-    """The poll of an item: a form while the reader may vote, else the numbers they may know."""
+    """The poll of an item: a form while the reader may vote, else the numbers."""
 
     item_id: str
     address: str
@@ -159,7 +159,7 @@ class LinkedPage:
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """An item inside one that quotes it: only a link without `content`, not available without `address`."""
+    """An item inside one that quotes it: a link without `content`, not available without `address`."""
 
     id: str
     address: str
@@ -408,7 +408,7 @@ class Cards:
         return found
 
     def _leads(self, name: str) -> bool:
-        """Whether a mention is visible. Looks up all names of the page at once."""
+        """Whether a mention is visible. Looks up the page's names at once."""
         name = name.lower()
         if name not in self._names:
             asked = {name, *(one.lower() for text in self._texts for one in mentions(text))}

@@ -57,8 +57,8 @@ class Completion(NamedTuple):
 
 
 def completions(typed: str, reader: User) -> list[Completion]:
-    """Up to `COUNT` texts to replace `typed`, best first: users for "@…", hashtags of public posts for "#…", both for
-    letters alone, emoji for ":…".
+    """Up to `COUNT` texts to replace `typed`: users for "@…", hashtags for "#…", both for letters alone, emoji for
+    ":…".
     """
     if typed.startswith(":"):
         return [Completion(one.emoji, name=one.name) for one in emoji_named(typed[1:], COUNT)]

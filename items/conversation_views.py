@@ -39,7 +39,7 @@ def _show(request: PageRequest, reader: User, *, requests: bool) -> HttpResponse
 @require_safe
 @signed_in
 def conversation(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
-    """Redirect to a conversation's first message, or to the newest if it is gone."""
+    """Redirect to a conversation's first message, or to the newest."""
     found = conversation_of(reader, conversation_id)
     if found is None:
         raise Http404

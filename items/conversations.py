@@ -1,7 +1,7 @@
-"""A reader's conversations, newest first: private mentions grouped by people (items.recipients).
+"""A reader's conversations, newest first: private mentions grouped by people.
 
-Each shows its newest visible message from an unmuted sender. `Participant.last`, the newest message published for the
-reader, orders the list.
+Each shows its newest visible message from an unmuted sender. `Participant.last`, the newest one published for the
+reader, is the order.
 
 See docs/decisions.md: A page looks through a bounded number of rows.
 """
@@ -168,8 +168,8 @@ def conversations_page(
 def placed_page(
     reader: User, *, requests: bool = False, below: int = NO_BOUND, above: int = 0, upward: bool = False, limit: int
 ) -> tuple[list[Conversation], Place, bool]:
-    """Conversations between two places, newest first, with the page's places and whether there may be more. `upward`:
-    those directly above.
+    """Conversations between two places, with the page's places and whether there may be more. `upward`: those directly
+    above.
     """
     params = {"reader": reader.pk, "requests": requests, "below": below, "above": above}
     rows = fetch(UP if upward else DOWN, params | {"scan": SCAN, "count": limit + 1}, into=_Row.of)
@@ -224,5 +224,5 @@ def accept(*, reader: User, conversation_id: int) -> bool:
 
 
 def put_away(*, reader: User, conversation_id: int) -> bool:
-    """Remove a conversation from the list until the next message. True if the reader is in it."""
+    """Remove a conversation from the list until the next message."""
     return bool(fetch(PUT_AWAY, {"reader": reader.pk, "conversation": conversation_id}))

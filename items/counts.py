@@ -29,13 +29,13 @@ FOLD = """
 
 
 def stage(item: Item, sign: int) -> None:
-    """Stage what a published item adds to others' counts (1) or takes away (-1)."""
+    """Stage what an item adds to others' counts (1) or takes away (-1)."""
     if changes := changes_of(item, sign):
         CountChange.objects.bulk_create(changes)
 
 
 def changes_of(item: Item, sign: int) -> list[CountChange]:
-    """The changes for `stage`. Private mentions and items for their sender only count nowhere."""
+    """The changes for `stage`. Private mentions and items for oneself count nowhere."""
     changes = []
     if item.repost_of_id:
         changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))

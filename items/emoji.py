@@ -1,4 +1,4 @@
-"""Emoji by English and Chinese names. items/emoji.tsv has them in the order of the Unicode CLDR."""
+"""Emoji by English and Chinese names, in the order of the Unicode CLDR."""
 
 import re
 from functools import cache
@@ -46,7 +46,7 @@ def every() -> tuple[Emoji, ...]:
 
 
 def emoji_named(typed: str, count: int) -> list[Emoji]:
-    """Emoji with a matching word, best first: whole names, other words, beginnings, any part."""
+    """Emoji with a matching word, best first."""
     sought = folded(typed.replace("_", " ").strip())
     if not sought or len(sought) > LENGTH:
         return []

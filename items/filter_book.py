@@ -58,9 +58,7 @@ class Book:
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
     def found(self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()) -> dict[int, list[Rule]]:
-        """Phrases that match the item, by reader. Call `learn` first. `seeing`: readers who may see what it quotes. Own
-        items are never filtered.
-        """
+        """Phrases that match the item, by reader. Call `learn` first. `seeing`: readers who may see what it quotes."""
         shown = item.shown
         asked = set(readers) - {int(shown.sender.id)}
         quoted = shown.quote.item if shown.quote else None

@@ -1,9 +1,9 @@
 """Filters: phrases that a reader wants to hide or be warned of. They never change which items a page has.
 
-A phrase is searched in title, text, warning, media descriptions and link card, of a repost's original, and of both
-items of a quote. "cat" as a whole word is not in "category"; scripts without spaces have no such borders.
+A phrase is searched in title, text, warning, media descriptions and link card, also of a repost's original and a quoted
+item. "cat" as a whole word is not in "category"; scripts without spaces have no such borders.
 
-`User.filters_version` changes with every change and is 0 without filters, so readers without any cost no statement.
+`User.filters_version` changes with every change and is 0 without filters, which then cost no statement.
 
 See docs/decisions.md: Phrases are found by one automaton.
 """
@@ -80,9 +80,7 @@ def create(
     contexts: Collection[str] = (),
     title: str = "",
 ) -> Filter:
-    """Add a filter of one phrase, or of several keywords. `contexts` empty: everywhere. Raises FilterCapError and
-    NothingToFindError.
-    """
+    """Add a filter. `contexts` empty: everywhere. Raises FilterCapError and NothingToFindError."""
     first, *others = keywords or [Keyword(phrase, whole_word)]
     _lock([owner.pk])
     shared = {"action": action, "expires_at": expires_at, "contexts": _contexts(contexts), "title": title}
@@ -106,8 +104,8 @@ def change(
 ) -> None:
     """Change some fields, the first phrase, or all keywords.
 
-    `keywords`: those with an id change, those without are new, those not named go. What was added or deleted since
-    `read` stays so. Raises Filter.DoesNotExist, FilterCapError and NothingToFindError.
+    `keywords`: those with an id change, those without are new, others go. What was added or deleted since `read` stays
+    so. Raises Filter.DoesNotExist, FilterCapError and NothingToFindError.
     """
     _lock([owner.pk])
     rows = _rows(owner, filter_id)
@@ -165,7 +163,7 @@ def _replace(owner: User, filter_id: int, keywords: Sequence[Keyword], read: Col
 
 
 def _contexts(given: Collection[str]) -> list[str]:
-    """All of them are the same as none: a later version may add some."""
+    """All are the same as none: a later version may add some."""
     chosen = [context.value for context in Context if context in given]
     return [] if len(chosen) == len(Context) else chosen
 
@@ -189,7 +187,7 @@ def _check(phrase: str) -> None:
 
 
 def _lock(owner_ids: Iterable[int]) -> None:
-    """In the order of ids, so that versions follow changes and the cap holds."""
+    """In order, so that versions follow changes and the cap holds."""
     rows = User.objects.filter(pk__in=owner_ids).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
 
@@ -311,7 +309,7 @@ class Filters:
 
 @lru_cache(COMPILED)
 def _compiled(owner_id: int, version: int) -> Filters:
-    """The filters may be newer than `version`. Then they are loaded once more under the newer one."""
+    """The filters may be newer than `version`. Then they are loaded again under the newer one."""
     return Filters(rules_of([owner_id]))
 
 
@@ -321,7 +319,7 @@ def compiled_rules(reader: User) -> Iterable[Rule]:
 
 
 def filtered(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
-    """Add the reader's matching filters and their action to the items. `context` "": of all contexts."""
+    """Add the reader's matching filters and their action. `context` "": of all."""
     version = reader.filters_version if isinstance(reader, User) else 0
     if not version or not items:
         return items

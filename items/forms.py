@@ -121,7 +121,7 @@ def quotable_field(choices: list[Any]) -> forms.ChoiceField:
 
 
 class ItemForm(forms.Form):
-    """The composer. `key` is an idempotency key. Pictures come as ids if attaching.js uploaded them, else as files."""
+    """The composer. Pictures come as ids if attaching.js uploaded them, else as files."""
 
     use_required_attribute = False  # a post with pictures needs no text
     answered: str
@@ -349,7 +349,7 @@ def focus_of(text: str) -> tuple[float, float]:
 
 
 def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
-    """The answered item's audience, or public if its sender could not see the reply."""
+    """The answered item's, or public if its sender could not see the reply."""
     sender_id = int(answered.sender.id)
     if answered.visibility != Visibility.FOLLOWERS or reader is None or sender_id == reader.pk:
         return answered.visibility

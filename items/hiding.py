@@ -1,4 +1,4 @@
-"""The verbs with which moderators hide media of items. The row loses their facts, so nobody gets them."""
+"""The verbs with which moderators hide media of items."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,6 +1,5 @@
-"""Where the words and phrases of a query are in a text.
-
-The algorithm is Aho and Corasick's (1975), over words: one step per word, however many phrases there are.
+"""Where the words and phrases of a query are in a text, by Aho and Corasick's algorithm (1975) over words: one step per
+word.
 """
 
 from collections import deque
@@ -70,7 +69,7 @@ class _Automaton:
 
 
 def hits(text: str, query: Query) -> list[tuple[int, int]]:
-    """The (start, end) of hits, in order, merged, at most `HITS`. Takes linear time."""
+    """The (start, end) of hits, merged, at most `HITS`. Takes linear time."""
     if not query.phrases:
         return []
     automaton, state = _Automaton(query), 0

@@ -1,7 +1,4 @@
-"""From item ids to item bodies, for every feed and page.
-
-Plain rows and msgspec structs: a page of 20 costs a twentieth of model serializers.
-"""
+"""From item ids to item bodies. Plain rows and msgspec structs: a page of 20 costs a twentieth of model serializers."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -226,7 +223,7 @@ def as_met(items: list[ItemBody], reader: User | AnonymousUser, context: str = "
 
 
 def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, tuple[ItemBody, Any]]:
-    """The quoted item and the quote's state, by the quoting item's id. Only an `accepted` one may be shown."""
+    """The quoted item and the quote's state, by the quoting item's id. Only `accepted` ones may be shown."""
     ids = {int(item.id) for item in quoting}
     found = {}
     for *columns, quoting_id, state, is_revoked in (
@@ -251,7 +248,7 @@ def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser, context: str =
 
 
 def hydrate(ids: Sequence[int], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
-    """Items in order. The caller has checked that the reader may see them and their originals."""
+    """Items in order. The caller has checked that they are visible."""
     if not ids:
         return []
     return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader, context)

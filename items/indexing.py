@@ -58,8 +58,8 @@ def copy_index(items: Iterable[tuple[int, str, str]]) -> None:
 
 
 def reindex(chunk: int = 20_000) -> int:
-    """Write the words and tags of all items again, in a transaction. It invalidates all windows, because hashtag
-    outboxes get no deliveries.
+    """Write the words and tags of all items again, in a transaction. Hashtag outboxes get no deliveries, so it
+    invalidates windows.
     """
     count, last_id = 0, 0
     with connection.cursor() as cursor:

@@ -82,7 +82,7 @@ def placed_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> KeptPage:
-    """Bookmarked or liked items with the page's places, newest first. With `min_id`, those directly above it."""
+    """Bookmarked or liked items with the page's places. With `min_id`, those directly above it."""
     statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
     params = {"reader": reader.pk, "above": above, "below": below(last_id), "scan": SCAN, "count": limit + 1}
     rows = fetch(statement[kept], params, into=_Row.of)

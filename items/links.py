@@ -22,7 +22,7 @@ _NEVER = compiled(rf"[[\\{INVISIBLE}]--{SHAPING}]")
 
 
 def is_host(name: str) -> bool:
-    """Whether a link may lead to this host: with a dot, `localhost`, or IPv6 in brackets."""
+    """Whether a link may lead here: with a dot, `localhost`, or IPv6 in brackets."""
     if name.startswith("["):
         try:
             ipaddress.IPv6Address(name[1:-1])
@@ -33,8 +33,8 @@ def is_host(name: str) -> bool:
 
 
 def is_link(address: str, *, is_secure: bool = True) -> bool:
-    """Whether `address` is a complete web address without user name, spaces, controls or backslashes. Invisible
-    characters only follow the host.
+    """Whether it is a complete web address without user name, spaces, controls or backslashes, and invisible characters
+    in the host.
     """
     scheme = _SCHEME.match(address)
     if scheme is None or (is_secure and scheme[0].lower() != "https://") or _NEVER.search(address):

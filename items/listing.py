@@ -71,7 +71,7 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
 
 
 def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int, context: str = "") -> ItemPage:
-    """The page of a `listing` of `limit` + 1 rows. The extra row proves that there is more."""
+    """The page of a `listing` of `limit` + 1 rows."""
     part = _part(rows, limit)
     return ItemPage(bodies(part.shown, reader, context), as_text(part.last_id), part.has_more)
 
@@ -91,7 +91,7 @@ def upward(
     context: str = "",
     **params: object,
 ) -> ItemPage:
-    """The items directly above `min_id`, newest first. `last_id` is the highest id checked: the next page's start."""
+    """The items directly above `min_id`, newest first. `last_id` is the highest id checked."""
     asked = params | bounds(reader, above=min_id, last_id=last_id, limit=limit)
     rows = fetch(query, asked, into=ListedRow.of)
     part = _part(rows, limit)

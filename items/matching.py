@@ -113,7 +113,7 @@ def _bordered(text: str) -> str:
 
 
 def marked(text: str, matcher: Matcher) -> list[tuple[str, bool]]:
-    """`text` in pieces, each with whether it is part of a found word. Folds by letter, so that places map back."""
+    """`text` in pieces, each with whether it is part of a found word."""
     origins: list[int] = []  # where the letter of each folded character begins in the text
     folded: list[str] = []
     forms: dict[str, str] = {}

@@ -75,7 +75,7 @@ AUTHORED = [choice for choice in ItemType.choices if choice[0] != ItemType.REPOS
 
 
 class ItemQuerySet(models.QuerySet["Item"]):
-    """Reads of items. Do not use items.visibility's in a subquery of items: the alias differs there."""
+    """Reads of items. In a subquery of items the alias of items.visibility differs."""
 
     def published(self) -> Self:
         """Published items."""
@@ -295,8 +295,8 @@ class CardState(models.TextChoices):
 
 
 class LinkCard(models.Model):
-    """A page elsewhere that public items link to (items.link_cards). Without `facts` it shows nothing: unread, silent,
-    or removed by staff.
+    """A page elsewhere that public items link to. Without `facts` it shows nothing: unread, silent, or removed by
+    staff.
     """
 
     url = models.CharField(_("address"), max_length=URL_LENGTH)
@@ -334,7 +334,7 @@ class LinkCard(models.Model):
 
 
 class RefusedHost(models.Model):
-    """A host that staff refuse: links to it and below it get no card."""
+    """A host that staff refuse: links to it and below get no card."""
 
     host = models.CharField(
         pgettext_lazy("web", "host"), max_length=DOMAIN_LENGTH, unique=True, help_text=_("Also the hosts below it.")
@@ -439,9 +439,7 @@ class MutedThread(models.Model):
 
 
 class Poll(models.Model):
-    """The tally of a poll: votes by answer, and when voting ends. Voters are then told in the order of ids; `told_to`
-    is the last.
-    """
+    """The tally of a poll. After its end voters are told in the order of ids; `told_to` is the last."""
 
     item = models.OneToOneField(
         Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="tally", db_constraint=False
@@ -460,7 +458,7 @@ class Poll(models.Model):
 
 
 class Vote(models.Model):
-    """`user` voted in the poll of `item`, by places from 0. It is never changed."""
+    """`user` voted in the poll of `item`, by places from 0, for good."""
 
     pk = models.CompositePrimaryKey("item_id", "user_id")
     item = models.ForeignKey(
@@ -475,10 +473,8 @@ class Vote(models.Model):
 
 
 class ItemCounts(models.Model):
-    """The folded counts of an item, exact with the changes not yet folded.
-
-    `circle_replies`, for followers or mutuals, count only under items that are not public, so that strangers cannot
-    infer hidden replies.
+    """The folded counts of an item. `circle_replies`, for followers or mutuals, count only under items that are not
+    public, so that strangers cannot infer hidden replies.
     """
 
     item = models.OneToOneField(
@@ -628,9 +624,8 @@ class Context(models.TextChoices):
 
 
 class Filter(models.Model):
-    """A phrase that its owner wants to hide or be warned of (items.filters).
-
-    A filter with several phrases has a row for each; `group` is the first's id, and all but the phrase are the same.
+    """A phrase that its owner wants to hide or be warned of. A filter with several has a row for each; `group` is the
+    first's id.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)

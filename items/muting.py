@@ -26,7 +26,7 @@ AMONG = f"""
 
 
 def mute_thread(*, user: User, item: Item) -> bool:
-    """Mute the thread of an item, or of a repost's original. True if it was not muted."""
+    """Mute the thread of an item, or of a repost's original."""
     return bool(fetch(MUTE, {"user": user.pk, "root": _root_of(item)}))
 
 

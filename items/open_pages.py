@@ -1,10 +1,8 @@
 """Pages that are open to strangers, so that one post seen by 100,000 costs little.
 
 Strangers with the same language, time zone and theme get the same bytes. A page requested twice within `KEPT` is
-cached; each answer then checks in one statement that it still stands. New replies and counts appear within `KEPT`.
-
-This serves only requests without a session, query or message. Shared caches may keep these for `SHARED`; all others are
-private.
+cached; each answer checks in one statement that it still stands. This serves only requests without a session, query or
+message. Shared caches may keep these for `SHARED`.
 
 See docs/decisions.md: Pages for strangers are cached and verified.
 """
@@ -82,8 +80,8 @@ class OpenPage:
 class Kept(msgspec.Struct):
     """A cached page: its compressed bytes in base64, and what must be unchanged.
 
-    It is signed with its key, so another program's page is not shown. `media` can change without the item. `quotes` are
-    the items with a visible quoted item, `cards` those with a link card. `nonce` is that of the scripts.
+    It is signed with its key. `media` can change without the item. `quotes` are the items with a visible quoted item,
+    `cards` those with a link card.
     """
 
     body: str
@@ -138,7 +136,7 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
 
 
 def is_stranger(request: PageRequest) -> bool:
-    """Whether a request has no session and is for a whole page without a query."""
+    """Whether a request has no session and is for a whole page."""
     return (
         request.method in ("GET", "HEAD")
         and not request.META.get("QUERY_STRING")

@@ -24,7 +24,7 @@ def focus(picture: MediaObject) -> str:
 
 def figures(pictures: Sequence[MediaObject], *, whole: bool = False, is_first: bool = False) -> SafeString:
     """The pictures or video of an item, as HTML. `is_first`: not lazy-loaded. A template would cost half a millisecond
-    per picture.
+    each.
     """
     loading = "eager" if is_first else "lazy"
     shown = [_figure(one, number, len(pictures), loading, whole=whole) for number, one in enumerate(pictures, 1)]
@@ -80,9 +80,7 @@ def _undescribed(number: int, count: int) -> str:
 
 
 def ground(picture: MediaObject) -> SafeString:
-    """The background of a loading picture, for pictures.js. An SVG with `fill`, because the CSP forbids style
-    attributes.
-    """
+    """The background of a loading picture: an SVG, because the CSP forbids style attributes."""
     colour = average_colour(picture.blurhash)
     return mark_safe(  # noqa: S308 (made of escaped parts)
         f'<svg class="ground" aria-hidden="true" data-hash="{escape(picture.blurhash)}" viewBox="0 0 1 1" '

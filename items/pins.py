@@ -1,4 +1,4 @@
-"""Pins: public posts that their sender shows first. A post that is withdrawn or narrowed loses its pin."""
+"""Pins: public posts that their sender shows first, until they are withdrawn or narrowed."""
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction

@@ -1,6 +1,4 @@
-"""Polls: the tally is a row of its own (`Poll`). Readers learn the numbers after voting, after the end, or as the
-sender.
-"""
+"""Polls. Readers learn the numbers after voting, after the end, or as the sender."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -73,7 +71,7 @@ class Tally(NamedTuple):
 
 # --- The content -----------------------------------------------------------------------------------------
 def settled(item_type: str, content: dict[str, Any]) -> dict[str, Any]:
-    """A new item's content with the end of its poll as a time. Raises ContentError."""
+    """A new item's content with its poll's end as a time. Raises ContentError."""
     if item_type != ItemType.POLL:
         return content
     closes_at, now = poll_end(content["poll"]), timezone.now()
@@ -89,7 +87,7 @@ def _kept(poll: Mapping[str, Any], closes_at: datetime) -> dict[str, Any]:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def begin(item: Item) -> None:
-    """Write the tally of a new item if it is a poll, in its transaction."""
+    """Write the tally of a new item if it is a poll."""
     if item.type != ItemType.POLL:
         return
     poll = item.content["poll"]
@@ -97,7 +95,7 @@ def begin(item: Item) -> None:
 
 
 def rewritten(item: Item, content: dict[str, Any]) -> dict[str, Any]:
-    """An item's new content. Its poll stays if there is none. Raises ContentError, and PollFixedError after the first
+    """An edit's content, with the old poll if it has none. Raises ContentError, and PollFixedError after the first
     vote.
     """
     if item.type != ItemType.POLL:
@@ -190,7 +188,7 @@ def _end_next() -> bool:
 
 # --- Reading ---------------------------------------------------------------------------------------------
 def tallies(item_ids: Iterable[int], reader_id: int | None) -> dict[int, Tally]:
-    """The tallies of polls with the reader's choices, by item. No statement without items."""
+    """The tallies of polls with the reader's choices, by item."""
     asked = list(item_ids)
     params = {"items": id_array(asked), "reader": reader_id or 0}
     rows: list[tuple[Any, ...]] = fetch(OF_ITEMS, params) if asked else []
@@ -206,7 +204,7 @@ def show_polls(items: Iterable[ItemBody], reader_id: int | None) -> None:
 
 
 def poll_of(item: ItemBody, tally: Tally, *, is_own: bool) -> bodies.Poll | None:
-    """The poll of an item as its reader gets it. None if the item was purged."""
+    """The poll of an item as its reader gets it. None if purged."""
     poll = item.content_fields.get("poll")
     if poll is None:
         return None

@@ -60,7 +60,7 @@ def subjects(reader: User) -> list[str]:
 
 
 def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
-    """Popular hashtags with this beginning; none without the cache, rather than a count for each letter typed."""
+    """Popular hashtags with this beginning. None without the cache, rather than a count for each letter typed."""
     found = cache.get(keys.popular_tags())
     if not _is_proposal(found):
         found = _count() if cache.add(keys.popular_tags(), [], COUNTING.total_seconds()) else []

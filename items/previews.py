@@ -1,5 +1,5 @@
-"""Link previews: OpenGraph and Twitter cards, for pages that strangers may see. They show no sensitive pictures, and
-only the warning if there is one.
+"""Link previews: OpenGraph and Twitter cards, for pages that strangers may see. A warning hides the rest. Sensitive
+pictures are not shown.
 """
 
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def person_preview(person: User, address: str, feed: str, reader: User | Anonymo
 
 
 def face_of(avatar_url: str, name: str) -> Picture | None:
-    """An avatar as a preview picture. None for drawn ones: previews take no SVG."""
+    """An avatar as a preview picture, unless drawn: previews take no SVG."""
     if avatar_url.endswith(".svg"):
         return None
     return Picture(avatar_url, _("Profile picture of %(name)s") % {"name": name})

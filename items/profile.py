@@ -148,7 +148,7 @@ def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) ->
 def replies_page(
     item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """The replies after `last_id`, oldest first: a reply's direct ones, else the whole thread."""
+    """The replies after `last_id`: a reply's direct ones, else the whole thread."""
     params = {"item": int(item.shown.id)} | bounds(reader, above=last_id or 0, limit=limit)
     return page_of(
         fetch(REPLIES if item.reply_to else THREAD, params, into=ListedRow.of), reader, limit, Context.THREAD

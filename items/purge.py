@@ -1,6 +1,4 @@
-"""Purging of items when an account is deleted. Counts stay exact. Emptied rows stay, because others reply to and repost
-them.
-"""
+"""Purging of items when an account is deleted. Emptied rows stay, because others reply to and repost them."""
 
 from typing import Any
 
@@ -81,7 +79,7 @@ LEAVE = (
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Empty items and remove likes, bookmarks and the like. Returns how many, 0 at the end."""
+    """Empty items and remove likes, bookmarks and the like. Returns how many."""
     taken, last_id = 0, 0
     for _ in range(BATCHES):
         items = _delete(user_id, last_id, limit)

@@ -14,10 +14,8 @@ _FROM = re.compile("from[:\uff1a][@\uff20]?(.+)", re.IGNORECASE | re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query. All its parts must match.
-
-    `phrases`: words and quoted phrases, as runs. `is_open`: the last may be unfinished. `names`: for the search over
-    users.
+    """A query. All its parts must match. `phrases`: words and quoted phrases. `is_open`: the last may be unfinished.
+    `names`: for users.
     """
 
     phrases: tuple[tuple[Run, ...], ...]

@@ -86,7 +86,7 @@ def version(moment: datetime) -> int:
 
 
 def full_time(moment: datetime) -> str:
-    """Date and time in the reader's zone, with the UTC offset: zone names are ambiguous."""
+    """Date and time in the reader's zone, with the offset: zone names are ambiguous."""
     return f"{written(moment, 'DATETIME_FORMAT')} {offset_name(timezone.localtime(moment))}"
 
 

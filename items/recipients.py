@@ -1,9 +1,9 @@
 """The people of private mentions: who is in a conversation.
 
-A conversation's people are its first sender and those mentioned then. Nobody joins: a later name adds nobody.
+These are its first sender and those mentioned then. Nobody joins later.
 
 A mute keeps a message from listing the conversation. A stranger's first message goes to the recipient's requests. A
-message by somebody else or the recipient takes it out of them, and so does accepting it (items.conversations).
+message by somebody else or the recipient takes it out of them, and so does accepting it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -75,7 +75,7 @@ CORRESPOND = """
 
 
 class StrangersError(ContentError):
-    """The sender has written to too many strangers. `wait`: seconds until they may write to more."""
+    """The sender has written to too many strangers. `wait`: seconds."""
 
     def __init__(self, wait: float) -> None:
         super().__init__(_("You wrote to many new people. Try again later."))

@@ -1,7 +1,7 @@
 """Scheduled posts: written now, published at a time by a periodic task.
 
-A row holds the arguments of `items.actions.publish`. One transaction locks the row, publishes and deletes it, so each
-is published once. A post that cannot be published stays with the reason.
+A row holds the arguments of `items.actions.publish`. One transaction locks the row, publishes and deletes it. What
+cannot be published stays with the reason.
 """
 
 import logging
@@ -170,7 +170,7 @@ def publish_due() -> int:
 
 @transaction.atomic
 def publish_scheduled(*, post_id: int) -> bool:
-    """Publish one post if it is due and nobody else has it. True if published."""
+    """Publish one post if it is due and nobody else has it."""
     rows = ScheduledPost.objects.select_for_update(skip_locked=True, of=("self",)).select_related("sender")
     row = rows.filter(pk=post_id, publish_at__lte=Now(), failure="").first()
     if row is None:

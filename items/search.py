@@ -57,7 +57,7 @@ class _Proposal(NamedTuple):
 def search_items(
     query: Query, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """The visible matching items below `last_id`, newest first, without reposts. Muted senders are found.
+    """The visible matching items below `last_id`, newest first, without reposts.
 
     After `ITEM_CANDIDATES` of a stretch, or if more than `INDEXED` would be read, the page ends short with `has_more`.
     """
@@ -80,9 +80,7 @@ def search_items(
 
 
 def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
-    """For moderators: the newest `count` ids with all words and tags, in every status, and whether there may be more.
-    `from:` is ignored.
-    """
+    """For moderators: the newest `count` ids with all words and tags, in every status, and whether more may exist."""
     if not (query.phrases or query.tags) or len(query.tags) > TAGS_AN_ITEM:
         return [], False
     params: dict[str, Any] = {"words": query.tsquery, "count": count, "below": NO_BOUND}
@@ -169,8 +167,8 @@ def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bo
 
 
 def _has_many(cursor: Any, query: Query, sender_id: int | None) -> bool:
-    """Whether each part alone matches more than `INDEXED` items by PostgreSQL's statistics. Matches of all parts may
-    then be few and expensive to find.
+    """Whether each part alone matches more than `INDEXED` items. Matches of all parts may then be few and expensive to
+    find.
     """
     parts: list[tuple[str, Any]] = [("items_item WHERE sender_id = %s", sender_id)] if sender_id is not None else []
     parts += [("items_itemtag WHERE tag = %s", tag) for tag in query.tags[:1]]

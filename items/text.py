@@ -1,4 +1,4 @@
-"""Limits of an item, the shape of its `content`, and the parts of its text: mentions, hashtags, links."""
+"""Limits of an item, the shape of its `content`, and the parts of its text."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ class ContentError(ValueError):
 
 
 def check_content(item_type: str, content: dict[str, Any], title: str | None = None) -> None:
-    """Raise ContentError unless `content` fits the type. `title` None: it does not change. Unknown keys are allowed."""
+    """Raise ContentError unless `content` fits the type. `title` None: unchanged. Unknown keys are allowed."""
     check_warning(content)
     media = media_ids(content)
     if media and item_type not in (ItemType.IMAGE, ItemType.VIDEO):
@@ -106,9 +106,7 @@ def media_ids(content: dict[str, Any]) -> list[int]:
 
 # --- Polls -----------------------------------------------------------------------------------------------
 def check_poll(item_type: str, content: dict[str, Any]) -> None:
-    """Raise ContentError unless a poll, and only that, has two to six different `options`, perhaps `multiple`, and an
-    end.
-    """
+    """Raise ContentError unless a poll, and only that, has a right `poll`."""
     if item_type != ItemType.POLL:
         if "poll" in content:
             raise ContentError("Only items of type poll can have a poll.", POLL_FIELD)
@@ -327,7 +325,7 @@ def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
 
 
 def _without_punctuation(text: str, begin: int, least: int, end: int) -> int:
-    """The end of a link before closing punctuation and brackets that it did not open."""
+    """A link ends before closing punctuation and brackets that it did not open."""
     open_ = {
         closer: text.count(opener, begin, end) - text.count(closer, begin, end) for closer, opener in _CLOSERS.items()
     }

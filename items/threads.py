@@ -1,8 +1,7 @@
 """The replies to an item as its page shows them: a tree of two levels, with bounded work.
 
-First come replies by the reader, the authors of item and root, and followees; then the others, oldest first. Below each
-are a few of its own replies. A page checks `SCAN` replies, and searches near ones among the first `SCAN`. If the reader
-may not see what a reply answers, it is listed as a reply to the post.
+First come replies by the reader, the authors of item and root, and followees, if among the first `SCAN`; then the
+others, oldest first. If the reader may not see what a reply answers, it is listed as a reply to the post.
 """
 
 from collections import defaultdict
@@ -139,9 +138,7 @@ class Branch(NamedTuple):
 
     @classmethod
     def of(cls, item: ItemBody, found: Sequence[Answer]) -> "Branch":
-        """The branch of a reply. The count may be wrong by replies that the reader may not see, or that are not public;
-        it is at least 1 if there are more.
-        """
+        """The branch of a reply. The count may include invisible replies; it is at least 1 if there are more."""
         rest = item.counts.replies - ANSWERS
         has_more = len(found) > ANSWERS or item.counts.replies > LOOKED_AT
         return cls(item, list(found[:ANSWERS]), max(rest, 1) if has_more else 0)

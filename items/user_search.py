@@ -33,8 +33,8 @@ VISIBLE_USER = may_know_of("u", READER)
 
 
 def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20) -> list[User]:
-    """Users with a matching name whom `reader` may know of: the exact name, followees, names with that beginning, most
-    followers. Misspelt names are found if few match.
+    """Users with a matching name: the exact one, followees, names with that beginning, most followers. Misspelt names
+    are found if few match.
     """
     words = query.names[:NAME_WORDS]
     if not words:

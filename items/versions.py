@@ -1,7 +1,7 @@
-"""Earlier versions of items, the newest `KEPT` of each.
+"""Earlier versions of items, the newest `KEPT` of each, written by edits under the item's lock.
 
-An edit writes the version that it replaces, under the item's lock. Whoever sees the item sees its versions, except
-those replaced while unpublished, before a wider audience, or before a moderator held, rejected or hid it.
+Whoever sees the item sees its versions, except those replaced while unpublished, before a wider audience, or before a
+moderator held, rejected or hid it.
 """
 
 import json

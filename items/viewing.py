@@ -20,9 +20,7 @@ def tell_viewed(
     *,
     replies: Sequence[ItemBody] = (),
 ) -> None:
-    """Announce, after the answer, that `reader` opened `item` or a repost's original. Not for their own items and
-    private mentions.
-    """
+    """Announce, after the answer, that `reader` opened `item`, unless it is their own or a private mention."""
     seen = item.shown
     if (
         request.method != "GET"

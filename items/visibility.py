@@ -1,7 +1,7 @@
 """The one rule of who may see an item, as SQL text for every query that shows items.
 
 Queries that fill windows, list or count use parts that an index supports. The whole rule, or `timeline/rules.py` for
-home, decides. `reader` is an SQL expression of the reader's id, 0 for strangers.
+home, decides. `reader` is an SQL expression of an id, 0 for strangers.
 
 See docs/decisions.md: Who may see what is SQL text in one place.
 """
@@ -43,7 +43,7 @@ def for_others(item: str) -> str:
 
 
 def is_listed(item: str) -> str:
-    """Whether an item may be in timelines, profiles and search: it is no private mention."""
+    """Whether timelines, profiles and search may have an item: it is no private mention."""
     return f"{item}.visibility <> 'mentioned'"
 
 
@@ -64,16 +64,15 @@ def is_no_reply(item: str) -> str:
 
 
 def in_timelines(item: str) -> str:
-    """Whether timelines and outboxes may hold an item, as the timeline indexes have it."""
+    """Whether timelines and outboxes may hold an item, as their indexes have it."""
     return f"{is_published(item)} AND {is_no_reply(item)}"
 
 
 # --- The rule --------------------------------------------------------------------------------------------
 def visible_alone(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see an item, ignoring its thread and private mentions of others.
+    """Whether the reader may see an item, ignoring its thread and private mentions.
 
-    Senders see their own unless deleted. The conditions on followers and mutuals share one probe of the follow: change
-    them together with the circles above.
+    The conditions on followers and mutuals share one probe of the follow: change them together with the circles above.
     """
     return f"""
     (({item}.sender_id = {reader} AND {item}.status <> 'deleted') OR (
@@ -86,8 +85,8 @@ def visible_alone(item: str, sender: str, reader: str = READER) -> str:
 
 
 def said_visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see an item that is neither repost nor private mention. Only its sender sees a reply
-    without the root of its thread.
+    """Whether the reader may see an item that is neither repost nor private mention. Others need the root of its
+    thread.
     """
     return f"""
     ({visible_alone(item, sender, reader)} AND ({item}.root_id IS NULL OR {item}.sender_id = {reader} OR EXISTS (
@@ -97,9 +96,7 @@ def said_visible(item: str, sender: str, reader: str = READER) -> str:
 
 
 def told_visible(item: str, sender: str, reader: str = READER) -> str:
-    """Whether an item is a private mention in a conversation of the reader. OFFSET 0: one probe, not a hash of all
-    participants.
-    """
+    """Whether an item is a private mention to the reader. OFFSET 0: one probe, not a hash of all participants."""
     return f"""
     ({for_mentioned(item)} AND {is_published(item)} AND {sender}.is_active
         AND EXISTS (SELECT FROM items_participant p
@@ -109,7 +106,7 @@ def told_visible(item: str, sender: str, reader: str = READER) -> str:
 
 
 def original_visible(item: str, reader: str = READER, also: str = "") -> str:
-    """Whether `item` is no repost, or its original is visible. `also`: more conditions on `o` and `os`."""
+    """Whether `item` is no repost, or its original is visible. `also`: conditions on `o` and `os`."""
     return f"""
     ({item}.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
@@ -119,7 +116,7 @@ def original_visible(item: str, reader: str = READER, also: str = "") -> str:
 
 
 def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) -> str:
-    """Whether the reader may see the quoted item: not revoked, its sender not muted and not blocking the quoter."""
+    """Whether the reader may see the quoted item."""
     return f"""
     (NOT {item}.is_quote_revoked AND {is_published(quoted)} AND {said_visible(quoted, sender, reader)}
         AND NOT {mutes(reader, f"{quoted}.sender_id")} AND NOT {blocks(f"{quoted}.sender_id", f"{item}.sender_id")})
@@ -127,19 +124,17 @@ def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) ->
 
 
 def public(item: str) -> str:
-    """Whether an item is published and public. Sender, original and root are not checked."""
+    """Whether an item is published and public, whatever its sender and root."""
     return f"{is_published(item)} AND {for_all(item)}"
 
 
 def public_post(item: str) -> str:
-    """Whether an item is a public post: the condition of the index item_public. The sender is not checked."""
+    """Whether an item is a public post: the condition of the index item_public."""
     return f"{public(item)} AND {is_no_reply(item)} AND {item}.repost_of_id IS NULL"
 
 
 def circles_of(sender: str, circles: Iterable[str]) -> str:
-    """A query of those `circles`, as `visibility`, that the reader may see of a sender. It checks the rule once per
-    sender, not per item.
-    """
+    """A query of those `circles`, as `visibility`, that the reader may see of a sender: the rule once per sender."""
     return f"""
     SELECT i.visibility FROM (
         SELECT {sender}::bigint AS sender_id, 'published' AS status,

@@ -105,8 +105,8 @@ def _add(words: list[str], text: str, place: int) -> int:
 
 
 def phrase(found: list[Run], *, is_open: bool = False) -> str:
-    """Consecutive runs as a tsquery. `is_open`: the last may be unfinished, if it is a word of two letters or more in a
-    script with spaces.
+    """Consecutive runs as a tsquery. `is_open`: the last may be unfinished, if it is a spaced word of two letters or
+    more.
     """
     parts: list[str] = []
     last = place = 0

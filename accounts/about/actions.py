@@ -14,9 +14,7 @@ from accounts.about.site import RULES, kept
 
 @transaction.atomic
 def change(**fields: Any) -> SiteSettings:
-    """Write these columns of the one row. Raises ValidationError by field. Other processes see it within
-    `site.SECONDS`.
-    """
+    """Write these columns of the one row. Raises ValidationError by field."""
     row = SiteSettings.objects.select_for_update().filter(pk=1).first() or SiteSettings()
     for name, value in fields.items():
         setattr(row, name, value)

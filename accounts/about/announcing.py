@@ -1,4 +1,4 @@
-"""The announcement on every page. A cookie says that this browser dismissed it; apps share another mark."""
+"""The announcement on every page, which a browser dismisses by a cookie."""
 
 import hashlib
 

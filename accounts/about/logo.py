@@ -24,7 +24,7 @@ SHAPE = Shape(longest=512, small=160, is_square=True, is_still=True)
 
 
 class Icon(NamedTuple):
-    """A PNG icon. `part`: how much of its width the logo takes. The rest is white."""
+    """A PNG icon. `part`: how much of its width the logo takes."""
 
     size: int
     part: float = 1.0

@@ -36,9 +36,7 @@ UNAUTHORIZED = 401
 
 
 class LookingMiddleware:
-    """Sends strangers to the sign-in of a members-only site. API views check `request.is_for_members` after
-    authentication.
-    """
+    """Sends strangers to the sign-in. API views check `request.is_for_members` after authentication."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -47,9 +47,7 @@ class Looking(models.TextChoices):
 
 
 class SiteSettings(models.Model):
-    """The site's description, and who may look and join. One row, or the defaults. Programs write the columns that the
-    admin's form leaves out.
-    """
+    """The site's description, and who may look and join. One row, or the defaults."""
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
     name = models.CharField(

@@ -1,7 +1,7 @@
 """The site as all packages read it, by `current()`.
 
-Each process keeps a copy for `SECONDS`, then one thread reads while others use the old copy. While PostgreSQL is down,
-the last copy is used. The cache server has none: a process could overwrite it with an older one.
+Each process keeps a copy for `SECONDS`, and the last one while PostgreSQL is down. The cache server has none: a process
+could overwrite it with an older one.
 """
 
 import logging

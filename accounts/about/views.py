@@ -32,9 +32,7 @@ def _people() -> list[User]:
 @csrf_exempt
 @require_POST
 def dismiss_announcement(request: PageRequest) -> HttpResponse:
-    """Hide the announcement in this browser. No CSRF token, so that strangers get the same page; another site can only
-    hide it.
-    """
+    """Hide the announcement in this browser. Without a CSRF token, so that strangers get the same page."""
     response = go_on(request, "home")
     announcing.dismiss(response, current().news)
     return response

@@ -1,7 +1,6 @@
 """Sign-up: decides whether an account is created, waits for an admin, or is refused.
 
-A valid invitation works in every mode but `closed`. Applications are not users, so queries of users need not exclude
-them.
+A valid invitation works in every mode but `closed`.
 """
 
 from collections.abc import Callable, Collection
@@ -130,7 +129,7 @@ def apply(candidate: Candidate) -> Application:
 
 
 def admit(application: Application) -> User:
-    """Create an application's account. The caller removes that first. Raises ValidationError if the name is taken."""
+    """Create an application's account; the caller removes that first. Raises ValidationError if the name is taken."""
     user = User(
         username=application.username,
         display_name=application.display_name,
@@ -177,7 +176,7 @@ def _check(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = 
 
 
 def _note(errors: dict[str, list[ValidationError]], field: str, check: Callable[..., None], *args: Any) -> None:
-    """Run a check and collect its errors, under `field` or the fields it names."""
+    """Run a check and collect its errors."""
     try:
         check(*args)
     except ValidationError as error:
@@ -217,7 +216,7 @@ def _insert(user: User, email: str = "") -> User:
 
 
 def _claim(username: str) -> None:
-    """Lock the name and its look-alikes until the transaction ends. Raises ValidationError if taken."""
+    """Lock the name and its look-alikes. Raises ValidationError if taken."""
     with connection.cursor() as cursor:  # one lock for all look-alikes
         key = skeleton(username.lower().replace("i", "I"))
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.name'), hashtext(%s))", [key])
@@ -266,7 +265,7 @@ def count_code(address: str, code: str) -> float | None:
 
 
 def unavailable(usernames: Collection[str]) -> dict[str, str]:
-    """Names that no new user can take, with the error code of `sign_up`. Nothing is locked."""
+    """Names that no new user can take, with the error code of `sign_up`."""
     lower = {name: name.lower() for name in usernames}
     looks = {name: skeleton(name) for name in usernames}
     params: dict[str, Any] = {

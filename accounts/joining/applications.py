@@ -20,7 +20,7 @@ FORGOTTEN = 1_000
 
 @transaction.atomic
 def approve(*, application_id: int) -> User | None:
-    """Create the account. None if already decided. Raises ValidationError if the name is taken."""
+    """Create the account. None if already decided. Raises ValidationError."""
     application = _taken(application_id)
     if application is None:
         return None

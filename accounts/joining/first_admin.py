@@ -1,4 +1,4 @@
-"""The signed link that creates the site's first administrator, while there is none. It works for `LIFE`."""
+"""The signed link that creates the site's first administrator, while there is none."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Invitation links. Staff with the permission make them, and members if the site allows it."""
+"""Invitation links, of staff with the permission, and of members if the site allows it."""
 
 import re
 import secrets
@@ -41,9 +41,7 @@ def is_trusted(user: User) -> bool:
 
 @transaction.atomic
 def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str = "") -> Invitation:
-    """Make an invitation, and send it to `address`. `days` None: no end. Raises PermissionDenied, and ValidationError
-    by field.
-    """
+    """Make an invitation, and send it to `address`. `days` None: no end. Raises PermissionDenied, ValidationError."""
     if not may_invite(user):
         raise PermissionDenied
     trusted = is_trusted(user)
@@ -65,9 +63,8 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
 
 
 def _send(row: Invitation, address: str) -> None:
-    """Send the link, with no words of the inviter but the username. Raises ValidationError.
-
-    An address that got many letters gets none. The inviter learns neither that nor whether it has an account.
+    """Raises ValidationError. The inviter learns neither whether the address got too many letters nor whether it has an
+    account.
     """
     if not mail.is_address(address):
         raise ValidationError(
@@ -123,7 +120,7 @@ def is_good(code: str) -> bool:
 
 
 def use(code: str) -> Invitation | None:
-    """Count a use in the caller's transaction. None if invalid. A lock lets the last use succeed once."""
+    """Count a use in the caller's transaction. None if invalid. A lock keeps the limit."""
     row = Invitation.objects.select_for_update().filter(code=code).first() if CODE.fullmatch(code) else None
     if row is None or find(code) is None:
         return None

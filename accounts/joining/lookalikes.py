@@ -1,7 +1,5 @@
-"""Look-alike names have the same skeleton.
-
-PostgreSQL computes that of usernames too (`feedsite_skeleton`), for an index. Display names go through Unicode's
-confusables (UTS #39) first. Older look-alikes stay.
+"""Look-alike names have the same skeleton. PostgreSQL computes that of usernames too (`feedsite_skeleton`). Display
+names go through Unicode's confusables (UTS #39) first.
 """
 
 import re
@@ -30,7 +28,7 @@ def skeleton(username: str) -> str:
 
 
 def skeleton_of_words(text: str) -> str:
-    """The skeleton of a name in any script, in Latin letters, without spaces and marks."""
+    """The skeleton of a name in any script, in Latin letters."""
     text = unicodedata.normalize("NFKD", text)
     letters = "".join(_latin(letter) for letter in text if unicodedata.category(letter)[0] in "LNP")
     return re.sub(r"[\W_]+", "", skeleton(letters))

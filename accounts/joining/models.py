@@ -74,7 +74,7 @@ class ApplicationQuerySet(models.QuerySet["Application"]):
 
 
 class Application(models.Model):
-    """A requested account. The user is created on approval; a decision or time deletes the row."""
+    """A requested account. A decision or time deletes the row."""
 
     username = models.CharField(_("username"), max_length=30)
     display_name = models.CharField(_("display name"), max_length=50, blank=True)

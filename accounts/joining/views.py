@@ -32,7 +32,7 @@ GONE = 410
 @never_cache
 @require_http_methods(FORM_METHODS)
 def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
-    """Create an account and sign in, or apply, as the mode says. `code`: an invitation's."""
+    """Create an account and sign in, or apply, as the mode says."""
     if request.user.is_authenticated:
         return go_on(request, "home")
     form = JoinForm(request.POST if request.method == "POST" else None, initial={"invite": code})

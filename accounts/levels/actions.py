@@ -1,7 +1,7 @@
 """Levels: how recently a user was seen. They decide on deliveries and the inbox's length.
 
 Only `lower_levels` lowers one, and advances the *push generation*. A window with the current one lacks nothing that the
-level takes (timeline.inbox).
+level takes.
 """
 
 from collections import defaultdict
@@ -60,9 +60,8 @@ def is_due(user: User) -> bool:
 
 
 def touch(user_ids: Sequence[int]) -> list[int]:
-    """Record that users are here. Returns the ids whose level rose. Sends `levels_raised` after the commit.
-
-    Writes a row at most once per settings.LAST_SEEN_INTERVAL, and nothing in the read-only mode.
+    """Record that users are here, at most once per settings.LAST_SEEN_INTERVAL. Returns the ids whose level rose. Sends
+    `levels_raised` after the commit.
     """
     if not current().takes_notes:
         return []
@@ -75,7 +74,7 @@ def touch(user_ids: Sequence[int]) -> list[int]:
 
 def lower_levels(batch: int = BATCH) -> int:
     """Lower levels of users not seen for long (settings.LEVEL_AGES). Returns how many. Sends `levels_lowered` after
-    each commit. Locked users wait for the next run.
+    each commit.
     """
     lowered = 0
     for level in sorted(settings.LEVEL_AGES, reverse=True):

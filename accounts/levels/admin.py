@@ -56,7 +56,7 @@ class Cost(NamedTuple):
 
 
 def handle_column(field: str, description: Any) -> Callable[[Any], SafeString | str]:
-    """A column with a related user's name and badge. The list selects the user with its rows."""
+    """A column with a related user's name and badge."""
 
     def column(row: Any) -> SafeString | str:
         user = getattr(row, field)

@@ -1,4 +1,4 @@
-"""Makes and unmakes big-Vs: senders that most followers pull. Each change writes a `BigVChange`.
+"""Makes and unmakes big-Vs: senders that most followers pull.
 
 A manual demotion turns off automatic tagging (`User.is_auto_big_v`). A manual promotion or `allow_tagging` turns it on.
 
@@ -22,7 +22,7 @@ class NotActiveError(Exception):
 
 @transaction.atomic
 def make_big_v(*, user: User, by: User | None = None) -> bool:
-    """Make a user big-V, and cancel a running demotion. False if nothing changed. Raises NotActiveError."""
+    """Make a user big-V, and cancel a demotion. False if nothing changed. Raises NotActiveError."""
     user = User.objects.held().get(pk=user.pk)
     if not user.is_active:
         raise NotActiveError
@@ -31,10 +31,7 @@ def make_big_v(*, user: User, by: User | None = None) -> bool:
 
 @transaction.atomic
 def demote(*, user: User, by: User | None = None) -> bool:
-    """Start to demote a big-V. False if not big-V or already started.
-
-    A background job backfills followers' inboxes, then removes the flag.
-    """
+    """Start to demote a big-V: a job backfills inboxes, then removes the flag. False if already, or not big-V."""
     user = User.objects.held().get(pk=user.pk)
     if not user.is_big_v:
         return False
@@ -55,15 +52,13 @@ def allow_tagging(*, user: User, by: User | None = None) -> bool:
 
 
 def complete_demotion(*, user: User) -> None:
-    """Remove the flag after the backfill, in the job's last transaction, with the user locked."""
+    """Remove the flag after the backfill, with the user locked."""
     User.objects.filter(pk=user.pk).update(is_big_v=False)
     _note(user, BigVChange.Kind.DEMOTED, by=None, origin=BigVChange.Origin.AUTOMATIC)
 
 
 def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
-    """Make these users big-V if they reached settings.BIG_V_THRESHOLD (0: none do). Returns their ids. Counts only
-    folded followers.
-    """
+    """Make users big-V who reached settings.BIG_V_THRESHOLD (0: none do). Returns their ids."""
     if not settings.BIG_V_THRESHOLD or not user_ids:
         return []
     reached = _reached().filter(pk__in=user_ids).order_by("pk")

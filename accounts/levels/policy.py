@@ -1,12 +1,11 @@
 """The policy: which readers have an inbox, and which receive big-Vs' posts. One row.
 
 Each change draws a generation, part of the window's epoch (`EPOCH`), so older windows are not used. A fan-out claimed
-before a change and done after it does no harm: windows of the new generation were filled later and hold every item
-committed before.
+before a change does no harm: windows of the new generation hold every item committed before.
 
 A reader with fewer followees than `inbox_from` has no inbox. Only a follow raises `following_count`, and it draws the
-reader's epoch in the same transaction. So within one epoch and generation a reader can lose their inbox but not gain
-one, and a valid window missed no delivery.
+reader's epoch too. So within one epoch and generation a reader cannot gain an inbox, and a valid window missed no
+delivery.
 
 Versions without `inbox_from` read `timeline`, NULL while fan-out does not serve all readers, and then use no windows.
 This version reads `drawn_on`.
@@ -134,9 +133,7 @@ def current() -> Current:
 
 
 def change(*, push_level: int | None = None, inbox_from: int | None = None) -> bool:
-    """Change the policy; None: no change. All windows are then rebuilt as they are read. False if nothing changed.
-    Raises ValueError.
-    """
+    """Change the policy; None: no change. False if nothing changed. Raises ValueError."""
     for name, value, within in (("push_level", push_level, LEVELS), ("inbox_from", inbox_from, FOLLOWEES)):
         if value is not None and value not in within:
             raise ValueError(f"{name} is {value}; it must be {allowed(within)}")
@@ -149,7 +146,7 @@ def renew() -> None:
 
 
 def follow_timeline() -> bool:
-    """Draw a new generation if PostgreSQL's timeline changed. Returns whether it did. Recreates a missing row."""
+    """Draw a new generation if PostgreSQL's timeline changed. Returns whether it did."""
     return bool(fetch(FOLLOW_TIMELINE, configured()._asdict()))
 
 

@@ -26,7 +26,7 @@ def send(
 ) -> None:
     """Write a letter. Workers send it after the commit, but not after `life`. Raises ValueError for an invalid address.
 
-    `kind`: its template, `templates/mail/<kind>.txt`. `context`: the template's values, JSON.
+    `kind`: its template, `templates/mail/<kind>.txt`. `context`: JSON for it.
     """
     get_template(template_of(kind))  # a missing template fails in the caller, not in the worker
     if not is_address(to):

@@ -1,7 +1,7 @@
 """Texts of letters: one template per kind, for both plain text and HTML.
 
 `templates/mail/<kind>.txt`: the first line is the subject, empty lines separate paragraphs. In HTML a lone address
-becomes a link, a lone number large digits. Values are one line each (`plain`), so no name starts a paragraph or header.
+becomes a link, a lone number large digits. Values are one line each (`plain`).
 """
 
 import re
@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 
 
 def compose(letter: Letter) -> EmailMultiAlternatives:
-    """The letter in its reader's language. Its Message-ID stays the same if sent twice."""
+    """The letter in its reader's language, always with the same Message-ID."""
     with translation.override(letter.language or settings.LANGUAGE_CODE):
         facts: dict[str, Any] = {"site": accounts.about.site.current().name, "site_url": settings.SITE_URL}
         # Plain text needs no escaping. The HTML template escapes paragraphs.

@@ -1,10 +1,10 @@
 """Sends letters from their table.
 
-One transaction counts the attempt. A second one locks the row, sends and marks it, so two workers never both send. If a
-worker dies in between, the letter is sent twice, with the same Message-ID, but never lost.
+One transaction counts the attempt; a second one locks the row, sends and marks it. If a worker dies in between, the
+letter is sent twice, with the same Message-ID, but never lost.
 
-One process sends at a time, by a hint on the cache server (`keys.mail_turn`). If the mail server fails, nobody asks it
-for `PAUSE_SECONDS`, so an outage costs one wait and one attempt per pause.
+One process sends at a time (`keys.mail_turn`). If the mail server fails, nobody asks it for `PAUSE_SECONDS`, so an
+outage costs one wait and one attempt per pause.
 
 See docs/decisions.md: Letters are rows.
 """
@@ -63,7 +63,7 @@ UNREACHED = (OSError, SoftTimeLimitExceeded)
 
 
 def send_due() -> int:
-    """Send up to `AT_ONCE` due letters. Returns how many, 0 during a pause or another process's turn."""
+    """Send up to `AT_ONCE` due letters. Returns how many."""
     if cache.get(keys.mail_pause()) or cache.add(keys.mail_turn(), 1, TURN_SECONDS) is False:
         return 0
     try:
@@ -155,7 +155,7 @@ def _said(error: BaseException) -> str:
 
 
 def _close(connection: BaseEmailBackend) -> None:
-    """After a refusal the next letter opens a new one: some servers hang up."""
+    """After a refusal the next letter opens a new one."""
     try:
         connection.close()
     except OSError as error:

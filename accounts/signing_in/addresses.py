@@ -2,10 +2,10 @@
 
 allauth's table (`account.EmailAddress`) holds them in lower case. A user has at most one confirmed address, which is
 `primary`, and one unconfirmed. `User.email` copies the confirmed one; an address only there was entered by an admin,
-and counts as confirmed. Of two users the first to confirm gets an address.
+and counts. Of two users the first to confirm gets an address.
 
-Links and codes end when all sessions end, so a session thief's request fails after a new password. Only the letter
-tells whether another account has an address.
+Links and codes end with the sessions, so a session thief's fail after a new password. Only the letter tells whether
+another account has an address.
 """
 
 import secrets
@@ -48,7 +48,7 @@ def waiting(user: User) -> str:
 
 
 def owner(address: str) -> User | None:
-    """The active user with this confirmed address. Runs the same queries if there is none."""
+    """The active user with this confirmed address. Unknown ones take the same queries."""
     address = address.strip().lower()
     row = EmailAddress.objects.filter(email=address, verified=True, user__is_active=True).select_related("user").first()
     found = list(User.objects.active().with_email(address)[:2])
@@ -59,7 +59,7 @@ def owner(address: str) -> User | None:
 
 
 def _adopt(user: User) -> str:
-    """Confirm the address of the user's column, if they have no other and nobody else has it."""
+    """Confirm the address of the user's column, if it is the only one and nobody else's."""
     address = user.email.strip().lower()
     if not mail.is_address(address) or EmailAddress.objects.filter(user=user).exists():
         return ""
@@ -75,9 +75,9 @@ def _adopt(user: User) -> str:
 
 @transaction.atomic
 def add(*, user: User, address: str) -> None:
-    """Add an unconfirmed address, replacing an earlier one, and send a letter. Raises ValidationError by field.
+    """Add an unconfirmed address in place of an earlier one, and send a letter. Raises ValidationError by field.
 
-    If another account has it, the letter says so and cannot confirm it.
+    If another account has it, the letter only says so.
     """
     address = address.strip().lower()
     if not mail.is_address(address):
@@ -192,9 +192,7 @@ def _take(address_id: int) -> User:
 
 @transaction.atomic
 def remove(*, user: User) -> bool:
-    """Remove the user's addresses, and tell the confirmed one. False without any. Raises ValidationError if the site
-    requires one.
-    """
+    """Remove the user's addresses, and tell the confirmed one. False without any. Raises ValidationError."""
     if settings.EMAIL_REQUIRED:
         raise ValidationError(_("This site requires an email address."), code="required")
     user = User.objects.select_for_update().get(pk=user.pk)
@@ -217,7 +215,7 @@ def entered(*, user: User) -> None:
 
 
 def tell(user: User, kind: str, *, to: str = "", **context: str) -> None:
-    """Write the user about their account, if there is an address. `to`: instead of the confirmed one."""
+    """Write the user about their account. `to`: instead of the confirmed address."""
     address = to or proven(user)
     if address:
         language = user.language or translation.get_language() or ""

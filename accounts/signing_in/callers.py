@@ -12,7 +12,7 @@ KINDS = ("token", "bearer")
 
 
 def is_known(authorization: str, cookie: str) -> bool:
-    """Whether a header has an active user's token or session. Raises Django's database errors."""
+    """Whether a header has an active user's token or session."""
     kind, _separator, text = authorization.strip().partition(" ")
     if kind.lower() in KINDS:
         token = find(text.strip())

@@ -1,7 +1,7 @@
 """What an open connection rests on: a session, a token, or a ticket issued for one.
 
-Tickets travel in addresses, so they are short-lived and hold no credential. One signs the user, the site's origin and a
-token's id, or a mark that changes when all sessions end. A session's ticket lasts a stream for a minute.
+Tickets travel in addresses, so they are short-lived and hold no credential. One signs the user, the origin and a
+token's id, or a mark that changes when all sessions end.
 """
 
 import hashlib
@@ -75,7 +75,7 @@ class Grant(NamedTuple):
 
 
 def issue_ticket(*, user: User, origin: str, token: int) -> str:
-    """A signed ticket for connections from `origin`. `token`: an API token's id, or 0."""
+    """A signed ticket for connections from `origin`. `token`: its id, or 0."""
     ticket = Ticket(user.pk, origin, token, "" if token else session_mark(user))
     return _signer.sign_object(ticket, compress=False)
 
@@ -128,7 +128,7 @@ class TicketScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 def token_behind(request: Request) -> int:
-    """The id of the API token behind a request or its ticket, or 0."""
+    """The API token's id behind a request or its ticket, or 0."""
     return request.auth.token if isinstance(request.auth, Ticket) else token_of(request)
 
 

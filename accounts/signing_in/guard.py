@@ -1,9 +1,8 @@
 """Limits password guessing. Every sign-in counts here before the password is checked.
 
-Attempts count per address and name together, per address (one password on many names), and per name (many machines;
-OWASP's ASVS allows 100 an hour). So that strangers cannot lock out the owner, a browser that the owner used has a
-signed cookie and counts separately (OWASP, "Slow Down Online Guessing Attacks with Device Cookies"). A cookie ends when
-all sessions end. Unknown names count like known ones.
+Attempts count per address and name together, per address, and per name (OWASP's ASVS allows 100 an hour). So that
+strangers cannot lock out the owner, a browser that the owner used has a signed cookie and counts separately (OWASP,
+"Slow Down Online Guessing Attacks with Device Cookies"). Unknown names count like known ones.
 """
 
 import secrets
@@ -27,7 +26,7 @@ NAME_LENGTH = 254
 def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | None:
     """Count a sign-in attempt by this name. Returns None, or seconds to wait.
 
-    `typed`: name or address. The limit per network address counts it, so as not to show that the two belong together.
+    `typed`: name or address, counted per network address so as not to show that the two belong together.
     """
     name = _canonical(username)
     device, standing = _device(request, name)
@@ -51,17 +50,17 @@ def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | 
 
 
 def attempt_code(request: HttpRequest, user: User) -> float | None:
-    """Count an attempt at a second factor, apart for the owner's browsers. Returns None, or seconds to wait."""
+    """Count an attempt at a second factor. Returns None, or seconds to wait."""
     return rates.hit("login_code", f"{user.pk} {known_device(request, user)}")
 
 
 def attempt_passkey(request: HttpRequest) -> float | None:
-    """Count an attempt by passkey, which names no account. Returns None, or seconds to wait."""
+    """Count an attempt by passkey. Returns None, or seconds to wait."""
     return rates.hit("login_address", rates.address(request))
 
 
 def known_device(request: HttpRequest, user: User) -> str:
-    """This browser's name, if the user signed in with it and its cookie is valid, or ""."""
+    """This browser's name if its cookie is valid for the user, or ""."""
     device, standing = _device(request, _canonical(user.username))
     return device if device and constant_time_compare(standing, user.get_session_auth_hash()) else ""
 
@@ -79,7 +78,7 @@ def remember(response: HttpResponseBase, user: User) -> None:
 
 
 def _device(request: HttpRequest, name: str) -> tuple[str, str]:
-    """The browser's name and the session hash at its sign-in, if the cookie is this name's."""
+    """The browser's name and the session hash at its sign-in, if the name fits."""
     try:
         said = _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)
     except signing.BadSignature:

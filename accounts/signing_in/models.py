@@ -1,7 +1,7 @@
 """Apps that act for users: django-oauth-toolkit's applications with additions.
 
-Tokens and secrets are stored as SHA-256. Apps register themselves (clientapi) and belong to no user. The built-in app
-(`OWN_APP`) holds the API tokens for name and password.
+Tokens and secrets are stored as SHA-256. Apps register themselves (clientapi). The built-in app (`OWN_APP`) holds the
+API tokens for name and password.
 
 See docs/decisions.md: One table holds all tokens.
 """

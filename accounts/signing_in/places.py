@@ -1,7 +1,7 @@
 """Where a user is signed in: browsers (sessions), programs (API tokens) and apps.
 
-allauth's `usersessions.UserSession` has a row per session, written at sign-in and about hourly after an answer. Ending
-a session does not update it, so lists leave out ended ones.
+allauth's `usersessions.UserSession` has a row per session. Ending a session does not update it, so lists leave out
+ended ones.
 """
 
 import re
@@ -53,7 +53,7 @@ NOTE = """
 
 
 class Place(NamedTuple):
-    """A session or token for its owner. `key` names it in forms and opens nothing."""
+    """A session or token for its owner. `key` opens nothing."""
 
     key: str
     name: str
@@ -152,7 +152,7 @@ def _of_token(row: Any) -> Place:
 
 
 def apps(user: User) -> list[Place]:
-    """Apps with a token of the user, newest first, with last use to the hour."""
+    """Apps with a token of the user, newest first."""
     rows = _standing(user).exclude(application=OWN_APP).order_by("-pk")[: settings.TOKEN_CAP]
     names = dict(ClientApp.objects.filter(pk__in=[row.application_id for row in rows]).values_list("pk", "name"))
     return [
@@ -202,13 +202,13 @@ def forget_ended(limit: int = 5_000) -> int:
 
 
 def _forget_old(begin: int, age: datetime, limit: int) -> int:
-    """Delete old rows among `limit` from an id on. The age has no index."""
+    """Delete old rows among `limit` from an id on: the age has no index."""
     rows = UserSession.objects.filter(pk__gte=begin).order_by("pk").values_list("pk", "last_seen_at")[:limit]
     return int(UserSession.objects.filter(pk__in=[pk for pk, seen_at in rows if seen_at < age]).delete()[0])
 
 
 def _somewhere() -> int:
-    """A random id, so that old but active sessions at the beginning do not block the rest."""
+    """Random, so that old but active sessions do not block the rest."""
     highest = UserSession.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     return secrets.randbelow(highest + 1)
 

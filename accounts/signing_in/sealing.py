@@ -1,8 +1,5 @@
-"""Encrypts secrets of second factors, so a copy of the database alone cannot produce codes.
-
-Texts of older keys are readable while `SECRET_KEY_FALLBACKS` names these, and plain texts always.
-
-See docs/decisions.md: Own sign-in flows on allauth's parts.
+"""Encrypts secrets of second factors, so a copy of the database alone cannot produce codes. Texts of older keys are
+readable while `SECRET_KEY_FALLBACKS` names these, and plain texts always.
 """
 
 from base64 import urlsafe_b64encode

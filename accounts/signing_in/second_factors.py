@@ -1,8 +1,8 @@
 """Second factors: authenticator apps (TOTP), passkeys (WebAuthn) and recovery codes.
 
-allauth.mfa stores and computes them. It would use a cache for two things: here the locked row makes an app's code count
-once, and no earlier one after it, and the guard counts attempts. Recovery codes come with the first factor and go with
-the last. Each change sends a letter.
+allauth.mfa stores and computes them, but would use a cache for two things. Here the locked row makes an app's code
+count once, and no earlier one after it, and the guard counts attempts. Recovery codes come with the first factor and go
+with the last.
 
 See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
@@ -201,7 +201,7 @@ def use_passkey(*, user: User | None, answer: Any) -> User:
 # --- Either ----------------------------------------------------------------------------------------------
 @transaction.atomic
 def remove(*, user: User, row_id: int) -> bool:
-    """Remove a factor, and recovery codes with the last. False if there is none."""
+    """Remove a factor, and recovery codes with the last."""
     User.objects.select_for_update().get(pk=user.pk)
     gone, _rows = Authenticator.objects.filter(user=user, pk=row_id, type__in=FACTORS).delete()
     if not gone:
@@ -213,7 +213,7 @@ def remove(*, user: User, row_id: int) -> bool:
 
 
 def recovery_codes(user: User) -> list[str]:
-    """Unused recovery codes. Empty without a factor or if the secret key was lost."""
+    """Unused recovery codes. Empty if the secret key was lost."""
     row = Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).first()
     try:
         return RecoveryCodes(row).get_unused_codes() if row is not None else []

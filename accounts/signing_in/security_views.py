@@ -84,7 +84,7 @@ OWN_FIELDS = frozenset({"csrfmiddlewaretoken", READER_FIELD, "act", "next", "pas
 
 
 def _carried(request: HttpRequest) -> dict[str, Any]:
-    """Target and fields of the waiting POST. Read only from a POST, so that no link can name it."""
+    """Read only from a POST, so that no link can name the target."""
     if request.method != "POST":
         return {"act": "", "carried": []}
     act = request.GET.get("act") or request.POST.get("act", "")

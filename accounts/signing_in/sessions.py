@@ -1,8 +1,7 @@
 """Sessions in PostgreSQL, with copies on the cache server that save a query per page.
 
-A copy is a hint. It counts only while the user's row, which pages read anyway, has the same `session_generation`
-(accounts.models.Session). So ended sessions are refused whatever the cache holds. A copy is signed with its session's
-key, and lives for `KEPT`.
+A copy counts only while the user's row, which pages read anyway, has the same `session_generation`. So ended sessions
+are refused whatever the cache holds. A copy is signed with its session's key.
 
 See docs/decisions.md: A cached session counts only if the user's row says so.
 """
@@ -52,9 +51,7 @@ class _Row(NamedTuple):
 
 
 class SessionStore(DatabaseStore):
-    """Django's database sessions with cached copies. `generation`: the user's at the time of reading. Without one there
-    is no copy.
-    """
+    """Django's database sessions with cached copies. `generation`: the user's when read. None: no copy."""
 
     generation: int | None = None
     is_long_unseen = False
@@ -104,7 +101,7 @@ class SessionStore(DatabaseStore):
         _forget(key)
 
     def _read(self) -> dict[str, Any]:
-        """Read the row and copy it. Without a row the session loses its key, as in Django."""
+        """Without a row the session loses its key, as in Django."""
         key = self.session_key
         params = [settings.LAST_SEEN_INTERVAL, key, time.time()]
         rows = fetch(ROW, params, into=_Row._make) if _is_key(key) else []

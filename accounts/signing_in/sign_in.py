@@ -1,7 +1,7 @@
 """Decides sign-ins for pages, API and admin.
 
 The guard counts the attempt before the password is checked. A passkey is both factors. The caller learns of a second
-factor only after the right password. A letter tells the owner about a new browser.
+factor only after the right password.
 
 See docs/decisions.md: Own sign-in flows on allauth's parts.
 """
@@ -58,9 +58,7 @@ CODE_ERRORS = (WaitError, CodeNeededError, WrongCodeError)
 
 
 def decide(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
-    """The user who may sign in. Attempts without a password count too. Raises WaitError, WrongError, CodeNeededError,
-    WrongCodeError.
-    """
+    """The user who may sign in. Raises WaitError, WrongError, CodeNeededError, WrongCodeError."""
     username = username_of(name)
     wait = guard.attempt(request, username, typed=name)
     if wait is not None:

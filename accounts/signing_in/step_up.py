@@ -1,7 +1,7 @@
 """Recent proof of identity, required before dangerous changes.
 
-A session records when password and second factor were proven. Pages that ask for the password anyway require a proof
-only of accounts with a second factor. A token proves nothing: it may be years old, so its calls send a code.
+Pages that ask for the password anyway require it only of accounts with a second factor. A token proves nothing: it may
+be years old, so its calls send a code.
 """
 
 import time
@@ -47,7 +47,7 @@ Page = Callable[Concatenate[PageRequest, User, P], HttpResponseBase]
 
 
 def proven(view: Page[P]) -> Page[P]:
-    """Show a page only after a recent proof, or ask for one and return."""
+    """Show a page only after a recent proof."""
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -57,7 +57,7 @@ def proven(view: Page[P]) -> Page[P]:
 
 
 def proven_to_act(view: Page[P]) -> Page[P]:
-    """Let a POST wait for a recent proof. The proof page sends it on."""
+    """Let a POST wait for a recent proof, which sends it on."""
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -82,7 +82,7 @@ def proven_by_factor(view: Page[P]) -> Page[P]:
 
 # --- Calls of the API ------------------------------------------------------------------------------------
 def check(request: Request) -> None:
-    """Require a recent proof of calls by session. A token may read all. Raises PermissionDenied."""
+    """Require a recent proof of calls by session. Raises PermissionDenied."""
     if _is_by_session(request) and not is_proven(request._request):
         raise _denied()
 
@@ -90,8 +90,8 @@ def check(request: Request) -> None:
 def check_password(request: Request, user: User, *, password: str, field: str, code: str) -> None:
     """Require the password, and a code or a recent proof if there is a second factor.
 
-    The password comes first, so that guesses use up no codes. Raises ValidationError for `field`, PermissionDenied for
-    a session without a code, and what `code_refused` makes.
+    The password comes first, so that guesses use up no codes. Raises ValidationError, PermissionDenied, and what
+    `code_refused` makes.
     """
     check_own_password(user=user, password=password, field=field)
     is_by_session = _is_by_session(request)

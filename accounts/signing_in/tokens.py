@@ -1,4 +1,4 @@
-"""Tokens, and callers by `Authorization: Token …`. One prepared query finds any token.
+"""Tokens, and callers by `Authorization: Token …`.
 
 API tokens belong to the built-in app and open every address. clientapi/bearer.py reads other apps', limited by scopes.
 
@@ -59,7 +59,7 @@ def digest_of(text: str) -> str:
 
 
 def find(text: str) -> Token | None:
-    """The token with this text. None if unknown, expired or of an inactive user."""
+    """The unexpired token with this text, unless its user is inactive."""
     rows = fetch(_by_digest(), {"digest": digest_of(text), "noted": NOTED}, into=Token.of)
     return rows[0] if rows else None
 
@@ -70,7 +70,7 @@ def token_of(request: Request) -> int:
 
 
 class TokenAuthentication(RestTokenAuthentication, rates.Claimed):
-    """Authenticates by an API token; `request.auth` is its id. All failures have the same message."""
+    """Authenticates by an API token; `request.auth` is its id."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
         """The unproven token, for rates (`rates.Claimed`)."""

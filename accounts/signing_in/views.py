@@ -177,7 +177,7 @@ def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
 @limited("email")
 @require_http_methods(FORM_METHODS)
 def verify_email(request: PageRequest, key: str) -> HttpResponse:
-    """Confirm an address by link, in any browser. It takes a click, because programs open links in advance."""
+    """Confirm an address by link. It takes a click, because programs open links in advance."""
     row = addresses.of_link(key)
     if request.method == "POST" and row is not None:
         try:

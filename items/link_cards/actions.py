@@ -1,7 +1,5 @@
-"""The verbs of link cards. A request only asks for a card; a worker reads the page.
-
-A page is read at most once a day. At most `LINK_CARDS_AT_ONCE` are read at once, so hanging servers hold no more
-workers.
+"""The verbs of link cards. A worker gives them and reads the page, at most once a day. At most `LINK_CARDS_AT_ONCE` are
+read at once, so hanging servers hold no more workers.
 
 See docs/decisions.md: Link cards are read by a worker.
 """
@@ -81,19 +79,19 @@ def first_link(content: dict[str, Any]) -> str:
 
 
 def link_of(item: Item) -> str:
-    """The address that gets an item's card: of published public ones without media and quote."""
+    """The address that gets an item's card, or ""."""
     if item.status != Status.PUBLISHED or item.visibility != Visibility.PUBLIC:
         return ""
     return "" if item.quote_of_id or item.media or item.content.get("media") else first_link(item.content)
 
 
 def card_after(item: Item, before: dict[str, Any]) -> int | None:
-    """The card that an item keeps after an edit: none if the link changed."""
+    """The card that an item keeps after an edit."""
     return item.link_card_id if first_link(item.content) == first_link(before) else None
 
 
 def domain_of(host: str) -> str:
-    """A host with its parts reversed, so that those below it begin with it."""
+    """A host with its parts reversed: those below it begin with it."""
     return ".".join([*reversed(host.lower().strip(".").split(".")), ""])
 
 
@@ -119,7 +117,7 @@ def is_refused(host: str) -> bool:
 
 # --- Giving items their cards ----------------------------------------------------------------------------
 def expect(item: Item) -> None:
-    """Have a worker give an item its card after the commit. It may get lost."""
+    """Have a worker give an item its card. It may get lost."""
     if settings.LINK_CARDS and item.link_card_id is None and link_of(item):
         transaction.on_commit(partial(enqueue, "items.give_link_card", item.pk))
 
@@ -143,7 +141,7 @@ def give(*, item_id: int) -> bool:
 
 
 def _wait(card: LinkCard) -> bool:
-    """Have a page read, unless it was within a day or its host is busy."""
+    """Have a page read, unless it was lately or its host is busy."""
     lately = Q(state=CardState.WAITING) | Q(asked_at__gt=Now() - timedelta(minutes=1))
     if LinkCard.objects.filter(lately, domain=card.domain)[:A_MINUTE_FOR_A_HOST].count() == A_MINUTE_FOR_A_HOST:
         return False
@@ -154,7 +152,7 @@ def _wait(card: LinkCard) -> bool:
 
 # --- Reading pages ---------------------------------------------------------------------------------------
 def read_waiting() -> bool:
-    """Read pages for a few seconds, newest link first. True if there may be more."""
+    """Read pages for a few seconds. True if there may be more."""
     until = time.monotonic() + TURN_SECONDS
     while time.monotonic() < until:
         with transaction.atomic():
@@ -267,9 +265,7 @@ def remove_refused(*, host_id: int) -> bool:
 
 @transaction.atomic
 def sweep() -> int:
-    """Delete unused cards, the longest unchecked first. Returns how many. Those that staff removed stay, so they do not
-    come back.
-    """
+    """Delete unused cards, the longest unchecked first. Those that staff removed stay, so they do not come back."""
     rows = LinkCard.objects.select_for_update(skip_locked=True).filter(checked_at__lt=Now() - AGAIN)
     seen = list(rows.order_by("checked_at").values_list("pk", flat=True)[:SWEPT])
     unused = LinkCard.objects.filter(~Exists(Item.objects.filter(link_card=OuterRef("pk"))), pk__in=seen)

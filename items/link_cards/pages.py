@@ -82,7 +82,7 @@ def text_of(body: bytes, content_type: str) -> str:
 
 
 def _encoding(name: str) -> str:
-    """Python's name of an encoding of the web, and none that is no text's."""
+    """Python's name of an encoding of the web."""
     try:
         found = codecs.lookup(name).name
     except (LookupError, ValueError):
@@ -138,6 +138,6 @@ def _address(picture: str, url: str) -> str:
 
 
 def plain(text: str, most: int) -> str:
-    """Words of a page as one line, without invisible ones, at most `most` long."""
+    """Words of a page as one line of at most `most` letters."""
     text = stream_safe(UNSEEN.sub(" ", text[: most * LOOKED_AT])).replace("\x00", "").strip()
     return text if len(text) <= most else f"{beginning(text, most - 1)}…"

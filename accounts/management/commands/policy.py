@@ -37,7 +37,7 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, push_level: str | None, inbox_from: str | None, new_generation: bool, **options: Any
     ) -> None:
-        """Change given fields and print the policy. Raises CommandError for a value out of range."""
+        """Change given fields and print the policy. Raises CommandError."""
         wanted = {
             "push_level": _whole("push-level", push_level, policy.LEVELS),
             "inbox_from": _whole("inbox-from", inbox_from, policy.FOLLOWEES),
