@@ -1,5 +1,3 @@
-"""Django app of runtime, with its checks."""
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +12,7 @@ TOKEN_LENGTH = 16
 
 
 class RuntimeConfig(AppConfig):
-    """Embedded servers, supervisor, logs, metrics and commands."""
+    """The app with its checks."""
 
     name = "runtime"
 

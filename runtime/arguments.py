@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def seconds(least: float, most: float) -> Callable[[str], float]:
-    """An argparse type: seconds within these bounds."""
+    """An argparse type: seconds within bounds."""
 
     def parsed(text: str) -> float:
         try:

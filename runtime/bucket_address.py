@@ -1,7 +1,7 @@
 """Parses `s3://key:secret@host/bucket[?endpoint=…&public=…&region=…&style=…]`.
 
-A `/` in key or secret is written `%2F`. `endpoint`: the store's API if not `https://host`. `public`: the address of
-files for browsers. `style`: `path` or `virtual`. settings.py imports this module: standard library only.
+`endpoint`: the store's API if not `https://host`. `public`: the address of files for browsers. `style`: `path` or
+`virtual`. Standard library only, for settings.py.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -39,7 +39,7 @@ class BucketAddress(NamedTuple):
 
 
 def parse(url: str) -> BucketAddress:
-    """Raises ValueError with no part of the secrets."""
+    """Raises ValueError without the secrets."""
     parts = _split(url)
     key, secret = (unquote(each or "") for each in (parts.username, parts.password))
     if not key or not secret:

@@ -1,6 +1,6 @@
 """Parses `redis+cluster://[user:password@]host:port[,host:port…][/0][?options]`. `rediss+cluster` uses TLS.
 
-With several nodes a process can start while some are down. settings.py imports this module: standard library only.
+With several nodes a process can start while some are down. Standard library only, for settings.py.
 """
 
 from typing import NamedTuple

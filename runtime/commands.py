@@ -1,4 +1,4 @@
-"""The page of `manage.py help`: the site's commands by purpose."""
+"""The page of `manage.py help`, by purpose."""
 
 BY_PURPOSE = {
     "Run the site": {

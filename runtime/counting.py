@@ -1,7 +1,6 @@
 """Files where this machine's processes count (runtime.metrics), in the client library's multiprocess mode.
 
-The library names files by pid and keeps them. Here the next process reuses the name, so there are never more files than
-processes at once, and containers never clash.
+The library names files by pid and keeps them. Here the next process reuses a name, so files do not pile up.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -28,9 +27,9 @@ ROOM_BYTES = 2**20
 
 
 class Slots:
-    """The slot of this process. `counter_3.db` belongs to slot 3.
+    """The slot of this process: a file lock, which the kernel frees.
 
-    A slot is a file lock, which the kernel frees. The next process continues its counts, so counts never decrease.
+    The next process continues its counts, so counts never decrease.
     """
 
     def __init__(self) -> None:
@@ -38,14 +37,14 @@ class Slots:
         os.register_at_fork(after_in_child=self._leave)  # the slot is the parent's
 
     def mine(self) -> int:
-        """This process's slot, taken on first use. Called at every count. Raises OSError."""
+        """Taken on first use. Raises OSError."""
         if self._held is None:
             folder = Path(os.environ[FOLDER])
             self._held = next(filter(None, (self._take(folder, number) for number in itertools.count())))
         return self._held[0]
 
     def mine_or_own(self) -> int:
-        """This process's slot, or its negative pid if none can be made."""
+        """The slot, or the negative pid if none can be made."""
         try:
             return self.mine()
         except OSError:
@@ -78,8 +77,8 @@ class Slots:
 class CountFile(MmapedDict):
     """One file of a slot.
 
-    Writing to a mapped page without disk space kills the process by SIGBUS, so the space is reserved first. If there is
-    none, count in memory. Linux only.
+    Writing to a mapped page without disk space kills the process by SIGBUS, so the space is reserved first, or counts
+    stay in memory. Linux only.
     """
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
@@ -104,7 +103,7 @@ _open_files: "WeakSet[CountFile]" = WeakSet()
 
 
 def _close_inherited() -> None:
-    """Celery closes beat's descriptors, so a later `close` would hit unrelated files with the same numbers."""
+    """Celery closes beat's descriptors, so a later `close` would hit unrelated files."""
     for file in list(_open_files):
         file.close()  # type: ignore[no-untyped-call]
 

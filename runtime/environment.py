@@ -1,6 +1,6 @@
 """Reads and checks the environment before anything starts. Reports all wrong variables at once.
 
-Values that may hold a secret are never shown. Unknown names are warnings.
+Values that may hold a secret are never shown.
 """
 
 import os
@@ -21,7 +21,7 @@ SHOWN = 60
 
 
 class OptionsError(RuntimeError):
-    """The environment is wrong. `lines` has a sentence for each variable."""
+    """The environment is wrong. `lines`: one sentence per variable."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
@@ -29,9 +29,7 @@ class OptionsError(RuntimeError):
 
 
 def read(folder: Path = BASE_DIR) -> Options:
-    """The settings. FEEDSITE_ENV_FILE, or `.env` in the folder, adds variables that are not set. Raises
-    OptionsError.
-    """
+    """The settings. FEEDSITE_ENV_FILE or `.env` adds unset variables. Raises OptionsError."""
     named = os.environ.get("FEEDSITE_ENV_FILE", "").strip()
     path = Path(named) if named else folder / ".env"
     if named or path.exists():
@@ -113,7 +111,7 @@ class Unknown(NamedTuple):
 
 
 def unknown(environ: Mapping[str, str] = os.environ) -> Iterator[Unknown]:
-    """Unknown variables that begin like the site's, by name."""
+    """Such variables, by name."""
     known = {name.removeprefix(PREFIX): name for name in VARIABLES}
     for name in sorted(environ.keys() - VARIABLES.keys() - INTERNAL):
         if name.startswith(PREFIX):

@@ -38,7 +38,7 @@ def main(data_dir: Path, names: Sequence[str]) -> None:
 
 
 def keep(home: Home, names: Sequence[str], report: Callable[[str], None]) -> None:
-    """Run the servers until SIGTERM, or until nobody holds a lease. Raises ProgramError if they do not answer."""
+    """Run the servers until SIGTERM or the last lease. Raises ProgramError if they do not answer."""
     with lock_file(home, "keeper") as lock, lock_file(home, "lease") as lease:
         if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 0.3):
             return  # another keeper runs them; the caller sees them answer

@@ -1,7 +1,6 @@
 """Log lines as text or JSON, with the id of their request.
 
-A valid id comes from the request's header, else it is new. The answer and its tasks have it too. Queries, headers and
-bodies are never logged.
+The answer and the request's tasks have the id too. Queries, headers and bodies are never logged.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -29,7 +28,7 @@ KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "tas
 
 
 def chosen_id(given: str) -> str:
-    """The request's id: `given` if valid, else a new one."""
+    """`given` if valid, else a new id."""
     return given if SANE.fullmatch(given) else f"{random.getrandbits(64):016x}"
 
 
@@ -37,14 +36,14 @@ class AboutFilter(logging.Filter):
     """Adds `about` to records, for the plain format."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Add ids of request and task. Every record passes."""
+        """Every record passes."""
         about = " ".join(filter(None, (request_id.get(), task_name.get())))
         record.about = f" [{about}]" if about else ""
         return True
 
 
 class Outage:
-    """Outages of PostgreSQL, logged once at the begin and once at the end."""
+    """Outages of PostgreSQL, logged at the begin and end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -78,7 +77,7 @@ outage = Outage()
 
 
 class OutageFilter(logging.Filter):
-    """Passes one line per outage. Otherwise each failing request and task would log one."""
+    """Passes one line per outage."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Drop repeated records of one outage."""
@@ -100,7 +99,7 @@ AWAY = ("08", "57P", "25006", "25P03", "25P04")
 
 
 def cause_away(error: BaseException) -> BaseException | None:
-    """The cause that says that PostgreSQL is away, if any."""
+    """The cause that says that PostgreSQL is away."""
     import psycopg  # the supervisor uses this module without psycopg
 
     for _ in range(5):
@@ -114,7 +113,7 @@ def cause_away(error: BaseException) -> BaseException | None:
 
 
 class RefusalFilter(logging.Filter):
-    """Drops Django's line for 404 and 503, which the access log has. Removes tracebacks of expected errors."""
+    """Drops Django's line for 404 and 503, which the access log has, and tracebacks of expected errors."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Remove the traceback unless the status is 500."""
@@ -130,7 +129,7 @@ class RefusalFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line, with `at` in UTC, the traceback as `error`, and what `extra` names."""
+    """JSON lines with `at` in UTC, the traceback as `error`, and what `extra` names."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The record as one line of JSON."""

@@ -1,8 +1,7 @@
 """Parses where letters go.
 
-`smtp://` is unencrypted, `smtp+tls://` uses STARTTLS, `smtps://` TLS from the first byte. An `@` in user or password is
-written `%40`. `filemail:///DIR` writes each letter into a file, `console://` into the log. settings.py imports this
-module: standard library only.
+`smtp://` is unencrypted, `smtp+tls://` uses STARTTLS, `smtps://` TLS from the first byte. `filemail:///DIR` writes each
+letter into a file, `console://` into the log. Standard library only, for settings.py.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -15,7 +14,7 @@ FOLDER, LOG = "filemail", "console"
 
 
 class MailAddress(NamedTuple):
-    """Where letters go. A server has `host`, a folder `folder`, the log neither."""
+    """A server has `host`, a folder `folder`, the log neither."""
 
     scheme: str
     host: str = ""
@@ -35,7 +34,7 @@ class MailAddress(NamedTuple):
 
 
 def parse(url: str) -> MailAddress:
-    """Raises ValueError with no part of the secrets."""
+    """Raises ValueError without the secrets."""
     if "#" in url or "?" in url:
         raise ValueError("it contains a # or ? (write %23 or %3F)")
     try:
@@ -64,7 +63,7 @@ def parse(url: str) -> MailAddress:
 
 
 def site_url(hosts: list[str], is_https: bool, port: int) -> str:
-    """The site's address from the first allowed host that is a name. No request can choose it."""
+    """The site's address from the first allowed host that is a name."""
     name = next((each.lstrip(".") for each in hosts if each != "*"), "localhost")
     if is_https:
         return f"https://{name}"

@@ -3,8 +3,8 @@
 A metric is one line below, used like `discover_excluded.labels("seen").inc()`. Names end in their unit. Labels need few
 values, because each is kept forever.
 
-If PROMETHEUS_MULTIPROC_DIR is set (by `up`), each process counts in files there, and `/metrics` of any process adds
-them up. Otherwise in memory. Requests only have a histogram, because each observation writes to a file.
+If PROMETHEUS_MULTIPROC_DIR is set (by `up`), processes count in files, and `/metrics` of any process adds them up.
+Requests only have a histogram, because each observation writes to a file.
 """
 
 import ipaddress
@@ -62,7 +62,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def _counter(name: str, text: str, *labels: str, at_start: Sequence[str] = ()) -> Counter:
-    """`at_start`: label values that exist from the start. Otherwise Prometheus would miss the first increase."""
+    """`at_start`: label values that exist from the start, so that Prometheus sees the first increase."""
     counter = Counter(name, text, labels, registry=registry)
     for value in at_start:
         counter.labels(value)
@@ -208,15 +208,15 @@ disk_free = _latest("feedsite_disk_free_ratio", "Free share of the disk that has
 @never_cache
 @require_safe
 def show(request: HttpRequest) -> HttpResponse:
-    """All metrics. `may_read` decides who may read them."""
+    """All metrics, for those that `may_read` allows."""
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def may_read(request: HttpRequest) -> bool:
     """Whether the request has FEEDSITE_METRICS_TOKEN, or comes directly from this machine.
 
-    A proxy's headers give it away. A website open in a browser here may point its own name to this machine, so without
-    the token the Host must be a local address or a name of the site.
+    A proxy's headers give it away. A website in a browser here may point its own name to this machine, so without the
+    token the Host must be a local address or a name of the site.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if settings.METRICS_TOKEN and scheme.lower() == "bearer":
@@ -238,19 +238,19 @@ def _is_loopback(address: str) -> bool:
 
 
 def exposition() -> bytes:
-    """All metrics in Prometheus' text format. Without a folder, only this process's."""
+    """All metrics in Prometheus' text format."""
     return generate_latest(_everybody())
 
 
 def samples() -> Iterator[tuple[str, dict[str, str], float]]:
-    """Names, labels and values, summed over all processes."""
+    """Names, labels and values, of all processes."""
     for family in _everybody().collect():
         for sample in family.samples:
             yield sample.name, dict(sample.labels), sample.value
 
 
 def samples_in(folder: Path) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Names, labels and values, summed over the processes that count in this folder."""
+    """Names, labels and values, summed over a folder's processes."""
     files = [str(path) for path in folder.glob("*.db") if path.stat().st_size]
     for family in multiprocess.MultiProcessCollector.merge(files):  # type: ignore[no-untyped-call]
         for sample in family.samples:

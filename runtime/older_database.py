@@ -1,4 +1,4 @@
-"""Refuses databases older than version 0.2.0. This version squashed each app's migrations."""
+"""Refuses databases older than version 0.2.0, which squashed each app's migrations."""
 
 from collections.abc import Collection
 
@@ -11,12 +11,12 @@ _FIRST = ("accounts", "0001_initial")
 
 
 def is_older(applied: Collection[tuple[str, str]]) -> bool:
-    """Whether a database with these migrations is older than version 0.2.0."""
+    """Whether these migrations are older than 0.2.0."""
     return _FIRST in applied
 
 
 def refuse_older(connection: BaseDatabaseWrapper) -> None:
-    """Raise CommandError if the database is older than version 0.2.0."""
+    """Raise CommandError for one."""
     if is_older(MigrationRecorder(connection).applied_migrations()):
         raise CommandError(
             "The database is older than version 0.2.0. This version cannot upgrade it. Run the version that made it, "

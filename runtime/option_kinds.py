@@ -1,4 +1,4 @@
-"""Types of the site's settings (runtime/options.py).
+"""Types of the site's settings.
 
 `title` completes "It must be …". A validator's ValueError may be shown, even for a secret. An empty text means "not
 set".
@@ -47,7 +47,7 @@ def _address(schemes: Iterable[str], check: Callable[[str], object]) -> AfterVal
 
 
 def _own_address(text: str) -> str:
-    """`localhost` becomes 127.0.0.1, because granian takes no names."""
+    """`localhost` becomes 127.0.0.1: granian takes no names."""
     try:
         return text and str(ip_address("127.0.0.1" if text == "localhost" else text))
     except ValueError:

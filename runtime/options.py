@@ -1,8 +1,7 @@
 """The site's settings, read from the environment by pydantic-settings.
 
-`runtime.environment.read` checks them. feedsite/settings.py passes them to Django, `up` reads them without Django.
-`manage.py document_settings` generates `.env.example` and docs/settings.md. What no operator would change is a constant
-elsewhere. msgspec is faster, but reports one error at a time.
+feedsite/settings.py passes them to Django, `up` reads them without Django. `manage.py document_settings` documents
+them. What no operator would change is a constant elsewhere. msgspec is faster, but reports one error at a time.
 """
 
 import os
@@ -63,8 +62,8 @@ def option(
     example: str = "",
     name: str | None = None,
 ) -> Any:
-    """A setting, between `ge` and `le`. Documents show `otherwise` instead of an unhelpful default. `example` is for
-    `.env.example`. `name`: the variable, if it differs from the field.
+    """A setting, between `ge` and `le`. Documents show `otherwise` instead of an unhelpful default, `.env.example`
+    shows `example`. `name`: the variable, if it differs from the field.
     """
     shown: dict[str, Any] = {"otherwise": otherwise, "example": example}
     return Field(default, description=text, ge=ge, le=le, json_schema_extra=shown, validation_alias=name)

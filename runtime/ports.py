@@ -1,4 +1,4 @@
-"""Reserves ports. manage.py uses it before the virtual environment exists: standard library only."""
+"""Reserves ports. Standard library only, for manage.py."""
 
 import contextlib
 import errno
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 
 class PortError(RuntimeError):
-    """The site cannot listen. The message is one line for the terminal."""
+    """The site cannot listen. One line for the terminal."""
 
 
 @contextlib.contextmanager
 def reserved_port(host: str, port: int, variable: str = "PORT") -> Iterator[None]:
     """Keep the port for this site. Raises PortError if it is taken.
 
-    granian binds with SO_REUSEPORT, so two sites could share a port. A socket that is bound but does not listen admits
+    granian binds with SO_REUSEPORT, so two sites could share a port. A bound socket that does not listen admits
     granian, but fails the next site's probe.
     """
     try:

@@ -1,6 +1,6 @@
 """`python -m runtime.preloaded granian … feedsite.wsgi:application`: granian, with the site loaded before it forks.
 
-Processes share this memory until one writes to it. The garbage collector would, so `gc.freeze` hides the objects.
+Processes share this memory until one writes to it, as the garbage collector would. So `gc.freeze` hides the objects.
 
 See docs/decisions.md: Programs load the site before they fork.
 """
@@ -16,7 +16,7 @@ from runtime import shedding
 
 
 def load(target: str) -> ModuleType:
-    """Import the application and its views, and hide them from the garbage collector."""
+    """Import application and views, hidden from the garbage collector."""
     gc.disable()  # a collection in between would leave holes that every child fills separately
     module = import_module(target.partition(":")[0])
     load_pages()
@@ -34,12 +34,12 @@ def queue(module: ModuleType) -> None:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Whether to log a line of granian. Its many threads are fine: they only queue (runtime/shedding.py)."""
+    """Drops granian's warnings about many threads: they only queue."""
     return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
 
 
 def load_pages() -> None:
-    """Import addresses, views and catalogues, as the first requests would."""
+    """Import what the first requests would."""
     from django.conf import settings
     from django.urls import get_resolver
     from django.utils import translation
@@ -51,7 +51,7 @@ def load_pages() -> None:
 
 
 def share() -> None:
-    """Hide all current objects from the garbage collector, also after forks."""
+    """Hide current objects from the garbage collector, also after forks."""
     gc.collect()
     gc.freeze()
 

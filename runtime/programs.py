@@ -18,7 +18,7 @@ TOO_LARGE_SECONDS = 30
 
 
 def mark_program(home: Home) -> None:
-    """Hold a lock until this process ends: a program without `up` runs."""
+    """Hold a lock until this process ends."""
     handle = os.open(home.run / f"{LOCK}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     os.set_inheritable(handle, True)  # the program replaces this process
     fcntl.flock(handle, fcntl.LOCK_SH)
@@ -55,7 +55,7 @@ def place(options: Options) -> Place:
 
 
 def programs(options: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
-    """All programs. `together`: on one machine the worker runs beat as its child.
+    """All programs. `together`: the worker runs beat as its child.
 
     See docs/decisions.md: Programs load the site before they fork.
     See docs/decisions.md: Requests queue in the site, not in granian.

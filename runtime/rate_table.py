@@ -1,4 +1,4 @@
-"""The site's rates and their defaults. `FEEDSITE_RATES` overrides them, web/rates.py counts."""
+"""The site's rates. `FEEDSITE_RATES` overrides them."""
 
 import re
 from functools import lru_cache
@@ -8,7 +8,7 @@ PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 
 
 class Rate(NamedTuple):
-    """The default of a rate, and what it counts."""
+    """A rate's default, and what it counts."""
 
     default: str
     text: str

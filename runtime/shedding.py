@@ -1,7 +1,7 @@
 """Queues requests for the threads of web. Requests that wait too long are shed: answered 503.
 
-granian's threads are doors: a door notes the time, queues the request and returns. This module's threads answer. A
-request that waited for more than `seconds` is refused, also by doors, because all threads may wait for a frozen server.
+granian's threads are doors: a door notes the time, queues the request and returns. This module's threads answer. Doors
+also refuse late requests, because all threads may wait for a frozen server.
 
 granian drops a body when its call returns, so the door of a request with a body stays until the answer. The request
 that would take the last of `DOORS` doors is refused at once.
@@ -117,7 +117,7 @@ class Queue:
             del each  # so that its connection can end
 
     def _run(self, runner: Runner, each: Waiting) -> None:
-        """An error of the application gives 500, unless its answer has begun."""
+        """An error gives 500, unless the answer has begun."""
         try:
             if runner is self.refuse:
                 from runtime import metrics

@@ -1,8 +1,8 @@
 """Closes connections of web if their request bodies do not arrive.
 
-granian does not tell which connection a request uses, but the kernel counts bytes per connection. When a read takes
-longer than `SECONDS`, this closes connections on which the client sent fewer than `ENOUGH` bytes meanwhile and got
-nothing. Idle ones may be among them, which clients reopen, and one whose answer takes as long.
+granian does not tell which connection a request uses, but the kernel counts bytes. When a read takes longer than
+`SECONDS`, this closes connections on which the client sent fewer than `ENOUGH` bytes and got nothing. Idle ones may be
+among them, and one with an equally slow answer.
 
 Linux only. Elsewhere, and on a Unix socket, the proxy limits its clients (deploy/).
 
@@ -53,7 +53,7 @@ class Traffic(NamedTuple):
 
 @dataclass
 class Seen:
-    """A connection, and since when its traffic was too low."""
+    """A connection, and since when it is slow."""
 
     since: float
     traffic: Traffic

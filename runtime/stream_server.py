@@ -1,6 +1,6 @@
 """`python -m runtime.stream_server --host H --port P --most N feedsite.asgi:application`: uvicorn for open connections.
 
-Adds limits on requests, their time, messages and connections. Another instance may share the port (`SO_REUSEPORT`).
+Adds limits on requests, their time, messages and connections. Another instance may share the port.
 
 See docs/decisions.md: uvicorn serves open connections.
 See docs/decisions.md: Own code in place of a library.
@@ -59,7 +59,7 @@ after 30 quiet seconds also keep entries in routers' tables.
 
 
 class Request(H11Protocol):
-    """A connection before it becomes a WebSocket. uvicorn would wait forever for a request."""
+    """An HTTP connection. uvicorn would wait forever for a request."""
 
     waiting: asyncio.TimerHandle | None = None
 
@@ -83,7 +83,7 @@ class Request(H11Protocol):
         self._wait(is_wanted=False)
 
     def data_received(self, data: bytes) -> None:
-        """Requests here have no bodies: cut one that continues after its answer."""
+        """Requests have no bodies: cut one that continues after its answer."""
         super().data_received(data)
         is_answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
         if is_answered and self.transport.get_protocol() is self:
@@ -147,13 +147,13 @@ class Socket(WebSocketsSansIOProtocol):
 
 
 class Server(uvicorn.Server):
-    """Stops accepting, lets the application end its connections, then stops."""
+    """Lets the application end its connections before it stops."""
 
     loop: asyncio.AbstractEventLoop
     turn: asyncio.Event | None = None
 
     async def main_loop(self) -> None:
-        """Wait for the end. uvicorn would check ten times a second, a sixth of the site's CPU time at rest."""
+        """Wait for the end. uvicorn's ten checks a second were a sixth of the site's CPU time at rest."""
         self.loop, self.turn = asyncio.get_running_loop(), asyncio.Event()
         while not await self.on_tick(0):
             with suppress(TimeoutError):
@@ -166,13 +166,13 @@ class Server(uvicorn.Server):
             self.loop.call_soon_threadsafe(self.turn.set)  # a signal alone does not wake the loop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen. asyncio would accept a whole backlog at once, and log each failure without file descriptors."""
+        """asyncio would accept a whole backlog at once, and log each failure without file descriptors."""
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell the application first. uvicorn would wait for streams before."""
+        """Tell the application first. uvicorn would wait for streams."""
         for each in self.servers:
             each.close()
         await self.lifespan.shutdown()
@@ -180,7 +180,7 @@ class Server(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A bound socket with SO_REUSEPORT, not listening yet. Connections inherit its options. Raises OSError."""
+    """A bound socket with SO_REUSEPORT, not listening yet. Raises OSError."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -193,7 +193,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def room(most: int) -> int:
-    """Raise the soft limit of open files. Return how many of `most` connections it allows."""
+    """Raise the soft limit of open files. Returns the connections that it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + REFUSED + OWN_FILES
     files = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -228,18 +228,18 @@ NO_ERRORS = ("without completing response", "without completing handshake", "Inv
 
 
 def is_told(record: logging.LogRecord) -> bool:
-    """Whether to log a line. Slow readers, invalid text and refused sockets are no errors."""
+    """Slow readers, invalid text and refused sockets are no errors."""
     said = str(record.msg)
     return not any(words in said for words in NO_ERRORS)
 
 
 def end(number: int, frame: object) -> None:
-    """End without waiting for threads, which may wait for PostgreSQL."""
+    """Do not wait for threads, which may wait for PostgreSQL."""
     os._exit(0)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """Parse the command line. Exits with 2 on errors."""
+    """Exits with 2 on errors."""
     parser = argparse.ArgumentParser(prog="runtime.stream_server")
     parser.add_argument("application")
     parser.add_argument("--host", required=True)
@@ -249,7 +249,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def main(words: Sequence[str]) -> None:
-    """Serve until SIGTERM or SIGINT. uvicorn raises the signal again at the end."""
+    """Serve until SIGTERM or SIGINT."""
     asked = arguments(words)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, end)

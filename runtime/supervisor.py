@@ -35,7 +35,7 @@ SETTLED_SECONDS = 3.0  # seconds after which a program without a port counts as 
 
 
 class ProgramError(RuntimeError):
-    """A child does not start. The message is one line for the terminal."""
+    """A child does not start. One line for the terminal."""
 
 
 class Program(Child):
@@ -70,12 +70,12 @@ class Program(Child):
         self.started_at = time.monotonic()
 
     def last_words(self) -> str:
-        """Its output, already printed, tells why it ended."""
+        """Its output is already printed."""
         return "its output is above"
 
 
 class Supervisor:
-    """Runs children until SIGTERM, SIGINT or SIGHUP. Calls `tend` about once a second, and `say` for each line.
+    """Runs children until SIGTERM, SIGINT or SIGHUP. Calls `tend` about once a second.
 
     Without threads: a child dies with the thread that started it, and forking with threads is unsafe.
     """
@@ -109,8 +109,8 @@ class Supervisor:
     def run(
         self, *, is_up: Callable[[], bool], announce: Callable[[], None], is_over: Callable[[], bool] = lambda: False
     ) -> None:
-        """Run until a signal or `is_over`. Call `announce` once when `is_up`. If a child keeps dying before that, stop
-        everything and raise ProgramError.
+        """Run until a signal or `is_over`. Call `announce` once when `is_up`. Raises ProgramError if a child keeps
+        dying before that.
         """
         up = False
         with self._woken_by_signals():
@@ -164,8 +164,7 @@ class Supervisor:
     def restart_by_turns(self) -> str:
         """Restart every program with the code on the disk. Return `done`, or `failed: ` with the reason.
 
-        A listening program runs until its new instance listens. If that fails, the old one continues, and so do all
-        programs after it.
+        If a new instance does not listen, the old one continues, and so do all programs after it.
         """
         try:
             following = {program.name: program for program in self.anew()}
@@ -197,7 +196,7 @@ class Supervisor:
         return "ended at once and will be tried again" if new.has_ended() else ""
 
     def _follow(self, program: Child, new: Program) -> str:
-        """Start the new program beside the old one. Return an error or empty."""
+        """Return an error or empty."""
         self._start(new)
         self.pass_until(lambda: new.has_ended() or listens(new), TURN_SECONDS)
         if new.has_ended() or not listens(new):
@@ -212,7 +211,7 @@ class Supervisor:
         self.children = [new if each is program else each for each in self.children]
 
     def pass_until(self, condition: Callable[[], bool], seconds: float) -> None:
-        """Tend children until the condition holds, time is over, or a signal comes."""
+        """Tend children until the condition, the end of the time, or a signal."""
         deadline = time.monotonic() + seconds
         while not condition() and time.monotonic() < deadline and not self.signals:
             self._restart_the_dead(give_up=False)
@@ -225,7 +224,7 @@ class Supervisor:
             self.selector.register(child.process.stdout, selectors.EVENT_READ, child)
 
     def _stop(self, child: Child, signals: float = 1) -> None:
-        """By force after its time, or at once after more than `signals` signals."""
+        """By force after its time, or after more than `signals` signals."""
         child.ask_to_stop()
         deadline = time.monotonic() + child.stop_seconds
         while not child.has_ended() and time.monotonic() < deadline and self.signals <= signals:
@@ -264,7 +263,7 @@ class Supervisor:
                     child.retry_at = now + BACK_OFF_SECONDS[1]
 
     def _relay(self, seconds: float) -> None:
-        """Print output line by line. A signal ends the wait."""
+        """A signal ends the wait."""
         for key, _ in self.selector.select(seconds):
             chunk = os.read(key.fd, 65536)
             if not isinstance(program := key.data, Program):
@@ -288,7 +287,7 @@ class Supervisor:
         return child.clear()
 
     def _stop_all(self) -> None:
-        """In order. One more signal kills all."""
+        """One more signal kills all."""
         signals = max(self.signals, self.most_signals)
         if self.stops_together:
             for child in self.children:
@@ -313,7 +312,7 @@ class Terminal:
 
 
 def relayed(line: str, program: str) -> str:
-    """A program's line as a JSON object. Plain text becomes its message."""
+    """As a JSON object. Plain text becomes its message."""
     try:
         fields = json.loads(line)
     except ValueError:
@@ -351,7 +350,7 @@ def listening(port: int) -> set[str]:
 
 
 def end_leftovers(tag: str) -> None:
-    """Stop a killed supervisor's programs. The caller holds the lock against other supervisors."""
+    """Stop a killed supervisor's programs. The caller holds the lock."""
     leftovers = tagged(tag)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in leftovers:

@@ -1,7 +1,6 @@
 """`up`: runs the whole site, from an empty folder.
 
-This process lives as long as the site, so it does not load Django: `manage.py prepare` does that, beside the servers
-and programs.
+This process lives as long as the site, so `manage.py prepare` does what needs Django.
 """
 
 import argparse
@@ -37,7 +36,7 @@ DISK_SECONDS = 60.0
 
 
 class UpError(RuntimeError):
-    """The site does not start. The message is one line for the terminal."""
+    """The site does not start. One line for the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +64,7 @@ class Up:
         self.is_stopping = False
 
     def run(self, *, demo: bool) -> None:
-        """Run the site until SIGTERM or Ctrl-C. Raises UpError, PortError or ServerError."""
+        """Run until SIGTERM or Ctrl-C. Raises UpError, PortError or ServerError."""
         options = self.options
         # Until the supervisor takes over, SIGTERM works like Ctrl-C.
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -90,13 +89,13 @@ class Up:
                     self.supervise(Place(options.host, options.port, stream, grpc), process)
 
     def on_signal(self, number: int, frame: object) -> None:
-        """Interrupt, and remember the signal, because a callback or destructor may swallow the exception."""
+        """Interrupt, and remember it: a callback or destructor may swallow the exception."""
         self.is_stopping = True
         raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def preparing(self, *, demo: bool) -> Iterator["subprocess.Popen[str]"]:
-        """Run `prepare`. It prints an empty line when the programs may start, at last how to sign in."""
+        """Run `prepare`. It prints an empty line when the programs may start."""
         words = [sys.executable, str(self.options.base_dir / "manage.py"), "prepare", *(["--demo"] if demo else [])]
         process = subprocess.Popen(  # noqa: S603 (ourselves)
             words,
@@ -110,7 +109,7 @@ class Up:
             yield process
 
     def wait_for_tables(self, process: "subprocess.Popen[str]") -> None:
-        """Wait until programs may start. Raises SystemExit if the process failed. It has printed why."""
+        """Wait until programs may start. Raises SystemExit if `prepare` failed."""
         assert process.stdout is not None  # noqa: S101 (for the type checker)
         for line in iter(process.stdout.readline, "\n"):
             if not line:
@@ -118,7 +117,7 @@ class Up:
             self.say(line.rstrip("\n"))
 
     def supervise(self, at: Place, process: "subprocess.Popen[str]") -> None:
-        """Run the programs. Raises UpError if one does not start."""
+        """Raises UpError if a program does not start."""
         self.supervisor.children = supervised(self.options, at)
         self.supervisor.anew = lambda: supervised_of_disk(self.options, at)
         name = own_name(self.options.allowed_hosts)
@@ -140,7 +139,7 @@ class Up:
             file.write(f"{line}\n")
 
     def tend_servers(self) -> None:
-        """Tend the embedded servers. An error is printed and the next call retries."""
+        """An error is printed and the next call retries."""
         try:
             self.options.servers.tend()
         except (ServerError, OSError) as error:
@@ -160,7 +159,7 @@ class Up:
 # --- Before anything starts ------------------------------------------------------------------------------
 @contextlib.contextmanager
 def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """Stop a child after the block and wait. `with` alone waits only a quarter of a second after an interrupt."""
+    """Stop a child after the block and wait, also after an interrupt."""
     try:
         yield
     finally:
@@ -173,7 +172,7 @@ def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
 
 
 def check_room(servers: Servers) -> None:
-    """Raise UpError if the disk has too little space."""
+    """Raise UpError if the disk is too full."""
     folder = servers.home.data_dir
     is_new = "postgres" in servers.names and not (folder / "postgres").exists()
     needed = NEW_ROOM_MB if is_new else ROOM_MB
@@ -185,7 +184,7 @@ def check_room(servers: Servers) -> None:
 
 @contextlib.contextmanager
 def only_one_site(home: Home) -> Iterator[None]:
-    """Lock the data folder. Raises UpError if another `up` has it."""
+    """Raises UpError if another `up` has the folder."""
     home.make()
     with lock_file(home, "up") as lock:
         if not try_lock(lock, fcntl.LOCK_EX):
@@ -212,7 +211,7 @@ def turns_file(home: Home) -> Path:
 
 @contextlib.contextmanager
 def stream_port(options: Options) -> Iterator[int]:
-    """Reserve FEEDSITE_STREAM_PORT, or the next free port after the site's. Raises PortError."""
+    """Reserve FEEDSITE_STREAM_PORT, or the next free port. Raises PortError."""
     if asked := options.stream_port:
         with reserved_port(options.host, asked, "FEEDSITE_STREAM_PORT"):
             yield asked
@@ -230,7 +229,7 @@ def stream_port(options: Options) -> Iterator[int]:
 
 @contextlib.contextmanager
 def grpc_port(options: Options) -> Iterator[int]:
-    """Reserve gRPC's port, or yield 0 without gRPC. Raises PortError."""
+    """Reserve it, or yield 0 without gRPC. Raises PortError."""
     if not options.grpc_port:
         yield 0
         return
@@ -256,7 +255,7 @@ def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) ->
 
 
 def supervised_of_disk(options: Options, at: Place) -> list[Program]:
-    """The programs of the code on the disk, which an upgrade may have changed. Raises ProgramError."""
+    """The programs of the code on the disk, which may be newer. Raises ProgramError."""
     command = [sys.executable, str(options.base_dir / "manage.py"), "program"]
     try:
         said = subprocess.run(  # noqa: S603 (ourselves)
@@ -275,7 +274,7 @@ def tags_of(options: Options, at: Place) -> dict[str, str]:
 
 
 def answers(host: str, port: int, name: str) -> bool:
-    """Whether the site answers within half a second, with any status."""
+    """Whether the site answers within half a second."""
     try:
         with socket.create_connection((reachable(host), port), timeout=0.5) as connection:
             connection.sendall(f"GET /healthz HTTP/1.0\r\nHost: {name}\r\n\r\n".encode())
@@ -285,11 +284,11 @@ def answers(host: str, port: int, name: str) -> bool:
 
 
 def own_name(allowed_hosts: Sequence[str]) -> str:
-    """A name of the site. Others are refused, and logged as errors."""
+    """A name that the site accepts."""
     name = next(iter(allowed_hosts), "*")
     return "localhost" if name == "*" else name.removeprefix(".")
 
 
 def reachable(host: str) -> str:
-    """The address at which this machine reaches a server that listens on `host`."""
+    """The address at which this machine reaches a server on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)

@@ -9,7 +9,7 @@ ACT_FOR_OTHERS = "seen.act_for_others"
 
 
 def may_act_for(caller: User, user_id: int) -> bool:
-    """Whether `caller` may report and ask about this user."""
+    """Whether `caller` may report and ask about a user."""
     return caller.pk == user_id or caller.has_perm(ACT_FOR_OTHERS)
 
 
@@ -19,6 +19,6 @@ def is_there(user_id: int) -> bool:
 
 
 def those_there(user_ids: Iterable[int]) -> set[int]:
-    """The existing, active users among these. One query."""
+    """The existing, active users. One query."""
     found = fetch("SELECT id FROM accounts_user WHERE id = ANY(%(users)s) AND is_active", {"users": id_array(user_ids)})
     return {row[0] for row in found}

@@ -1,5 +1,3 @@
-"""The records of merges of plays, in the admin."""
-
 from typing import Any
 
 from django.contrib import admin

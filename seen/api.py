@@ -31,7 +31,7 @@ FILTER_BYTES = 256 * 1024
 
 
 class IdsField(serializers.Field[list[int], Any, list[str], Any]):
-    """A list of ids, read at once: 10,000 serializer fields would cost more than the answer."""
+    """Ids read at once: 10,000 serializer fields would cost more than the answer."""
 
     def __init__(self, *, most: int) -> None:
         super().__init__()

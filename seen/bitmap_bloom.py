@@ -141,12 +141,11 @@ BITMAP_ADD = script(
 
 @dataclass(frozen=True, slots=True)
 class BitmapFilter:
-    """A string of bits in blocks of 4 KB (blocked Bloom filters: Putze, Sanders, Singler 2007). A question about a
-    user's items reads `CHOICES` blocks.
+    """A string of bits in blocks of 4 KB (blocked Bloom filters: Putze, Sanders, Singler 2007).
 
-    Single blocks fill unevenly, and the error rate grows with the eighth power of the fill. So a user has three blocks,
-    and new items go into the emptiest (Azar, Broder, Karlin, Upfal: Balanced allocations, 1994; placed by double
-    hashing: Mitzenmacher, 2014). A reader asks all three, so each has a third of the error rate. Measured errors over
+    Single blocks fill unevenly, and the error rate grows with the eighth power of the fill. So a user has `CHOICES`
+    blocks, and new items go into the emptiest (Azar, Broder, Karlin, Upfal: Balanced allocations, 1994; placed by
+    double hashing: Mitzenmacher, 2014). A reader asks all, so each has a third of the error rate. Measured errors over
     the configured 0.001, at 100,000 impressions:
 
     | blocks a user | 100 impressions each | 20 to 1000 each (log-uniform) | bits an item |
@@ -159,9 +158,8 @@ class BitmapFilter:
 
         fill = (error / CHOICES) ** (1 / HASHES),   bits an item = -HASHES / ln(1 - fill)
 
-    If a user's blocks are full, new items go into the key's next string, and readers ask that too. What exceeds
-    `FILTERS` strings is dropped and may be shown again, because overfull blocks hide unseen items: 23 % at three times
-    the capacity.
+    If a user's blocks are full, new items go into the key's next string. What exceeds `FILTERS` strings is dropped and
+    may be shown again, because overfull blocks hide unseen items: 23 % at three times the capacity.
 
     The string's length determines its blocks, whatever the settings are now.
 
@@ -173,7 +171,7 @@ class BitmapFilter:
 
     @property
     def full(self) -> float:
-        """The share of bits at which a block is full."""
+        """The share of bits of a full block."""
         return float((self.error / CHOICES) ** (1 / HASHES))
 
     @property

@@ -17,7 +17,7 @@ PIPELINE_LENGTH = 500
 
 
 class Addition(NamedTuple):
-    """Items that a user was shown. `expires_at` (Unix time) is for a new key."""
+    """Shown items. `expires_at` (Unix time) is for a new key."""
 
     key: str
     user_id: int
@@ -26,7 +26,7 @@ class Addition(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The known items, and keys that this kind of filter cannot read."""
+    """The known items, and keys of another kind of filter."""
 
     item_ids: set[int]
     foreign_keys: set[str]
@@ -40,13 +40,13 @@ class Fill(NamedTuple):
 
 
 class Filter(Protocol):
-    """Filters of one kind. Further members go into further filters, so that the error rate holds. Raises redis-py's
+    """Filters of one kind. Further members go into further filters, which keeps the error rate. Raises redis-py's
     errors.
     """
 
     @property
     def capacity(self) -> int:
-        """How many members a key's first filter is made for."""
+        """The members of a key's first filter."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class Filter(Protocol):
         ...
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """Which of `ids` were added for the user to any key. One round trip for each level of filters."""
+        """Which of `ids` any key has for the user. One round trip per level of filters."""
         ...
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
@@ -71,7 +71,7 @@ class Filter(Protocol):
 
 
 def is_foreign(reply: Any) -> bool:
-    """Whether the key is not of this kind. Raises other errors."""
+    """Whether the key is of another kind. Raises other errors."""
     if not isinstance(reply, redis.ResponseError):
         return False
     if str(reply).startswith("WRONGTYPE"):
@@ -80,7 +80,7 @@ def is_foreign(reply: Any) -> bool:
 
 
 def sent(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
-    """The replies to commands. None for a foreign key. Raises other errors."""
+    """Replies, None for a foreign key. Raises other errors."""
     for first in range(0, len(commands), PIPELINE_LENGTH):
         for reply in tried(client, commands[first : first + PIPELINE_LENGTH]):
             yield None if is_foreign(reply) else reply

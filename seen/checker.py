@@ -1,5 +1,3 @@
-"""Which items a user has not seen."""
-
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -16,10 +14,9 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
     """The ids that the user has not seen, in order: not played within three months, nor issued lately.
 
     Never returns a played item. Omits at most `PLAYED_ERROR_RATE` of the others. One round trip to Redis and one read
-    of the store. If too many plays wait, it asks for each id. Raises PlayedUnavailableError and StoreUnavailableError.
+    of the store, unless too many plays wait. Raises PlayedUnavailableError and StoreUnavailableError.
 
-    Reads Redis first, because a merge writes the filter before it removes plays from Redis. The same holds for old
-    plays (seen.migration.old), which cost one more round trip.
+    Reads Redis and old plays first, because a merge writes the filter before it removes them.
     """
     if not item_ids:
         return []

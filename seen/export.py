@@ -17,7 +17,7 @@ from seen.store import store
 
 
 class PlayRow(msgspec.Struct):
-    """A played item. Without a time if it is an old play."""
+    """A played item. An old play has no time."""
 
     item_id: str
     played_at: datetime | None
@@ -30,7 +30,7 @@ class IssuedRow(msgspec.Struct):
 
 
 class MonthRow(msgspec.Struct):
-    """About how many items the user played in a month, and when that is deleted."""
+    """About how many items were played in a month, and when that is deleted."""
 
     month: str
     items: int

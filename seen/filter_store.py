@@ -51,14 +51,14 @@ Change = Callable[[FilterKey, bytes | None], bytes | None]
 
 
 def month_of(moment: datetime) -> int:
-    """A moment's month, in months since the year 0."""
+    """Months since the year 0."""
     return moment.year * 12 + moment.month - 1
 
 
 def expiry(key: FilterKey) -> int:
     """When a filter expires: in the sixth month after its own, between 00:00 and 05:00, by the site's `clock`.
 
-    Always the same for user and month, and spread evenly. Source: the deduplication article, 3.4.
+    Always the same for user and month, spread evenly. Source: the deduplication article, 3.4.
     """
     if key.month < FIRST_MONTH:
         return NEVER
@@ -76,7 +76,7 @@ def clock(now: datetime) -> int:
 
 
 def expires_at(key: FilterKey) -> datetime:
-    """The moment when a filter expires. A skipped time uses the offset before the change, a repeated one the first."""
+    """The moment of `expiry`. A skipped time uses the offset before the change, a repeated one the first."""
     shown = datetime.fromtimestamp(expiry(key), UTC).replace(tzinfo=settings.SITE_ZONE)
     return shown.astimezone(UTC)
 
@@ -93,7 +93,7 @@ class FilterStore(Protocol):
         ...
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """Write what `change` returns (None: no filter). It may be called more than once for a key."""
+        """Write what `change` returns (None: no filter). May call it more than once for a key."""
         ...
 
     def purge(self, *, now: datetime, limit: int) -> int:
@@ -113,7 +113,7 @@ class FilterStore(Protocol):
         ...
 
     def clear(self, month: int) -> Iterator[int]:
-        """Remove all keys of a shelf, yielding the size of each batch."""
+        """Remove all keys of a shelf, yielding each batch's size."""
         ...
 
 

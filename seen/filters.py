@@ -60,7 +60,7 @@ def id_numbers(ids: Sequence[int]) -> Ids:
 
 
 class Hashes:
-    """The 32-bit hashes of ids under a seed, computed when needed."""
+    """Hashes of ids under a seed, computed when needed."""
 
     def __init__(self, ids: Ids, seed: int) -> None:
         self.seed = seed
@@ -98,7 +98,7 @@ class Part:
         return cls(size, capacity, 0, hashes, np.zeros(size // 8, dtype=np.uint8))
 
     def known(self, hashes: Hashes, among: Places) -> Places:
-        """Which of the places `among` have all bits set. The cost grows with the ids, not with the part."""
+        """Which places have all bits set. The cost grows with the ids, not with the part."""
         for number in range(self.hashes):
             row = hashes.row(number)
             asked = row if len(among) == len(row) else row.take(among)
@@ -111,7 +111,7 @@ class Part:
         return among
 
     def add(self, ids: Ids, seed: int) -> None:
-        """Add ids. Raises ValueError if the filter is read-only."""
+        """Raises ValueError if the filter is read-only."""
         if not self.bits.flags.writeable:  # numpy would write into the bytes read
             raise ValueError("this filter is read-only")
         hashes = Hashes(ids, seed)
@@ -121,7 +121,7 @@ class Part:
 
 
 class MonthFilter:
-    """One user's plays in one month. `known` never misses an added id, and is wrong for others at the error rate."""
+    """One user's plays in one month. `known` never misses an added id."""
 
     def __init__(self, seed: int, parts: list[Part]) -> None:
         self.seed = seed
@@ -139,7 +139,7 @@ class MonthFilter:
         return sum(part.count for part in self.parts)
 
     def known(self, ids: Ids) -> Mask:
-        """Which ids were added, and a few others by mistake."""
+        """Which ids were added, and a few others."""
         return known([self], ids)
 
     def add(self, ids: Ids) -> int:
@@ -203,7 +203,7 @@ class MonthFilter:
 
 
 def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
-    """A user's filter. Bad bytes are only logged: some items may be recommended again."""
+    """Bad bytes are only logged: some items may be recommended again."""
     try:
         return MonthFilter.from_bytes(data) if data is not None else None
     except BadFilterError as error:
@@ -212,7 +212,7 @@ def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
 
 
 def known(filters: Iterable[MonthFilter], ids: Ids) -> Mask:
-    """Which ids were added to some filter, and a few others by mistake."""
+    """Which ids some filter has, and a few others."""
     mask = np.zeros(len(ids), dtype=bool)
     left = np.arange(len(ids))
     hashes = Hashes(ids, 0)

@@ -1,7 +1,6 @@
 """Deletes a deleted account's plays and issued items.
 
-A running merge may write a filter after its deletion, and a service may report a play late. So a merge checks after its
-writes whether its users are deleted.
+A running merge or a late report may write again, so a merge checks after its writes whether its users are deleted.
 """
 
 from collections.abc import Sequence
@@ -23,9 +22,9 @@ def deleted(user_ids: Sequence[int]) -> list[int]:
 
 
 def forget(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Delete everything stored about these users. 0 if nothing is left.
+    """Delete everything about these users, except shared filters of a week. 0 if nothing is left.
 
-    Shared filters of impressions expire within a week. Raises PlayedUnavailableError and StoreUnavailableError.
+    Raises PlayedUnavailableError and StoreUnavailableError.
     """
     with played.errors():
         taken = played.forget(user_ids) + old.forget(user_ids)

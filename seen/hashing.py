@@ -28,7 +28,7 @@ def splitmix64(number: int) -> int:
 
 
 def hashed(ids: Sequence[int], *, seed: int, hashes: int) -> Numbers:
-    """`hashes` rows of 32-bit hashes, one column for each id."""
+    """Rows of 32-bit hashes, one column for each id."""
     states = np.fromiter(ids, dtype=np.uint64, count=len(ids)) ^ np.uint64(seed)
     steps = np.arange(1, (hashes + 1) // 2 + 1, dtype=np.uint64) * np.uint64(GOLDEN)
     words = mixed(states + steps[:, None])
@@ -47,7 +47,7 @@ def mixed(words: Numbers) -> Numbers:
 
 
 def positions(numbers: Numbers, bits: int) -> NDArray[np.intp]:
-    """The bits that 32-bit hashes set, out of `bits`."""
+    """The bits that 32-bit hashes set."""
     places = numbers * np.uint64(bits)
     places >>= np.uint64(32)
     return places.view(np.intp)

@@ -169,7 +169,7 @@ class LmdbStore:
             return self._opened[1], self._opened[2]
 
     def _reserve_locks(self) -> None:
-        """Allocate LMDB's table of readers: writing to it on a full disk ends in SIGBUS. Raises OSError."""
+        """Writing LMDB's table of readers to a full disk ends in SIGBUS. Raises OSError."""
         file = os.open(self.folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(file, 0, LOCK_BYTES)

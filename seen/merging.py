@@ -5,8 +5,8 @@ A merge may die at any point, run twice, late, or beside another one, and no pla
 - Adding to a filter twice changes nothing.
 - A user's mark leaves the ring after their plays, and is set again if new plays came in between.
 
-A run merges at most `rounds()` parts of `PART` plays of a user, so that no command blocks Redis for long. Other tasks
-merge the rest, and users who fill half of their room (`merge_early`).
+A run merges at most `rounds()` parts of a user, so that no command blocks Redis for long. Other tasks merge the rest,
+and users who fill half of their room (`merge_early`).
 
 Source: the deduplication article, 3.2.2.
 
@@ -101,7 +101,7 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
 
 
 def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
-    """Merge all users marked on these shards. Failed ones are left to the next pass."""
+    """Merge all marked users. Failed ones are left to the next pass."""
     merged = Merged()
     try:
         for marked in _marked(node, shards):
@@ -128,7 +128,7 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
 
 
 def merge_early(user_id: int, *, now: datetime) -> int:
-    """Merge one user's plays before their hour is over. Sends another task if many are left."""
+    """Merge one user's plays before their hour is over, maybe by further tasks."""
     with errors():
         pipelined(client(), [("DEL", keys.played_early(user_id))])
     plays = merge_users([user_id], now=now)
@@ -141,7 +141,7 @@ def merge_early(user_id: int, *, now: datetime) -> int:
 
 
 def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Write these users' plays to their filters and remove them from Redis. Returns how many."""
+    """Write plays to their filters and remove them from Redis. Returns how many."""
     plays = 0
     left = list(user_ids)
     for _ in range(rounds()):
@@ -156,7 +156,7 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
 
 
 def rounds() -> int:
-    """Parts for the most plays that may wait, and one for new plays."""
+    """Parts for all waiting plays, and one for new plays."""
     return -(-int(settings.PLAYED_WAITING_CAP) // PART) + 1
 
 
@@ -201,7 +201,7 @@ def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
 
 
 def _error() -> float:
-    """The error rate of one filter: four are asked together."""
+    """Four filters are asked together."""
     return float(settings.PLAYED_ERROR_RATE) / MONTHS
 
 
@@ -236,7 +236,7 @@ def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
 def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
     """A user who has plays again is marked on the current node.
 
-    A play before the count is counted. A later play sets its mark after the removal, like histories of a migration.
+    A later play sets its mark after the removal, like histories of a migration.
     """
     by_shard: dict[int, list[int]] = {}
     for shard, user_id in marked:
@@ -275,7 +275,7 @@ def mark_strays(*, now: datetime) -> int:
 
 
 def purge(*, now: datetime) -> int:
-    """In the idle hours, remove expired filters in small batches, because others wait to write."""
+    """Remove expired filters in the idle hours, in small batches, because others wait to write."""
     purged = 0
     while now.astimezone(settings.SITE_ZONE).hour < IDLE_HOURS:
         found = store().purge(now=now, limit=PURGED_AT_ONCE)
@@ -286,6 +286,6 @@ def purge(*, now: datetime) -> int:
 
 
 def forget_runs(*, now: datetime) -> int:
-    """Delete old records of merges. Returns their number."""
+    """Delete old records of merges."""
     deleted, _ = MergeRun.objects.filter(started_at__lt=now - RUNS_KEPT).delete()
     return deleted

@@ -6,7 +6,7 @@ from django.utils.translation import gettext_noop
 
 
 class MergeRun(models.Model):
-    """One task's merge, for operators. Not recorded if it found no user."""
+    """One task's merge. Not recorded if it found no user."""
 
     node = models.PositiveSmallIntegerField(_("node"))
     task_shard = models.PositiveSmallIntegerField(_("task shard"))

@@ -45,8 +45,8 @@ MODULE_ADD = script(
 class ModuleFilter:
     """BF.* of the server, with members `{user}:{item}`.
 
-    RedisBloom makes the first filter for half the requested error, so it is asked for twice the rate. valkey-bloom
-    makes it for the rate itself.
+    RedisBloom makes the first filter for half the requested error, so it is asked for twice the rate. valkey-bloom does
+    not.
     """
 
     capacity: int

@@ -54,7 +54,7 @@ class PlayedUnavailableError(Exception):
 
 
 class PlayedRefusedError(PlayedUnavailableError):
-    """The plays' server refused a key or a command."""
+    """The server refused a key or a command."""
 
 
 class PlaysFullError(Exception):
@@ -70,7 +70,7 @@ class Play(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """Waiting plays, and the items issued last. `is_whole`: no more plays wait than allowed."""
+    """`is_whole`: no more plays wait than allowed."""
 
     played: list[int]
     issued: list[int]
@@ -100,7 +100,7 @@ def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Turn every error of the server into `PlayedUnavailableError`."""
+    """Turn the server's errors into `PlayedUnavailableError`."""
     try:
         yield
     except redis.OutOfMemoryError as error:  # not about this key or command
@@ -112,19 +112,19 @@ def errors() -> Iterator[None]:
 
 
 def is_marked() -> bool:
-    """Whether any user played something in the last months. Raises PlayedUnavailableError."""
+    """Whether any user played something lately. Raises PlayedUnavailableError."""
     (found,) = _ask([("EXISTS", keys.played_kept())])
     return bool(found)
 
 
 def record(plays: Iterable[Play], *, now: datetime) -> None:
-    """`take`, but raises PlaysFullError if a user's plays do not fit."""
+    """`take`, but raises PlaysFullError."""
     if full := take(plays, now=now):
         raise PlaysFullError(f"{settings.PLAYED_WAITING_CAP} plays of user {full[0]} wait")
 
 
 def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
-    """Take plays; then all answers know them. Returns users whose plays did not fit, of whom none were taken.
+    """Take plays; then all answers know them. Returns users whose plays did not fit: none of theirs were taken.
 
     Repeating it changes nothing. During a migration writes to the old server too. Raises PlayedUnavailableError.
     """
@@ -149,12 +149,12 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
 
 
 def is_crowded(size: int) -> bool:
-    """Whether this many plays need an early merge."""
+    """Whether so full that an early merge is due."""
     return size >= int(settings.PLAYED_WAITING_CAP) // 2
 
 
 def ask_early(user_ids: Sequence[int], *, is_request: bool = True) -> None:
-    """Enqueue early merges, at most one per user in `EARLY_SECONDS`. Raises PlayedUnavailableError."""
+    """Enqueue early merges, one per user in `EARLY_SECONDS`. Raises PlayedUnavailableError."""
     if not user_ids:
         return
     commands: list[Command] = [
@@ -176,7 +176,7 @@ def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
 
 
 def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True) -> None:
-    """Remember issued items: (user id, item ids), the last one at the end. Raises PlayedUnavailableError."""
+    """Remember issued items, the last one at the end. Raises PlayedUnavailableError."""
     seconds = int(ISSUED_LIFE.total_seconds())
     commands: list[Command] = []
     for user_id, item_ids in pages:
@@ -190,7 +190,7 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True
 
 
 def recent(user_id: int) -> Recent:
-    """The waiting plays, up to the bound, and the issued items. Raises PlayedUnavailableError."""
+    """Waiting plays, up to the bound, and issued items. Raises PlayedUnavailableError."""
     most = settings.PLAYED_WAITING_CAP
     played, issued = _ask([("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)])
     return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
@@ -206,7 +206,7 @@ def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
 
 
 def dated(user_id: int) -> list[Play]:
-    """All waiting plays, the oldest first. Raises PlayedUnavailableError."""
+    """Waiting plays, oldest first. Raises PlayedUnavailableError."""
     found: dict[bytes, bytes] = {}
     cursor: Any = 0
     while True:  # ZSCAN returns everything that is there from its start to its end
@@ -219,7 +219,7 @@ def dated(user_id: int) -> list[Play]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Delete users' waiting plays, issued items and marks. Returns how many."""
+    """Delete users' plays, issued items and marks. Returns how many."""
     commands: list[Command] = []
     for user_id in user_ids:
         commands += [("UNLINK", keys.played_recent(user_id)), ("UNLINK", keys.issued(user_id))]

@@ -104,11 +104,11 @@ class RedisStore:
         raise StoreUnavailableError(f"{len(left)} filters are written by others all the time")
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """Always 0: the server removes expired filters."""
+        """0: the server removes expired filters."""
         return 0
 
     def stats(self) -> dict[int, MonthStats]:
-        """Counted beside the filters, so approximate after a failure."""
+        """Approximate after a failure."""
         end = month_of(datetime.now(UTC)) - KEPT_MONTHS
         return {month: one for month, one in self._counts().items() if one.filters and month >= end}
 

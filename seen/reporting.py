@@ -1,5 +1,3 @@
-"""Reported plays: counted against each user's rate, then taken together."""
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 

@@ -1,7 +1,7 @@
 """The played history over gRPC (seen/seen.proto): the same as `POST /api/v1/seen/*`, for ranking services.
 
-A process of its own (`manage.py played_grpc`) with threads, because PostgreSQL, Redis and LMDB block. Ids are fixed64,
-because numpy reads 10,000 of them in 3 µs.
+A process of its own with threads, because PostgreSQL, Redis and LMDB block. Ids are fixed64: numpy reads 10,000 of them
+in 3 µs.
 """
 
 import logging
@@ -82,7 +82,7 @@ Response = TypeVar("Response")
 
 
 class RefusedError(Exception):
-    """Why a call is refused. `retry_after` in seconds."""
+    """`retry_after` in seconds."""
 
     def __init__(self, code: grpc.StatusCode, detail: str, retry_after: float = 0) -> None:
         super().__init__(detail)
@@ -269,7 +269,7 @@ class Server:
     """gRPC on one port, with health and reflection."""
 
     def __init__(self, address: str, *, threads: int) -> None:
-        """Raises RuntimeError if it cannot listen on `address` (host:port)."""
+        """Raises RuntimeError if it cannot listen on `address`."""
         # Watchers of health do not hold a thread.
         self._health = HealthServicer(experimental_non_blocking=True)
         self._state: dict[str, str] = {}
@@ -292,7 +292,7 @@ class Server:
         self._watch.start()
 
     def stop(self, grace: float) -> None:
-        """Take no new calls, and wait for running ones for at most `grace` seconds.
+        """Wait for running calls for at most `grace` seconds.
 
         Tell watchers of health first, because their calls do not end by themselves.
         """

@@ -1,7 +1,7 @@
-"""Collects the state of the played history: users waiting on the ring, merges, filters, and problems.
+"""Collects the state of the played history.
 
 Makes up to 7 round trips to Redis (30,000 counts for 5,000 shards take 0.15 s), 4 reads of the store and 3 queries. A
-server that does not answer is a problem. A user waits on each node in which they played, so may be counted twice.
+server that does not answer is a problem. A user may be counted on several nodes.
 """
 
 from collections.abc import Callable, Iterator
@@ -123,7 +123,7 @@ class Status(NamedTuple):
 
 
 def collect(*, now: datetime) -> Status:
-    """Ask all servers. Raises only Django's database errors."""
+    """Raises only Django's database errors."""
     problems: list[Problem] = []
     ring = _tried(lambda: _ring(now), problems, "plays")
     months, migration = _tried(lambda: (_months(now), _moving()), problems, "store") or ([], None)

@@ -1,5 +1,3 @@
-"""The workers' tasks for the played history."""
-
 from celery import shared_task
 from django.conf import settings
 
@@ -9,7 +7,7 @@ from storage.connections import database_now
 
 @shared_task(name="seen.merge_plays")
 def merge_plays() -> None:
-    """Twice an hour, because the second pass gets what the first missed."""
+    """Twice an hour: the second pass gets what the first missed."""
     for task_shard in range(settings.PLAYED_TASK_SHARDS):
         merge_task_shard.delay(task_shard)
 

@@ -27,7 +27,7 @@ class Usage:
         self._until = 0.0
 
     def is_kept(self) -> bool:
-        """Whether there is a history. During an outage the last answer counts.
+        """During an outage the last answer counts.
 
         Without one raises PlayedUnavailableError or StoreUnavailableError.
         """

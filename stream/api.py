@@ -1,5 +1,3 @@
-"""Live updates over HTTP: who may listen."""
-
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -73,7 +71,7 @@ class Admission(HttpResponse):
 
 
 class StreamView(ApiView):
-    """Decides who may listen. Only the stream process (feedsite.asgi) opens the connection."""
+    """Decides who may listen. Only the stream process opens the connection."""
 
     authentication_classes = [*ApiView.authentication_classes, TicketAuthentication]
 
@@ -117,10 +115,7 @@ def own_origin(request: Request) -> str:
 
 
 def origin_of(ticket: Ticket | None, reader: User) -> str:
-    """The ticket's origin, whose pages may read the stream.
-
-    Empty for another user's ticket, or a foreign origin.
-    """
+    """The ticket's origin, whose pages may read the stream. Empty for another user's ticket, or a foreign origin."""
     if ticket is None or ticket.user_id != reader.pk:
         return ""
     place = urlsplit(ticket.origin)

@@ -11,13 +11,13 @@ PAUSE_SECONDS = (0.1, 5.0)
 
 
 def pause(failures: int) -> float:
-    """Seconds before the next retry. `failures`: earlier failures."""
+    """Seconds before the next retry."""
     first, late = PAUSE_SECONDS
     return min(first * (1 << min(failures, 10)), late)
 
 
 class Attempts:
-    """Waits longer after each failure. Logs the first failure, and the recovery."""
+    """Waits longer after each failure. Logs the first, and the recovery."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -61,7 +61,7 @@ class Rest:
         return time.monotonic() < self._failed_at + UNWELL_SECONDS
 
     def failed(self) -> bool:
-        """Start a pause. True for the first failure in a row."""
+        """True for the first failure in a row."""
         self._failed_at = time.monotonic()
         self._until = self._failed_at + pause(self._failures)
         self._failures += 1

@@ -1,5 +1,3 @@
-"""One open connection and its unwritten messages."""
-
 import asyncio
 import time
 from collections import deque
@@ -28,7 +26,7 @@ class TooManyError(Exception):
 
 
 class Connection:
-    """One open connection. `put` never waits. `serve` writes until either side closes."""
+    """`put` never waits. `serve` writes until either side closes."""
 
     __slots__ = (
         "_is_closed",
@@ -57,7 +55,7 @@ class Connection:
         self._task: asyncio.Task[Any] | None = None
 
     def put(self, message: bytes) -> None:
-        """Queue a message. Closes the connection if too many wait."""
+        """Closes the connection if too many messages wait."""
         if not message:
             return
         if len(self._pending) >= BACKLOG:

@@ -90,7 +90,7 @@ class EventLog:
         return None
 
     def leave(self, *, has_lost: bool = False) -> None:
-        """Join again before the next read: the stream may be trimmed, or events lost."""
+        """Join again before the next read: events may be trimmed or lost."""
         self._is_joined = False
         self._may_have_lost = self._may_have_lost or has_lost
 
@@ -99,7 +99,7 @@ class EventLog:
         self._is_joined = True
 
     async def read(self, asked_at: float) -> list[Entry]:
-        """The next batch, at least `GATHER_SECONDS` after `asked_at`. Maybe empty."""
+        """The next batch, at least `GATHER_SECONDS` after `asked_at`."""
         try:
             found = await self._reader.xread(
                 {keys.events(): str(self.position)}, block=int(BLOCK_SECONDS * 1000), count=BATCH
@@ -115,11 +115,11 @@ class EventLog:
         return entries
 
     async def ahead(self, after: Position) -> list[Entry]:
-        """At most a batch of events after a position. Does not wait or move."""
+        """At most a batch after a position. Does not wait or move."""
         return _parsed(await self._commands.xread({keys.events(): str(after)}, count=BATCH))
 
     async def missed(self, since: Position, upto: Position) -> list[Entry] | None:
-        """The events after `since` up to `upto`. None if some are missing, too many, or Redis fails."""
+        """None if some are missing, too many, or Redis fails."""
         try:
             async with self._commands.pipeline(transaction=False) as pipeline:
                 pipeline.xrange(keys.events(), count=1)

@@ -52,7 +52,7 @@ class StoppingError(Exception):
 
 
 async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks until all have ended. Before Python 3.12 `asyncio.wait_for` may drop a cancellation."""
+    """Before Python 3.12 `asyncio.wait_for` may drop a cancellation."""
     running = set(tasks)
     while running:
         for task in running:
@@ -61,7 +61,7 @@ async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 class Hub:
-    """The connections of one process. All but the queries runs on the loop of `start`."""
+    """One process's connections. All but the queries runs on the loop of `start`."""
 
     def __init__(self) -> None:
         self.connections: set[Connection] = set()
@@ -92,12 +92,12 @@ class Hub:
 
     @property
     def position(self) -> Position | None:
-        """Everything up to here was or is being written. None until Redis has answered."""
+        """Written or being written up to here. None until Redis has answered."""
         return self._log.position
 
     @property
     def is_well(self) -> bool:
-        """Whether all tasks run without errors, and no dialect failed lately. Ignores outages."""
+        """Whether no task or dialect failed lately. Ignores outages."""
         if not self._teller.is_well:
             return False
         return bool(self._tasks) and not self._failing and not any(task.done() for task in self._tasks)
@@ -118,10 +118,7 @@ class Hub:
                 failures = 0
 
     async def has_begun(self) -> None:
-        """Wait until the position is known, or Redis has failed.
-
-        Only after a failure does a reset follow, so an earlier connection would miss events silently.
-        """
+        """Wait until the position is known, or Redis has failed: an earlier connection would miss events silently."""
         await self._has_tried.wait()
 
     async def stop(self) -> None:
@@ -134,7 +131,7 @@ class Hub:
         self._opening.shutdown(wait=False, cancel_futures=True)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run a call in a thread. Raises StoppingError if the process stops first."""
+        """Raises StoppingError if the process stops first."""
         if self._is_stopping:
             raise StoppingError
         try:
@@ -158,8 +155,8 @@ class Hub:
     ) -> Connection:
         """A connection that first writes what happened after `since`, or a reset.
 
-        `asked_at`: when the check of the grant began. Raises TooManyError, Django's outages, and TimeoutError if a
-        revocation came meanwhile.
+        `asked_at`: when the check of the grant began. Raises TooManyError, Django's outages, and TimeoutError after a
+        revocation.
         """
         self.check_room(grant.user_id)
         if self._revoked.get(grant.user_id, 0.0) > asked_at:
@@ -184,7 +181,7 @@ class Hub:
         return connection
 
     def leave(self, connection: Connection) -> None:
-        """Forget a connection. Calling it twice is safe."""
+        """Forget a connection, even twice."""
         if connection not in self.connections:
             return
         self.connections.discard(connection)

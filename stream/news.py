@@ -1,7 +1,6 @@
 """The messages for each connected reader from a batch of events: one query for the batch and all readers.
 
 The query reads items as they are now, with the rules of pages. A reader who may no longer see an item gets `delete`.
-Nobody hears of an item that they could never see.
 
 See docs/decisions.md: One event stream, one question for all connections.
 """
@@ -97,7 +96,7 @@ class _Told(NamedTuple):
 
 
 class ItemNews(msgspec.Struct, omit_defaults=True):
-    """The data of `item`, `edit` and `delete`. `reply_to`: of a new reply. `exclusive`: of a new item in lists only."""
+    """`reply_to`: of a new reply. `exclusive`: of a new item in lists only."""
 
     id: str
     reply_to: str | None = None
@@ -116,12 +115,12 @@ def message(name: str, position: Position | None, data: Any) -> bytes:
 
 
 def reset(position: Position | None) -> bytes:
-    """Tells a page to ask the site what happened up to here."""
+    """Tells a page to ask the site what happened."""
     return message(RESET, position, {})
 
 
 def heartbeat(_listener: Listener, position: Position | None, _quiet: float) -> bytes:
-    """A comment. Its id moves the browser's position without an event."""
+    """A comment. Its id moves the browser's position."""
     return b":\n\n" if position is None else b":\nid: %s\n\n" % str(position).encode()
 
 
@@ -191,7 +190,7 @@ def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, li
 
 
 def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str | None]]:
-    """The parameters of `EVENTS`: each item as it is now and as it was before."""
+    """The parameters of `EVENTS`: each item now and before."""
     asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
     return asked + [
         (place, event.item, event.visibility_before) for place, event in items if not isinstance(event, Published)
@@ -201,7 +200,7 @@ def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str
 def audience(
     listeners: set[Listener], items: Sequence[tuple[int, ItemEvent]]
 ) -> tuple[dict[tuple[int, bool], set[Listener]], dict[int, int], dict[int, set[Listener]]]:
-    """Who sees each item, by (place of the event, whether before it). By place, also what replies reply to, and the
+    """Who sees each item, by (place of the event, whether before it). By place, what replies reply to, and the
     listeners whose home lacks the item.
     """
     asked = asked_of(items)

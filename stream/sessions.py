@@ -1,7 +1,6 @@
 """Who hears that a live session changed: one query for a batch of changes and all connections.
 
-Followers hear it on every page, others on the session's page. When a session is hidden, those who saw it hear `gone`
-once.
+Followers hear it on every page, others on the session's page. Those who saw a hidden session hear `gone` once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -59,7 +58,7 @@ class _Told(NamedTuple):
 
 
 class SessionNews(msgspec.Struct):
-    """The data of `live`. A page with an older version loads the session."""
+    """A page with an older version loads the session."""
 
     id: str
     state: str

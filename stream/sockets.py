@@ -1,7 +1,5 @@
 """Open WebSockets: writes events, and answers the client's messages.
 
-Its request has `is_socket`, and its `Admission` a function that answers messages.
-
 See docs/decisions.md: Own code in place of a library.
 """
 
@@ -38,7 +36,7 @@ END_SECONDS = 1.0
 
 
 def request_of(scope: Message) -> ASGIRequest:
-    """The request that opens a stream or socket, without a body."""
+    """The opening request, without a body."""
     headers = [
         (name, readable(value.decode("latin-1")).encode("latin-1") if name == b"content-type" else value)
         for name, value in scope["headers"]
@@ -56,7 +54,7 @@ def protocol_of(scope: Message) -> str | None:
 
 
 async def respond(send: Send, response: HttpResponseBase, kind: str = "http.response") -> None:
-    """Send a whole response. `websocket.http.response` refuses a socket."""
+    """`websocket.http.response` refuses a socket."""
     headers = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
     await send({"type": f"{kind}.start", "status": response.status_code, "headers": headers})
     await send({"type": f"{kind}.body", "body": response.content})  # type: ignore[attr-defined]
@@ -100,7 +98,7 @@ def _end(connection: Connection, hearing: asyncio.Future[int]) -> None:
 
 
 async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive: Receive) -> int:
-    """Until the client leaves, sends too much, or an error. Returns the close code."""
+    """Returns the close code."""
     began, said = time.monotonic(), 0
     while (message := await receive())["type"] == "websocket.receive":
         if time.monotonic() > began + SECONDS:

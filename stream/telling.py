@@ -70,10 +70,8 @@ class Teller:
         return [each for each in self._connections if each.dialect == dialect]
 
     async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
-        """Waits for PostgreSQL as long as it takes.
-
-        After an error, or `ALONE` outages of this query while PostgreSQL answers another, the dialect pauses, and its
-        connections must ask the site.
+        """After an error, or `ALONE` outages of this query while PostgreSQL answers another, the dialect pauses, and
+        its connections must ask the site.
         """
         upto = entries[-1][0]
         rest = self._rests.get(dialect)

@@ -1,5 +1,3 @@
-"""Runs queries in threads, beside the event loop."""
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

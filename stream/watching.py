@@ -1,4 +1,4 @@
-"""The audience of timelines other than home: all public posts, a hashtag, or a list."""
+"""The audience of all public posts, a hashtag, or a list."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class Seen(NamedTuple):
 
 
 def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -> list[Seen]:
-    """The watchers of these events' items. Raises Django's database errors."""
+    """Raises Django's database errors."""
     every = list(watches)
     if not every or not items:
         return []

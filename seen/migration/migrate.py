@@ -1,8 +1,8 @@
 """Migrates old histories of plays into the month filters. Each user merges once, and no request waits.
 
 A file names the users and, if there is no old Redis, their plays. The command writes plays where reads find them
-(seen.migration.old), and marks the user for the hourly merge. The position is saved after every chunk, so a killed
-command resumes there. Repeating work changes nothing.
+(seen.migration.old), and marks the user for the hourly merge. A killed command resumes after the last chunk. Repeating
+work changes nothing.
 
 A line is a user's id, then the ids of their plays, each with an optional `:` and the play's Unix time in seconds. One
 space before each id, a newline at the end. Ids are decimals from 1 to 2**53 - 1. The file may be gzipped. A user may
@@ -80,7 +80,7 @@ class Line(NamedTuple):
 
 
 class HistoryFile:
-    """A file of histories. Iterates from the saved position. `at` is after the last line read."""
+    """Iterates from the saved position. `at` is after the last line read."""
 
     def __init__(self, at: File, *, quiet: bool) -> None:
         self.at = at
@@ -113,7 +113,7 @@ class HistoryFile:
         self._resources.close()
 
     def wrong(self, what: object) -> MigrationError:
-        """Make an error that names the current line."""
+        """An error that names the current line."""
         return MigrationError(f"{self.name} line {self.at.lines + 1}: {what}")
 
     def __iter__(self) -> Iterator[bytes]:
@@ -132,11 +132,11 @@ class HistoryFile:
         self._show()
 
     def checkpoint(self, *, is_whole: bool) -> File:
-        """The position in the file, to be saved."""
+        """The position, to be saved."""
         return File(self.at.path, self.at.lines, self.at.offset, _digest(self._head), is_whole)
 
     def user_of(self, line: bytes) -> int:
-        """The user of a line. Does not check the rest."""
+        """Does not check the rest of the line."""
         found = _USER.match(line)
         user_id = int(found.group()) if found else 0
         if not 0 < user_id <= LARGEST_ID:
@@ -144,7 +144,7 @@ class HistoryFile:
         return user_id
 
     def parsed(self, line: bytes, *, now: datetime) -> Line:
-        """The user and plays of a line. Raises MigrationError."""
+        """Raises MigrationError."""
         if not _LINE.fullmatch(line):
             raise self.wrong(_fault(line))
         user, *plays = line.split()
@@ -172,7 +172,7 @@ class HistoryFile:
         return old.by_month(ids, np.array(seconds, dtype=np.float64) * 1000, now=now)
 
     def _seek(self) -> None:
-        """Go to the saved position, or to the first line of another file."""
+        """Go to the saved position, or to the start of another file."""
         self._raw.seek(0)
         head = self._read(lambda: self._stream.read(min(HEAD_BYTES, self.at.offset)))
         if self.at.offset and _digest(head) != self.at.head:
@@ -274,7 +274,7 @@ def _read(file: HistoryFile, clock: Clock, again: bool) -> None:
 
 
 def _stage(lines: list[Line], *, again: bool, now: datetime) -> None:
-    """Write histories where reads find them, then mark their users. Repeating it changes nothing."""
+    """Write histories where reads find them, then mark their users."""
     histories: dict[int, Months] = {}
     for line in lines:
         before = histories.get(line.user_id)
@@ -314,7 +314,7 @@ def _write_down(file: File) -> None:
 
 # --- Ending ------------------------------------------------------------------------------------------------
 def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
-    """Stop using the old data for good, if all users of the files are migrated. Returns their number.
+    """Stop using the old data, if all users are migrated. Returns their number.
 
     Checks every user, because counts may be wrong after a failure.
     """
@@ -361,7 +361,7 @@ def _unmigrated(user_ids: list[int]) -> int:
 
 
 def rollback(*, clock: Clock, say: Say = print) -> None:
-    """Return to the old data. Merged plays stay in the filters and do no harm."""
+    """Return to the old data. Merged plays do no harm."""
     phase = old.state().phase
     if phase == Phase.CUT_OVER:
         raise MigrationError("The migration was cut over. The old data has no plays since then.")
@@ -399,7 +399,7 @@ def status() -> Status:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Allow one run at a time. A killed command loses its lock."""
+    """One run at a time. A killed command loses its lock."""
     with connection.cursor() as cursor:
         for _ in range(50):
             cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [LOCK])

@@ -93,7 +93,7 @@ def state() -> Migration:
 
 
 def change_state(change: Callable[[Migration], Migration]) -> None:
-    """Write what `change` returns, without a race. Raises StoreUnavailableError."""
+    """Without a race. Raises StoreUnavailableError."""
     store().update([STATE_KEY], lambda _, data: msgspec.json.encode(change(_decoded(data))))
 
 
@@ -154,9 +154,8 @@ def keys_of(user_id: int) -> list[FilterKey]:
 
 
 def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
-    """The user's plays that may not be in the filters, from the values of `keys_of`.
-
-    May ask the old Redis. Raises redis.RedisError and OSError.
+    """The user's plays that may not be in the filters, from the values of `keys_of`. Raises redis.RedisError and
+    OSError.
     """
     history, *rest = found
     ids = [_NOTHING] if history is None else list(unpacked(history).values())
@@ -173,9 +172,7 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
 def write(scores: Mapping[int, Sequence[int]]) -> None:
     """Also write plays to the old Redis, until the cut-over. It may refuse some.
 
-    `scores` has each user's plays in a row: milliseconds, item id, milliseconds, item id and so on.
-
-    Raises redis.RedisError and OSError.
+    `scores`: each user's plays as milliseconds, item id, and so on. Raises redis.RedisError and OSError.
     """
     if not settings.PLAYED_OLD_URL or not scores:
         return
@@ -189,7 +186,7 @@ def write(scores: Mapping[int, Sequence[int]]) -> None:
 
 # --- Merging -----------------------------------------------------------------------------------------------
 class Before(NamedTuple):
-    """Old plays that some users' filters lack."""
+    """Old plays that filters lack."""
 
     months: dict[FilterKey, Ids]
     user_ids: list[int]
@@ -199,7 +196,7 @@ class Before(NamedTuple):
 
 
 def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
-    """The old plays to add in a merge. Raises StoreUnavailableError and redis.RedisError."""
+    """The old plays to add. Raises StoreUnavailableError and redis.RedisError."""
     if state().phase != Phase.RUNNING:
         return Before({}, [], {})
     found = store().read(shelved(user_ids))
@@ -221,10 +218,7 @@ def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
 
 
 def migrated(before: Before) -> None:
-    """Mark users whose filters are complete, and remove their histories, unless these grew.
-
-    Raises StoreUnavailableError.
-    """
+    """Mark users with complete filters, and remove their histories, unless these grew. Raises StoreUnavailableError."""
 
     def change(key: FilterKey, data: bytes | None) -> bytes | None:
         if key.month == MIGRATED:
@@ -245,7 +239,7 @@ def waiting(user_ids: Sequence[int]) -> set[int]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Delete the old Redis's data of deleted accounts, which count as migrated. Returns how many had some.
+    """Delete deleted accounts from the old Redis. They count as migrated. Returns how many had data.
 
     Raises StoreUnavailableError and redis.RedisError.
     """
@@ -258,7 +252,7 @@ def forget(user_ids: Sequence[int]) -> int:
 
 
 def shelved(user_ids: Sequence[int]) -> list[FilterKey]:
-    """The keys of their marks, then of their histories."""
+    """The keys of marks, then of histories."""
     return [FilterKey(user_id, shelf) for shelf in (MIGRATED, HISTORY) for user_id in user_ids]
 
 
@@ -290,7 +284,7 @@ def _dated_range(user_id: int) -> tuple[str, str, int, int, str]:
 
 
 def _numbers(members: Sequence[bytes], scores: Iterable[bytes] = ()) -> tuple[Ids, NDArray[np.float64]]:
-    """Members that are ids, and their scores, as numbers."""
+    """Members that are ids, and their scores."""
     numbers = np.array([int(each) if each.isdigit() and len(each) <= 16 else 0 for each in members], dtype=np.uint64)
     is_id = (numbers > 0) & (numbers <= LARGEST_ID)
     moments = np.array(list(map(float, scores)) or [0.0] * len(members))

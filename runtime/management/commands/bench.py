@@ -1,5 +1,3 @@
-"""`bench`: the benchmarks, in their own data folder."""
-
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -11,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 
 class Command(BaseCommand):
-    """Runs `python -m benchmarks`, which starts its own servers."""
+    """Runs `python -m benchmarks`."""
 
     help = "Run the benchmarks, on their own servers."
     requires_system_checks: list[str] = []  # the benchmarks run in other processes
@@ -32,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--soak", metavar="SECONDS", help="soak: how long it runs.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Exit with the code of `python -m benchmarks`."""
+        """Exit with its code."""
         command = [sys.executable, "-m", "benchmarks", *options["name"]]
         command += ["--quick"] if options["quick"] else []
         for name in ("data", "json", "page"):

@@ -1,5 +1,3 @@
-"""`check_all`: all checks and the usual tests, as in CI."""
-
 import os
 import subprocess
 import sys
@@ -19,7 +17,7 @@ Amount = Literal["fast", "usual", "all"]
 
 
 class Command(BaseCommand):
-    """Runs all checks, even after a failure, without this site's servers or settings."""
+    """Runs all checks, without this site's servers or settings."""
 
     help = "Run all checks and tests. Arguments after -- go to pytest."
     requires_system_checks: list[str] = []  # one of the checks below
@@ -36,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument("pytest_arguments", nargs="*", metavar="-- PYTEST ARGUMENTS")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print a table of results. Exit with 1 if one failed."""
+        """Print the results. Exit with 1 if one failed."""
         with tempfile.TemporaryDirectory(prefix="feedsite-check-") as folder:
             amount: Amount = "fast" if options["fast"] else "all" if options["all"] else "usual"
             every = checks(Path(folder), amount=amount, pytest=options["pytest_arguments"])
@@ -70,7 +68,7 @@ class Result(NamedTuple):
 
 
 def run_all(every: list[Check], environ: dict[str, str]) -> list[Result]:
-    """Run quiet checks one after another, in parallel with the tests, which often wait."""
+    """Quiet checks run beside the tests, which often wait."""
     with ThreadPoolExecutor(1) as beside:
         quiet = [beside.submit(run, check, environ) for check in every if not check.is_loud]
         try:
@@ -106,7 +104,7 @@ MARKS = {"fast": "not slow and not long", "usual": "not long", "all": ""}
 
 
 def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
-    """All checks in order. They may leave files in `folder`."""
+    """All checks. They may leave files in `folder`."""
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]

@@ -38,7 +38,7 @@ def floors() -> list[list[str]]:
 
 
 def table() -> str:
-    """Each package with its floor and its docstring's first line."""
+    """Each package's floor and docstring's first line."""
     rows = ["| floor | package | holds |\n|---:|---|---|\n"]
     all_floors = floors()
     for number, floor in enumerate(all_floors):

@@ -1,5 +1,3 @@
-"""`document_settings`: generates documents from the settings (runtime/options.py)."""
-
 import textwrap
 from typing import Any
 

@@ -40,7 +40,7 @@ class Extract(makemessages.Command):
 class Command(BaseCommand):
     """Needs GNU gettext. The site does not: compiled catalogues are in the repository.
 
-    People must translate new texts, and check those marked fuzzy. Until then tests/runtime/test_messages.py fails.
+    People must translate new texts and check fuzzy ones, or tests/runtime/test_messages.py fails.
     """
 
     help = "Extract the texts of the code into locale/ (needs GNU gettext), and compile the catalogues."
@@ -52,7 +52,7 @@ class Command(BaseCommand):
         parser.add_argument("--new", metavar="CODE", help="Begin a catalogue, such as `ar` or `pt-br`.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Extract the texts for all languages but English, and compile the catalogues."""
+        """Extract the texts, and compile the catalogues."""
         codes = [code for code, _ in settings.LANGUAGES if code != settings.LANGUAGE_CODE]
         if options["new"]:
             if options["new"] not in LANG_INFO or options["new"] == settings.LANGUAGE_CODE:

@@ -31,7 +31,7 @@ PAUSE_SECONDS = 2.0
 class Command(MigrateCommand):
     """DDL that waits for a long query blocks all later readers. So wait briefly for a lock, roll back, and retry.
 
-    A non-atomic migration (a concurrent index) must be repeatable.
+    A non-atomic migration must be repeatable.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -54,7 +54,7 @@ class Command(MigrateCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Migrate. Restores the connection's `lock_timeout` for callers that continue."""
+        """Restores the connection's `lock_timeout` for callers that continue."""
         connection = connections[options["database"]]
         self._connect(connection, time.monotonic() + options["wait"])
         refuse_older(connection)
@@ -113,7 +113,7 @@ def _goes_back(connection: BaseDatabaseWrapper, app: str, name: str) -> bool:
 
 
 def _need_nothing(connection: BaseDatabaseWrapper) -> None:
-    """Raise CommandError if migrations are missing. Behind a pooler, `lock_timeout` would affect other sessions."""
+    """Raise CommandError if migrations are missing: behind a pooler, `lock_timeout` would affect other sessions."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         raise CommandError(

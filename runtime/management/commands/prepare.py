@@ -21,7 +21,7 @@ from runtime.embedded import START_SECONDS, wait_for
 
 
 class Command(BaseCommand):
-    """What `up` needs Django for. Skips what it has done for the same files and database."""
+    """What `up` needs Django for. Skips what is done for the same files and database."""
 
     help = "Update the database and static files to this version, as `up` does before it starts the programs."
     requires_system_checks: list[str] = []  # below
@@ -31,9 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users.")
 
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:
-        """Migrate, collect static files, and write an empty line. Then fill an empty database, and write how to sign
-        in.
-        """
+        """Migrate, collect static files, write an empty line. Then fill an empty database, and write how to sign in."""
         settings.SERVERS.home.make()
         record, files = settings.SERVERS.home.run / "prepared", of_files()
         recorded = record.read_text() if record.exists() else ""
@@ -60,7 +58,7 @@ class Command(BaseCommand):
         call_command("account", "first-admin", "--if-wanted", stdout=self.stdout)
 
     def tell(self, line: str) -> None:
-        """Write a line for `up`, which waits for it."""
+        """Write a line for the waiting `up`."""
         self.stdout.write(line)
         self.stdout.flush()
 
@@ -75,7 +73,7 @@ class Command(BaseCommand):
 
 
 def of_files() -> str:
-    """A hash that changes with the settings and any file of any app."""
+    """A hash of the settings and all apps' files."""
     folders = {str(settings.BASE_DIR / "feedsite"), *(config.path for config in apps.get_app_configs())}
     return digest(
         f"{path} {found.st_size} {found.st_mtime_ns}" for folder in sorted(folders) for path, found in files_in(folder)
@@ -83,7 +81,7 @@ def of_files() -> str:
 
 
 def files_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """The files below a folder, except __pycache__."""
+    """The files in a folder, except __pycache__."""
     for entry in sorted(os.scandir(folder), key=lambda each: each.name):
         if entry.is_dir():
             if entry.name != "__pycache__":
@@ -93,7 +91,7 @@ def files_in(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def of_results() -> str:
-    """A hash that changes with applied migrations, their times, and static files."""
+    """A hash of applied migrations, their times, and static files."""
     applied = MigrationRecorder(connection).applied_migrations()
     manifest = Path(settings.STATIC_ROOT) / "staticfiles.json"
     return digest(

@@ -1,4 +1,4 @@
-"""Lists `setup` as a command. `manage.py setup` runs runtime/setup.py without Django."""
+"""Lists `setup`. `manage.py setup` runs runtime/setup.py without Django."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""Lists `up` as a command. `manage.py up` runs runtime/up.py without Django."""
+"""Lists `up`. `manage.py up` runs runtime/up.py without Django."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,5 +1,3 @@
-"""`played_grpc`: serves the played history over gRPC until SIGTERM or Ctrl-C."""
-
 import signal
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""`played_migrate FILE`: migrates old histories of plays into the month filters."""
-
 import time
 from argparse import ArgumentParser
 from datetime import UTC, datetime
@@ -25,7 +23,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add FILE, or another step of the migration."""
+        """Add FILE, or another step."""
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
             "file", nargs="?", type=Path, help="Per line: a user's id, then id or id:seconds. It may be gzip."
@@ -59,7 +57,7 @@ class Command(BaseCommand):
             raise CommandError("Stopped. Run it again to continue.", returncode=130) from None
 
     def run(self, path: Path, *, quiet: bool) -> None:
-        """Mark the users of a file, and report its lines."""
+        """Mark a file's users, and report its lines."""
         begin = time.monotonic()
         file = migrate.run(path, clock=timezone.now, say=self.say, quiet=quiet)
         self.say(f"Read {file.lines:,} lines in {time.monotonic() - begin:.1f} s. --status shows the progress.")

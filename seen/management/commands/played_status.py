@@ -1,5 +1,3 @@
-"""`played_status`: shows the state of the played history."""
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +16,7 @@ class Command(BaseCommand):
     help = "Show the plays that wait, the merges and the filters. Exits with 1 if there are problems."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Print the state. Exit code 1 if there are problems."""
+        """Exit code 1 if there are problems."""
         found = status.collect(now=timezone.now())
         self.stdout.write("\n".join(_lines(found)))
         if found.problems:
