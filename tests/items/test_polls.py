@@ -69,7 +69,7 @@ def over(item: Item) -> None:
         {"options": ["a", "b"], "closes_in": 600, "votes": [9, 9]},
         {"options": ["a", "b"], "closes_at": "tomorrow"},
         {"options": ["a", "b"], "closes_at": "2026-13-01T00:00:00Z"},
-        {"options": ["a", "b"], "closes_at": "2026-12-01T00:00:00"},
+        {"options": ["a", "b"], "closes_at": (timezone.now() + timedelta(days=2)).replace(tzinfo=None).isoformat()},
         {"options": ["a", "b"], "closes_at": "0001-01-01T00:00:00+14:00"},
         {"options": ["a", "b"], "closes_at": "9999-12-31T23:59:59-14:00"},
     ],

@@ -290,7 +290,8 @@ def test_others_meet_none(ann: User, bob: User, client: Client) -> None:
     client.force_login(bob)
     assert client.get(f"/scheduled/{post.pk}").status_code == 404
     assert client.post(f"/scheduled/{post.pk}/delete").status_code == 404
-    changed = {"text": "mine", "visibility": "public", "publish_at": "2030-01-01T00:00", "scheduled": str(post.pk)}
+    at = (timezone.now() + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M")
+    changed = {"text": "mine", "visibility": "public", "publish_at": at, "scheduled": str(post.pk)}
     assert client.post("/items/new", changed).status_code == 422
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=bob)}")

@@ -184,7 +184,7 @@ BAD = [
     {"title": "a\x00b"},
     {"title": None},
     {"starts_at": "tomorrow"},
-    {"starts_at": "2026-05-01T20:00:00"},
+    {"starts_at": (datetime.now(UTC) + timedelta(days=2)).replace(tzinfo=None).isoformat()},
     {"starts_at": 1_777_000_000},
     {"starts_at": "0001-01-01T00:00:00+14:00"},
     {"starts_at": "9999-12-31T23:59:59-14:00"},
