@@ -3,7 +3,7 @@
 redis-py waits for one node after the other, so a thread makes the trip and the caller waits no longer than the
 time-out. Replicas are not asked: they may lack writes.
 
-See docs/decisions.md: Redis Cluster uses redis-py's client.
+See docs/decisions.md: Experiments that were not worth it.
 """
 
 import os

@@ -12,8 +12,6 @@ What keeps a plan small:
 - Start at the bounded side: a reader follows at most `FOLLOW_CAP`, a star has any number of followers.
 - LIMIT inside a count: `SELECT count(*) FROM (SELECT … LIMIT 10000)`.
 - An order that an index has, with the filters as probes.
-
-See docs/decisions.md: Plans are held by rows touched.
 """
 
 from collections import defaultdict
