@@ -472,17 +472,6 @@ def processor_time() -> Counter[str]:
     return Counter({kind: use.seconds for kind, use in found.items()})
 
 
-def connections(port: int) -> tuple[int, int]:
-    """Waiting and open connections of the server on the port."""
-    to_accept = is_open = 0
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        _number, local, _remote, state, queues, *_ = line.split()
-        if int(local.partition(":")[2], 16) == port:
-            to_accept += int(queues.partition(":")[2], 16) if state == "0A" else 0
-            is_open += state == "01"
-    return to_accept, is_open
-
-
 # --- The limit -----------------------------------------------------------------------------------------------
 CLIENTS = (1, 4, 16)
 """Clients of the closed loops."""
@@ -496,7 +485,6 @@ OVERLOAD_TARGET, BIG_V_TARGET = 4.0, 1.3
 BIG_V_EVERY = 2.0
 BIG_V_ROUNDS = 8
 """Turns with and without the big-V, so that a temporary slowdown affects both."""
-LOOK_SECONDS = 0.25
 GENERATOR_LIMIT = 0.9
 """Above this share of its processor the generator is the limit."""
 BIG_V, NO_BIG_V = "50 %, a big-V publishes", "50 %, it is silent"
@@ -509,8 +497,6 @@ COLUMNS = (
     "p50 ms",
     "p99 ms",
     "p99 of 503",
-    "open",
-    "to accept",
     "generator",
 )
 
@@ -525,9 +511,6 @@ class Phase:
     """Processor seconds by kind of process."""
     generator: float = 0.0
     """Processor seconds of the generator."""
-    to_accept: int = 0
-    is_open: int = 0
-    """Most connections in the kernel's queue, and most open ones."""
     seconds: float = 0.0
 
     @property
@@ -555,7 +538,7 @@ class Phase:
         rates = [round(len(calls) / self.seconds, 1) for calls in (self.calls, self.answered, self.shed)]
         times = [round(each, 1) for each in (self.p(0.5), self.p(0.99), self.p(0.99, self.shed))]
         used = round(self.generator / self.seconds, 2)
-        return [self.name, *rates, len(self.wrong), *times, self.is_open, self.to_accept, used]
+        return [self.name, *rates, len(self.wrong), *times, used]
 
 
 def run(crowd: Crowd) -> Report:
@@ -658,13 +641,7 @@ class Loads:
         self.generator.taken()
         before, began, own = processor_time(), time.monotonic(), time.process_time()
 
-        def look() -> None:
-            to_accept, is_open = connections(self.ports.web)
-            phase.to_accept, phase.is_open = max(phase.to_accept, to_accept), max(phase.is_open, is_open)
-
-        looking = asyncio.create_task(every(LOOK_SECONDS, look))
         yield phase
-        looking.cancel()
         phase.seconds += time.monotonic() - began
         phase.generator += time.process_time() - own
         phase.spent += processor_time() - before
