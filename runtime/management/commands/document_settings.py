@@ -35,18 +35,8 @@ All settings are checked first. If a value is wrong, every command exits with co
 variable, with the allowed values, never a secret or an address. `up`, `check`, `migrate` and `doctor` warn of an
 unknown name that begins with `FEEDSITE_`.
 
-A first site needs no settings. A public site needs these:
-
-- the address where `up` listens: `PORT`, `FEEDSITE_HOST`
-- the data folder: `FEEDSITE_DATA_DIR`. Several sites on one machine each need their own, and their own `PORT`
-- your own PostgreSQL: `FEEDSITE_DATABASE_URL`
-- the feeds server, which may lose all data at any time: `FEEDSITE_REDIS_URL`, a server or a
-  [cluster](servers.md#feeds-on-a-redis-cluster)
-- Celery's queue, rate counters, and plays that are not merged yet: `FEEDSITE_BROKER_URL`, `FEEDSITE_CACHE_URL`,
-  `FEEDSITE_PLAYED_URL`
-- the proxy: `FEEDSITE_HTTPS`, `FEEDSITE_ALLOWED_HOSTS`, `FEEDSITE_CSRF_TRUSTED_ORIGINS`
-- [letters](runbook.md#mail-does-not-go-out): `FEEDSITE_URL`, `FEEDSITE_EMAIL_URL`,
-  `FEEDSITE_EMAIL_FROM`
+A first site needs no settings. `manage.py setup` writes those of a public site ([install.md](install.md)). Several sites
+on one machine each need their own `FEEDSITE_DATA_DIR` and `PORT`.
 """
 
 
