@@ -168,7 +168,7 @@ class Options(BaseSettings):
     allowed_hosts: Hosts = option(["localhost", "127.0.0.1", "[::1]"],
         "The site's host names. Requests for other names get 400.", example="feeds.example.org")
     url: Origin = option("", "The site's own address. Links in letters begin with it.",
-        otherwise="the first of FEEDSITE_ALLOWED_HOSTS, with https if FEEDSITE_HTTPS=1",
+        otherwise="the first of FEEDSITE_ALLOWED_HOSTS, with https if FEEDSITE_HTTPS=1, on localhost with PORT",
         example="https://feeds.example.org")
     csrf_trusted_origins: TrustedOrigins = option([], "Origins whose forms the site trusts. `https://*.example.org`: "
         "all subdomains.", otherwise="none", example="https://feeds.example.org")
@@ -253,7 +253,7 @@ class Options(BaseSettings):
     archive_mb: int = option(512, "Maximum MiB of an archive from another site. It needs twice as much disk and 256 "
         "MiB.", ge=1, le=16_384)
     media_megapixels: int = option(50, "Maximum megapixels of a picture, or of all frames of an animation. Decoding "
-        "takes 448 MiB and 14 bytes per pixel: 1.1 GiB for 50.", ge=1, le=250)
+        "needs up to 448 MiB and 14 bytes per pixel: 1.1 GiB for 50.", ge=1, le=250)
     media_accel_path: AccelPath = option("", "nginx's internal path of the folder `media/files`, if nginx sends the "
         "files (docs/proxy.md).", otherwise="the site sends them", example="/protected-media/")
     media_store: Bucket = option("", "An S3 bucket for pictures and videos. In key and secret write %2F for /. "

@@ -35,8 +35,8 @@ All settings are checked first. If a value is wrong, every command exits with co
 variable, with the allowed values, never a secret or an address. `up`, `check`, `migrate` and `doctor` warn of an
 unknown name that begins with `FEEDSITE_`.
 
-A first site needs no settings. `manage.py setup` writes those of a public site ([install.md](install.md)). Several sites
-on one machine each need their own `FEEDSITE_DATA_DIR` and `PORT`.
+A first site needs no settings. `manage.py setup` writes those of a public site ([install.md](install.md)). Several
+sites on one machine each need their own `FEEDSITE_DATA_DIR` and `PORT`.
 """
 
 
