@@ -169,7 +169,7 @@ class _File:
 
 class Dataset:
     """A data set in a folder. Read its parts in this order, as often as needed: users, follows, posts. Raises
-    DatasetError if a file is missing. `quiet` hides progress bars.
+    DatasetError if a file is missing.
     """
 
     def __init__(self, folder: Path, *, quiet: bool = False) -> None:

@@ -17,7 +17,7 @@ class PathError(ValueError):
 
 
 def opened(folder: Path, path: str) -> IO[bytes]:
-    """Open a file by its path from the folder. The caller closes it. Raises PathError.
+    """Open a file by its path from the folder. Raises PathError.
 
     Every part is opened relative to the one before, and links are refused. So no path leads out, even if the folder
     changes meanwhile.

@@ -1,7 +1,5 @@
 # ruff: noqa: RUF001, SIM905 - Chinese sentences have Chinese commas; sixty names are read best in lines
-"""A small made-up community: people, follows and a week of posts, as if really published. Only times and passwords
-differ between sites.
-"""
+"""A small made-up community: people, follows and a week of posts, as if really published."""
 
 import random
 import secrets
@@ -420,7 +418,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
 
 
 def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
-    """An item to repost, preferably one reposted before, so that homes can fold reposts."""
+    """An item to repost, preferably again, so that homes can fold reposts."""
     recent = [item for item in said[-25:] if item.sender != sender and sender.pk not in reposted.get(item.pk, ())]
     again = [item for item in recent if item.pk in reposted]
     if not recent:

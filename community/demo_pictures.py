@@ -190,7 +190,7 @@ class Plan(NamedTuple):
 
 
 def faces(users: Sequence[User], items: Sequence[Item]) -> None:
-    """Give saved users faces and banners: fixed ones, and others for the most active."""
+    """Give saved users faces and banners."""
     posts = Counter(item.sender.username for item in items)
     others = [user for user in users if user.username not in FACES and user.username != FACELESS]
     others.sort(key=lambda user: -posts[user.username])

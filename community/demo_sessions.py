@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - Chinese titles have Chinese punctuation
-"""Live sessions of the demo. A show is a series of automatic sessions (`repeat_minutes`), so a demo stays lively."""
+"""Live sessions of the demo. A show repeats (`repeat_minutes`), so a demo stays lively."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Loads a data set by COPY, in one transaction.
 
-The users are new, so no inbox lacks their posts. Outboxes of hashtags do, so all windows are invalidated. An earlier
-database may have left keys with the new ids in Redis; they are deleted.
+The users are new, so no inbox lacks their posts. Outboxes of hashtags do, so all windows are invalidated. Redis may
+have keys of an earlier database with the new ids; they are deleted.
 """
 
 from array import array
@@ -253,8 +253,8 @@ def _content(post: PostRow, media: Sequence[MediaFile]) -> dict[str, Any]:
 
 
 def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
-    """Posts in chunks, with item ids. Within a millisecond, ids ascend in file order. A full one continues in the next:
-    some sources only know days.
+    """Posts in chunks, with item ids in file order. A full millisecond continues in the next: some sources only know
+    days.
     """
     posts = dataset.posts()
     # A millisecond's first id → the id after its last post. Each post takes the lowest free id. Later chunks continue

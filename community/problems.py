@@ -1,4 +1,4 @@
-"""Reports all wrong lines of a data set. It keeps the first lines and counts the rest, so its memory is bounded."""
+"""Reports all wrong lines of a data set: the first ones, and a count of the rest."""
 
 from collections import Counter
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Finds repeated rows after reading a file. A row takes 8 bytes for its line and for each number."""
+"""Finds repeated rows after reading a file, in 8 bytes for its line and for each number."""
 
 from array import array
 from collections.abc import Iterator

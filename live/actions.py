@@ -1,7 +1,7 @@
 """Writes of live sessions.
 
 Each is one transaction under the lock on the host's row. A wrong or repeated transition changes nothing and raises
-WrongStateError. Times have milliseconds, as in lineups. A lost `live.apply` is found by the sweeper.
+WrongStateError. Times have milliseconds, as in lineups.
 """
 
 from datetime import datetime, timedelta
@@ -117,10 +117,8 @@ def create(
 @telling
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
-    """Change a session; before the start also its plan.
-
-    New words may hold it, and always hold a rejected one. A young account cannot add links to a visible session. Raises
-    ValidationError by field.
+    """Change a session; before the start also its plan. New words may hold it. A young account cannot add links to a
+    visible one. Raises ValidationError by field.
     """
     session = _held(session)
     if session.state not in OPEN_TO_EDIT:
@@ -162,7 +160,7 @@ def _cover(session: LiveSession, medium_id: int | None) -> None:
 
 @transaction.atomic
 def renew_cover(*, session: LiveSession, now: datetime) -> None:
-    """Show the cover's edited description and focus. Links in a description hold nothing: they stay text."""
+    """Show the cover's edited description and focus. Links in a description hold nothing."""
     session = _held(session)
     before, was_hidden = session.cover, session.hidden_at is not None
     covers.renew(session)
@@ -321,14 +319,14 @@ def hold(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def approve(*, session: LiveSession, now: datetime) -> bool:
-    """Show what moderation held or rejected, but not what the host or an admin hid. True if it did."""
+    """Show what moderation held or rejected, not what host or admin hid. True if it did."""
     session = _held(session)
     return bool(session.review) and _show(session, now)
 
 
 @transaction.atomic
 def reject(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session for its content, and tell its host. True if anything changed."""
+    """Hide a session for its content, and tell its host."""
     session = _held(session)
     if session.review == Review.REJECTED or (session.hidden_at is not None and not session.review):
         return False
@@ -476,7 +474,7 @@ def _milliseconds(moment: datetime) -> datetime:
 
 
 def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
-    """Check only changed fields: others may have become wrong with time. Raises ValidationError."""
+    """Only changed fields: others may have become wrong with time. Raises ValidationError."""
     errors: dict[str, str] = {}
     if "title" in changed and is_blank(session.title):
         errors["title"] = _("Enter a title.")

@@ -60,7 +60,7 @@ def length(seconds: int) -> str:
 
 
 def day_time(moment: datetime) -> str:
-    """Day and time in the active zone. UTC is named: the reader's zone may be unknown."""
+    """Day and time in the active zone. UTC is named: the reader's may be unknown."""
     moment, today = timezone.localtime(moment), timezone.localdate()
     near = {today - timedelta(1): _("yesterday"), today: _("today"), today + timedelta(1): _("tomorrow")}
     this_year = moment.year == today.year

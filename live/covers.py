@@ -1,7 +1,4 @@
-"""Covers of sessions.
-
-Call these functions in a transaction, under the lock on the host, and save the session afterwards.
-"""
+"""Covers of sessions. Call these functions under the lock on the host, and save the session afterwards."""
 
 import msgspec
 from django.core.exceptions import ValidationError

@@ -1,8 +1,7 @@
 """The feed of live sessions: live (newest start first), upcoming (soonest first), replays (newest end first).
 
 Pending deliveries are read before windows, so a committed replay is in one of them. An end committed before the freeze
-has a position below `frozen`, one begun later a position above. If it was in progress, the snapshot has the session as
-live, and the replays leave it out.
+has a position below `frozen`. Of one in progress the snapshot has the session as live, and the replays leave it out.
 
 See docs/decisions.md: Lineups are whole, walks are frozen.
 """
@@ -187,7 +186,7 @@ def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, pag
 
 
 def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) -> tuple[Slice, Snapshot | None]:
-    """The next sessions, and the snapshot if it may have more. Waits for one still being written."""
+    """The next sessions, and the snapshot if it may have more. Waits for one being written."""
     count, deadline = walk.wanted, time.monotonic() + WAIT_SECONDS
     while True:
         with suppress(FeedsUnavailableError), feeds_errors():

@@ -111,7 +111,7 @@ class SessionForm(forms.Form):
                 del self.fields[name]
 
     def clean_starts_at(self) -> datetime:
-        """The start in UTC. Raises ValidationError for a time that the zone's clocks skip."""
+        """The start in UTC. Raises ValidationError."""
         return moment_of(self.cleaned_data["starts_at"], self.clock)
 
     def clean_minutes(self) -> int:
@@ -128,7 +128,7 @@ class SessionForm(forms.Form):
         return str(self.cleaned_data["description"]).replace("\r\n", "\n").replace("\r", "\n")
 
     def take_cover(self, owner: User) -> None:
-        """Take the picture, new or of an earlier try. Refusals become the form's errors."""
+        """Take the picture, new or of an earlier try."""
         said = self.cleaned_data.get("description", "")
         file = self.cleaned_data.get("picture")
         try:

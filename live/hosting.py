@@ -1,4 +1,4 @@
-"""Sessions outside the feed, suggested hosts, and changes since a page was made."""
+"""Sessions outside the feed, suggested hosts, and changes of an open page."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -127,7 +127,7 @@ def _to_follow() -> str:
 
 # --- Changes since a page was made -----------------------------------------------------------------------
 def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[int, bool]:
-    """How many unknown sessions of the feed have gone live; and whether there are more."""
+    """How many unknown sessions have gone live; and whether there are more."""
     params = {"reader": reader.pk, "since": since, "known": id_array(known), "count": STARTED_CAP + 1}
     count = fetch(STARTED, params)[0][0]
     return min(count, STARTED_CAP), count > STARTED_CAP

@@ -6,8 +6,8 @@ Members of the ZSET, which is in the feed's order from the top:
 - an upcoming session's id; score: minus the ms of its planned start
 - `version:{generation}`; score: minus the host's version, an id above 2^50, so always the lowest
 
-Late, repeated or unordered writes are harmless. Readers compare version and generation with PostgreSQL and ignore
-others, so a flushed, restored or late Redis, or a failover that assigns a version twice, shows nothing wrong.
+Readers compare version and generation with PostgreSQL and ignore others. So late, repeated or unordered writes are
+harmless, and a flushed Redis or a failover shows nothing wrong.
 
 See docs/decisions.md: Lineups are whole, walks are frozen.
 """
@@ -108,7 +108,7 @@ class Lineup:
         return list(zip(map(int, reply[3::2]), map(int, reply[2::2]), strict=True))
 
     def put(self, generation: int, version: int, entries: Sequence[Scheduled]) -> Command:
-        """Write everything, unless the stored one of this generation is newer. Returns the stored version."""
+        """Write everything, unless the stored one is newer. Returns its version."""
         pairs = [part for entry in entries for part in (entry.score, entry.session_id)]
         return ("EVALSHA", PUT, 1, self.key, generation, version, TTL_SECONDS, *pairs)
 

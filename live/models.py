@@ -42,7 +42,6 @@ class LiveSession(models.Model):
 
     `position` (storage.ids) sorts replays by end. With `hidden_at` only the host sees it; an empty `review` then means
     that host or admin hid it. `pulled` is set at the end for good: a big-V's replay is pulled, never pushed.
-    `repeat_minutes` is the demo's. `reminders_due`: some are left to send.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
@@ -135,8 +134,7 @@ class LiveSession(models.Model):
 class Host(models.Model):
     """A user with sessions. The row is locked while one changes.
 
-    `version`, an id from the lineup's last change, never repeats, even after a restore. `applied` is the version last
-    written to Redis.
+    `version`, an id from the lineup's last change, never repeats. `applied` is the version last written to Redis.
     """
 
     user = models.OneToOneField(

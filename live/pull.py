@@ -1,6 +1,5 @@
-"""Replays from PostgreSQL, for new windows and for what no window has.
-
-One index probe per host finds its newest replay. Each kind of replay has its own index.
+"""Replays from PostgreSQL, for new windows and for what no window has. One index probe per host finds its newest
+replay.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ HOSTS = f"""
 
 def newest(hosts: str, condition: str) -> str:
     """WITH expressions ending in `pulled`: the newest `count` replays of `hosts` (a query of `id`). `condition` on `l`
-    must be an index's, except for parts that few sessions fail.
+    must be an index's, except for rare parts.
     """
     return f"""
     heads AS MATERIALIZED (

@@ -1,7 +1,7 @@
 """Sends reminders when a session has started.
 
-A batch of rows is deleted in the transaction that writes its notifications, so users are told once. A batch is one
-event for open pages: 10,000 would displace all others.
+A batch is deleted in the transaction that writes its notifications, so users are told once. It is one event for open
+pages: 10,000 would displace all others.
 """
 
 from django.db import transaction

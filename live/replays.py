@@ -1,7 +1,7 @@
 """Replays: an ended session never changes, so it is pushed to followers.
 
-An inbox is a window of positions and hosts. A big-V's replay is not pushed: `pulled` says so from its end on, so a
-replay is always either in windows or pulled. New epochs for all followers at a demotion would cost a write each.
+A big-V's replay is not pushed: `pulled` says so from its end on, so a replay is always either in windows or pulled. New
+epochs for all followers at a demotion would cost a write each.
 """
 
 from functools import partial
@@ -84,7 +84,7 @@ def materialise(user_id: int, token: str) -> bool:
 
 # --- The end of a session --------------------------------------------------------------------------------
 def deliver_anew(*, session: LiveSession) -> None:
-    """Insert the delivery and start the fan-out after the commit. A big-V's replay is only marked as pulled."""
+    """Insert the delivery and start the fan-out, or mark a big-V's replay as pulled."""
     if fetch(PULL, {"session": session.pk}):
         return
     params = {

@@ -1,7 +1,7 @@
 """Snapshots: the frozen order of live and upcoming sessions of a walk.
 
 `session_id` names a walk: frozen position, time, digest of the order, and an HMAC over these and the reader. Walks of
-equal order share a snapshot. A reader has at most `LIVE_SNAPSHOTS_CAP`; a new one replaces the least recently used.
+equal order share a snapshot. A reader has at most `LIVE_SNAPSHOTS_CAP`.
 
 In Redis it is a LIST: `h` and the number of live entries, then ids in frozen order, negative if upcoming (11 bytes
 each). Without Redis it is a row (models.KeptSnapshot).
@@ -113,9 +113,7 @@ class SnapshotExpiredError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Entries of a snapshot. If not `is_entry`, the requested id is a replay's position. `lives` is empty unless
-    replays may follow.
-    """
+    """Entries of a snapshot. If not `is_entry`, the requested id is a replay's position."""
 
     is_entry: bool
     entries: list[int]
@@ -138,7 +136,7 @@ class Snapshot:
 
     @classmethod
     def take(cls, reader_id: int, frozen: int, entries: Sequence[int], lives: int, now: datetime) -> "Snapshot":
-        """Name a new walk. The first `lives` of `entries` were live. Replays below `frozen` belong to it."""
+        """Name a new walk. The first `lives` of `entries` were live."""
         taken_at = int(now.timestamp() * 1000)
         order = ",".join(map(str, (frozen, lives, *entries)))
         digest = hashlib.blake2b(order.encode(), digest_size=DIGEST_BYTES).digest()

@@ -1,7 +1,5 @@
-"""Timed changes: automatic starts and ends, missed sessions, and the end after a day.
-
-The hosts' actions check again under the lock, so a postponed session stays so. The site does not see the video, so it
-cannot know when one is over.
+"""Timed changes: automatic starts and ends, missed sessions, and the end after a day. The site does not see the video,
+so it cannot know when one is over.
 """
 
 import logging

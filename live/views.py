@@ -105,7 +105,7 @@ def _following(page: Page, size: int) -> str:
 
 @require_safe
 def news(request: PageRequest) -> HttpResponse:
-    """How many other sessions went live `since`, and which shown ones differ. 204 without news."""
+    """How many other sessions went live, and which shown ones differ. 204 without news."""
     since, known = position(request, "since"), once(request.GET, "known")
     shown = _versions(once(request.GET, "has"))
     changed = hosting.changed_among(shown, request.user)
@@ -222,7 +222,7 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
 def answer_card(
     request: PageRequest, reader: User, session_id: int, *, said: str = "", notice: str = "", problem: str = ""
 ) -> HttpResponse:
-    """The current card, or a redirect. With a `notice` only the button gets the focus, because it says the same."""
+    """The current card, or a redirect. With a `notice` only the button gets the focus."""
     if wants_part(request):
         look, shown_as = _look(request.POST)
         session = session_or_404(session_id, reader, shown_as)

@@ -1,6 +1,5 @@
-"""Who may see a live session, as SQL for all queries.
-
-`%(reader)s` is the reader's id, or 0. Queries for windows and lineups check less, because pages verify entries.
+"""Who may see a live session, as SQL for all queries. `%(reader)s` is the reader's id, or 0. Queries for windows and
+lineups check less.
 
 See docs/decisions.md: Who may see what is SQL text in one place.
 """

@@ -1,6 +1,5 @@
-"""Changes media. A file is checked before its row is written.
-
-A FileMove row withdraws files, in the same transaction. They are moved after the commit.
+"""Changes media. A file is checked before its row is written. A FileMove row withdraws files, which are moved after the
+commit.
 """
 
 import contextlib
@@ -97,7 +96,7 @@ def upload(
 ) -> MediaFile:
     """Check, rewrite and store a file. Returns its unused row, or that of an earlier call with this `key`.
 
-    Raises MediaError, KeyConflictError, BusyError and StoreError. Nothing is kept then.
+    Raises MediaError, KeyConflictError, BusyError and StoreError.
     """
     return keep_file(owner_id=owner_id, file=file, description=description, focus=focus, key=key, shape=shape)
 
@@ -111,7 +110,7 @@ def keep_file(
     key: str = "",
     shape: Shape = POSTED,
 ) -> MediaFile:
-    """As `upload`, for a file that nobody sent: its owner is not told of rules that block it."""
+    """As `upload`, for a file that nobody sent: nobody is told of rules that block it."""
     kind = check_file(file, pictures_only=shape is not POSTED)
     check_description(description)
     digest = _digest(file)
@@ -392,9 +391,7 @@ def _plan(moves: Sequence[FileMove]) -> None:
 
 
 def move_files(ids: Sequence[int], seconds: float = math.inf) -> int:
-    """Do these moves and return how many were done. What fails, or comes after `seconds` or `MOVES_FAILED` failures,
-    stays for later.
-    """
+    """Do these moves and return how many. What fails, or comes after `seconds` or `MOVES_FAILED` failures, stays."""
     done: list[int] = []
     failed = 0
     until = time.monotonic() + seconds

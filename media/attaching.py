@@ -30,7 +30,7 @@ def free(*, owner_id: int, ids: Iterable[int]) -> QuerySet[MediaFile]:
 
 
 def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
-    """The owner's unused media in order, locked against a second claim. Raises UsedError."""
+    """The owner's unused media in order, locked. Raises UsedError."""
     found = {row.pk: row for row in free(owner_id=owner_id, ids=ids).select_for_update().order_by("pk")}
     if len(found) < len(set(ids)) or len(set(ids)) < len(ids):
         raise UsedError(_("One of these pictures is gone, already used, or not yours. Add it again."))
@@ -109,7 +109,7 @@ def bring_back(item_id: int) -> list[MediaFile]:
 
 
 def hide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
-    """Hide media (None: all) from everyone, even the owner, under secret names. Returns those that were visible."""
+    """Hide media (None: all) from everyone, even the owner, under secret names. Returns newly hidden ones."""
     rows = [row for row in of_item(item_id) if ids is None or row.pk in ids]
     rename(rows)
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(hidden_at=Now(), withdrawn_at=NEVER)

@@ -1,8 +1,7 @@
 """Media files in an S3-compatible bucket, through django-storages.
 
 Behind a circuit breaker a process waits for a failed store at most once a second. One PUT stores a file whole or not at
-all. The site serves the files itself: browsers could not cache presigned addresses. Sites with many readers set
-`public=`.
+all. The site serves the files itself: browsers could not cache presigned addresses.
 """
 
 import io
@@ -128,7 +127,7 @@ class Bucket:
             asked["ContinuationToken"] = page["NextContinuationToken"]
 
     def part(self, name: str, begin: int) -> tuple[Any, int]:
-        """The body of a file from `begin` on, and the file's size. Raises FileNotFoundError too."""
+        """The body of a file from `begin` on, and the file's size."""
         asked = {"Range": f"bytes={begin}-"} if begin else {}
         with self._asking():
             answer = self.client.get_object(**self._named(name), **asked)

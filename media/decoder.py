@@ -150,8 +150,8 @@ atexit.register(decoder.stop)
 
 @contextlib.contextmanager
 def place() -> Iterator[None]:
-    """Hold one of `MEDIA_PROCESSES` places of this machine. Raises BusyError. A place is a locked file, so a killed
-    process frees it.
+    """Hold one of `MEDIA_PROCESSES` places of this machine, a locked file that a killed process frees. Raises
+    BusyError.
     """
     folder = settings.MEDIA_DIR / "places"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """The program that decodes pictures and reads videos, each in a forked child.
 
-It loads Pillow, but neither Django nor the site, so a fork takes a millisecond. Each job has a socket for one line of
-JSON and its answer.
+It loads neither Django nor the site, so a fork takes a millisecond. Each job has a socket for one line of JSON and its
+answer.
 
 See docs/decisions.md: Pictures are decoded in children with limits.
 """
@@ -59,8 +59,8 @@ class RefusedError(Exception):
 
 # --- From a picture to its files -------------------------------------------------------------------------
 def decode(job: dict[str, Any]) -> dict[str, Any]:
-    """Rewrite a picture and its preview. Returns their facts. Raises RefusedError, OSError. The header's size is
-    checked before a pixel is decoded.
+    """Rewrite a picture and its preview. Raises RefusedError, OSError. The header's size is checked before a pixel is
+    decoded.
     """
     Image.MAX_IMAGE_PIXELS = job["pixels"]
     with Image.open(job["source"], formats=FORMATS) as image:
@@ -196,7 +196,7 @@ def fitting(size: tuple[int, int], longest: int, *, is_square: bool = False) -> 
 
 
 def plain_gray(image: Image.Image) -> Image.Image:
-    """Reduce 16-bit gray to 8 bits and expand palettes, so that it can be resized."""
+    """Reduce 16-bit gray to 8 bits and expand palettes, for resizing."""
     if image.mode.startswith("I"):  # 16 bits of gray
         whole = image if image.mode == "I" else image.convert("I")
         return whole.point([level >> 8 for level in range(65536)], "L")

@@ -1,6 +1,6 @@
 """Names and types of media files, and the interface of their store.
 
-Files never change. Whoever knows a name, `ab/<30 random hex digits>.<extension>`, can fetch the file.
+Files never change. Whoever knows a name, `ab/<30 random hex digits>.<extension>`, can fetch it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The type of a file by its first bytes. Its name and declared type do not count."""
+"""The type of a file by its first bytes."""
 
 from typing import IO
 

@@ -15,7 +15,7 @@ NOBODY = 0
 
 
 def keep(data: bytes) -> MediaFile:
-    """Keep a picture, or find it as kept before. Unused until a card shows it. Raises what `keep_file` does."""
+    """Keep a picture, or find it as kept before. Raises what `keep_file` does."""
     known = MediaFile.objects.filter(sha256=hashlib.sha256(data).hexdigest(), use=Use.LINK).first()
     if known is None:
         return keep_file(owner_id=NOBODY, file=ContentFile(data), shape=LINKED)
@@ -25,12 +25,12 @@ def keep(data: bytes) -> MediaFile:
 
 
 def use(picture: MediaFile) -> bool:
-    """Note that a card shows a picture, in the caller's transaction. False if it is gone."""
+    """Note that a card shows a picture. False if it is gone."""
     return bool(MediaFile.objects.filter(pk=picture.pk, use__in=[Use.NONE, Use.LINK]).update(use=Use.LINK))
 
 
 def release(picture_id: int, is_used: Callable[[], bool]) -> None:
-    """Remove a picture unless a card shows it. With its row locked no other begins to."""
+    """Remove a picture unless a card shows it. Locked, so that no other begins to."""
     row = MediaFile.objects.select_for_update().filter(pk=picture_id, use=Use.LINK).first()
     if row is not None and not is_used():
         forget([row])

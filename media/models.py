@@ -116,9 +116,7 @@ def file_names(name: str, ext: str, small_ext: str) -> list[str]:
 
 
 class FileMove(models.Model):
-    """Files to rename or remove, written with what withdraws them. `media.actions.move_files` does it after the commit,
-    or a task.
-    """
+    """Files to rename or remove after the commit (`media.actions.move_files`)."""
 
     name = models.CharField(max_length=64, db_index=True)
     to = models.CharField(max_length=64, blank=True, db_index=True, help_text="The new name; empty: they go.")

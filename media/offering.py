@@ -1,7 +1,5 @@
-"""Asks packages above whether their rules block media, before keeping or using them.
-
-The transaction that uses them asks, so a new rule is not missed. It is rolled back if media are blocked. Then the
-attempt is reported.
+"""Asks packages above whether their rules block media, in the transaction that uses them, so a new rule is not missed.
+After its rollback the attempt is reported.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,9 +2,8 @@
 
 A file never changes, so its name is its ETag. With `FEEDSITE_MEDIA_ACCEL_PATH` the proxy sends it.
 
-A slow reader of more than `AT_ONCE_BYTES` occupies a thread. Such an answer needs a place, so that other threads stay
-free. Without one, or if the bucket does not answer, it is 503. Videos are read in parts that need none. Every answer
-from a bucket needs a place while the store is asked.
+A slow reader of more than `AT_ONCE_BYTES` occupies a thread, so such an answer needs a place, and so does every
+question to a bucket. Without one it is 503. Videos are read in parts that need none.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Rewrites videos by their containers: MP4 and MOV (ISO base media), WebM (EBML). No frame is decoded.
 
-The new file is as long as the old one: known boxes or elements and the samples of pictures and sound, at their old
-offsets. The rest becomes zeros: metadata, comments, other tracks. Every loop is linear and bounded.
+The new file keeps known boxes or elements and the samples of pictures and sound at their old offsets. The rest becomes
+zeros. Every loop is linear and bounded.
 """
 
 import array
@@ -423,7 +423,7 @@ class _Movie:
             self.sides = width, height
 
     def codecs(self, box: Box, handler: bytes) -> int | None:
-        """Keep codec descriptions without makers' names. None if a codec is unknown.
+        """Keep codec descriptions without makers' names. None if one is unknown.
 
         Returns the bytes of one frame of uncompressed sound, for which old tables say 1. Else 0.
         """
@@ -741,9 +741,7 @@ class _WebM:
         return int.from_bytes(self.value(element)[:8], "big")
 
     def master(self, element: Element, leaves: Collection[int], masters: Collection[int] = ()) -> dict[int, Element]:
-        """Keep an element and its small `leaves`, and empty all but `masters`. Returns the first of each master and the
-        last of each leaf.
-        """
+        """Keep an element and its small `leaves`, and empty all but `masters`. Returns both by kind."""
         self.head(element)
         found: dict[int, Element] = {}
         for inner in self.elements(element.body, element.end):

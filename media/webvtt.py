@@ -1,6 +1,4 @@
-"""Parses WebVTT strictly and rewrites it with times and plain words only. Anything else in angle brackets than known
-tags is refused.
-"""
+"""Parses WebVTT strictly and rewrites it with times and plain words only. Unknown tags are refused."""
 
 import html
 import re

@@ -1,7 +1,6 @@
 """Decides cases, acts without reports, and edits the word list.
 
-Each action is one transaction and logs a decision. It locks the item before the case, because publishing and editing
-hold the item when they open a case.
+Each action is one transaction and logs a decision. It locks the item before the case, as publishing and editing do.
 """
 
 from collections.abc import Iterable
@@ -51,7 +50,7 @@ class ChangedError(Exception):
 
 # --- Cases -----------------------------------------------------------------------------------------------
 def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | None = None) -> Case:
-    """Add reasons to the item's open case, or open one. The item must be locked, so that there is one."""
+    """Add reasons to the item's open case, or open one, with the item locked."""
     return _open_case({"item": item}, {"host_id": item.sender_id}, source, reasons, rules)
 
 
@@ -99,8 +98,7 @@ def record_session_hold(*, session_id: int, host: User, reasons: list[str], rule
 def approve(*, case: Case, by: User, note: str = "", state: str = State.OPEN, modified_at: Any = None) -> Case:
     """Publish the item, or dismiss its reports. Raises DecidedError, ChangedError.
 
-    `state` and `modified_at`: what the moderator saw, so that no later edit is approved unseen. Even a rejected case
-    may be approved.
+    `state` and `modified_at`: what the moderator saw, so that no later edit is approved unseen.
     """
     return _decide(case, by, State.APPROVED, note, state, modified_at)
 
@@ -146,7 +144,7 @@ def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at:
 # --- Without a report ------------------------------------------------------------------------------------
 @transaction.atomic
 def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> Case | None:
-    """Open a case without rule or report. None if there is an open one or the subject is gone."""
+    """Open a case without rule or report. None if there is one."""
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status == review.Status.DELETED or _has_open_case(item_id, session_id):
         return None
@@ -173,7 +171,7 @@ def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 @transaction.atomic
 def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
-    """Reject an item or session, by its open case or a new one. False if already rejected, or gone."""
+    """Reject an item or session, by its open case or a new one."""
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status in (review.Status.DELETED, review.Status.REJECTED):
         return False
@@ -193,7 +191,7 @@ def end_session(*, session_id: int, by: User, note: str = "") -> bool:
 
 @transaction.atomic
 def warn(*, user: User, by: User, note: str, about: str = "", item: Item | None = None) -> bool:
-    """Warn a user. `about`: the text in question. False if inactive: they would not read it."""
+    """Warn a user. `about`: the text in question. False if inactive."""
     if not user.is_active:
         return False
     notifications.warn(user=user, text=f"{note}\n“{excerpt(about, ABOUT_LETTERS)}”" if about else note)
@@ -229,7 +227,7 @@ def put_word(*, rule: WordRule, by: User) -> WordRule:
 
 @transaction.atomic
 def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
-    """Add new rules, as one log entry. Returns how many are new. Raises ValidationError for an invalid text."""
+    """Add new rules, as one log entry. Returns how many are new. Raises ValidationError."""
     rules: dict[str, WordRule] = {}
     for text in texts:
         rule = WordRule(text=text, whole=whole, note=note)
@@ -245,7 +243,7 @@ def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
 
 @transaction.atomic
 def drop_word(*, rule: WordRule, by: User) -> None:
-    """Remove a rule. Its lock waits for items that are being held by it."""
+    """Remove a rule. Its lock waits for items being held by it."""
     rule = WordRule.objects.select_for_update().get(pk=rule.pk)
     before = _word(rule)
     rule.delete()

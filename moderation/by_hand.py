@@ -1,4 +1,4 @@
-"""The page to act without a report, on items, live sessions or users chosen in a list (web.admin.ModeratedAdmin)."""
+"""The page to act without a report, on items, live sessions or users chosen in a list."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -53,7 +53,7 @@ MARGIN = timedelta(seconds=2)
 
 
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
-    """Open cases whose subject would be visible if approved. Others come back with their item or sender."""
+    """Open cases whose subject would be visible if approved."""
     of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
     return cases.filter(of_items | Q(item=None, host__is_active=True), state=State.OPEN)
 

@@ -1,7 +1,4 @@
-"""Blocked pictures, found by hash.
-
-A file's SHA-256 finds only that file; a picture's perceptual hash (64 bits) finds it resized, recompressed, recoloured
-or stamped. One statement compares media with all rules, at most `RULES`.
+"""Blocked pictures, found by hash. One statement compares media with all rules, at most `RULES`.
 
 See docs/decisions.md: Blocked pictures are compared by 64 bits.
 """
@@ -81,9 +78,7 @@ class Held(NamedTuple):
 
 # --- Comparing -------------------------------------------------------------------------------------------
 def refusing(offered: Sequence[MediaFile], *, is_face: bool) -> list[int]:
-    """Rules that refuse media, inside the transaction that uses them. Every rule refuses a face: it cannot wait in the
-    queue.
-    """
+    """Rules that refuse media. Every rule refuses a face: it cannot wait in the queue."""
     fetch(SHARED)
     params = {"digests": [row.sha256 for row in offered], "hashes": [row.phash for row in offered]}
     return [rule for rule, action in fetch(OFFERED, params) if is_face or action == PictureAction.REJECT]

@@ -11,9 +11,7 @@ from moderation.models import Verb
 
 @transaction.atomic
 def remove(*, card: LinkCard, by: User, item: Item | None = None, note: str = "") -> bool:
-    """Remove a link card for good, from all posts with its link. True if it was not removed. `item`: the post that led
-    to it.
-    """
+    """Remove a link card for good, from all posts with its link. `item`: the post that led to it."""
     if not link_cards.remove(card=card):
         return False
     write(by, Verb.UNCARD, item=item, note=note, after={"link": card.url})

@@ -17,7 +17,7 @@ from items.models import Item
 
 
 class WordRule(models.Model):
-    """A word or phrase that holds items for review. A trigger renews `WordListVersion`, whoever changes this table."""
+    """A word or phrase that holds items for review. A trigger renews `WordListVersion`."""
 
     text = models.CharField(_("word or phrase"), max_length=100, unique=True)
     whole = models.BooleanField(
@@ -72,9 +72,7 @@ class SenderKind(models.TextChoices):
 
 
 class SenderRule(models.Model):
-    """A rule for all of a sender's items, or a ban. Removing or replacing a ban (moderation.senders) reactivates its
-    user.
-    """
+    """A rule for all of a sender's items, or a ban."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", verbose_name=_("user")
@@ -123,8 +121,7 @@ OF_ACCOUNT = Q(item=None, session_id=None)
 class Case(models.Model):
     """An item, a live session or an account (`host`) for a moderator. At most one open case each.
 
-    `session_id`: of a package unknown here (accounts.review). `host`: the author, also of an item, so that an index
-    finds a user's cases.
+    `session_id`: of a package unknown here. `host`: the author, also of an item, so that an index finds a user's cases.
     """
 
     item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
@@ -344,7 +341,7 @@ class Verb(models.TextChoices):
 
 
 class Decision(models.Model):
-    """An entry of the audit log. A trigger refuses changes. Deleted users keep their rows."""
+    """An entry of the audit log. A trigger refuses changes."""
 
     at = models.DateTimeField(_("at"), db_default=Now())
     by = models.ForeignKey(

@@ -56,7 +56,7 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int
 
 @transaction.atomic
 def report_session(*, session_id: int, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
-    """Report a visible live session, by the same rules. False if reported before. Raises OwnItemError."""
+    """Report a visible live session, by the same rules."""
     subject = review.sessions.lock(session_id)
     if subject is None or Report.objects.filter(session_id=session_id, reporter=reporter).exists():
         return False
@@ -75,7 +75,7 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
 
 @transaction.atomic
 def report_account(*, account: User, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
-    """Report an account, whatever the number of reports. False if a report waits. Raises OwnItemError."""
+    """Report an account, whatever the number. False if a report waits. Raises OwnItemError."""
     if account.pk == reporter.pk:
         raise OwnItemError
     User.objects.select_for_update(no_key=True).only("pk").get(pk=account.pk)  # so that there is one open case
@@ -89,7 +89,7 @@ def report_account(*, account: User, reporter: User, reason: str, text: str = ""
 
 
 def forget_reporter(*, user: User, limit: int) -> int:
-    """Delete up to `limit` reports by a deleted account. Cases stay. Returns how many."""
+    """Delete up to `limit` reports by a deleted account. Cases stay."""
     reports = Report.objects.filter(reporter=user).order_by("pk").values("pk")[:limit]
     return Report.objects.filter(pk__in=reports).delete()[0]
 

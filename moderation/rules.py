@@ -1,8 +1,8 @@
 """Decides whether an item is held: by sender, rate, repetition, links, words and pictures.
 
 One prepared query reads all facts but the word list. A process compiles that once per version, and reads the version in
-the publishing transaction, so a change applies to everything published after its commit. A trigger draws the version at
-random: a counter could repeat after a restore.
+the publishing transaction, so a change applies to everything published after it. The version is random: a counter could
+repeat after a restore.
 """
 
 import logging
@@ -129,10 +129,8 @@ def said(item: Item) -> str:
 
 
 def reasons(item: Item) -> list[Reason]:
-    """Why a moderator must see `item` first. Empty for staff and white-listed senders.
-
-    An unchanged published text is not checked again. Staff do not read private mentions and items for their sender
-    alone.
+    """Why a moderator must see `item` first. Empty for staff and white-listed senders, and for an unchanged published
+    text.
     """
     is_new = item._state.adding
     if item.visibility == Visibility.SELF or item.is_private:
@@ -155,7 +153,7 @@ def reasons(item: Item) -> list[Reason]:
 
 
 def links_held_until(author: User) -> datetime | None:
-    """Until when the author's posts with links are held, or None. Old accounts cost no query."""
+    """Until when the author's posts with links are held, or None."""
     until = author.date_joined + settings.MODERATION_LINK_AGE
     if until <= timezone.now():
         return None
@@ -164,7 +162,7 @@ def links_held_until(author: User) -> datetime | None:
 
 
 def reasons_of(submission: Submission) -> list[Reason]:
-    """Reasons to hold a text that is not an item: of a session or profile, or a name at sign-up."""
+    """Reasons to hold a text that is not an item."""
     author, now = submission.author, timezone.now()
     if author.pk is None:
         stranger = _Context(is_staff=False, kind=None, is_new=True, version=_version(), burst=0, same=0)

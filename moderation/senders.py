@@ -61,7 +61,7 @@ def reactivate_unless_banned(*, user: User) -> bool:
 
 @transaction.atomic
 def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderRule:
-    """Replace a sender's rule by a list or ban. A replaced ban is lifted. Raises PermissionError."""
+    """Replace a sender's rule by a list or ban. Raises PermissionError."""
     if kind == SenderKind.BAN:
         ban(user=user, by=by, reason=reason)
         return SenderRule.objects.get(user=user)

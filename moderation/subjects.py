@@ -26,7 +26,7 @@ def of(case: Case) -> Subject | None:
 
 
 def lock(item_id: int | None, session_id: int | None) -> Subject | None:
-    """An item or live session, locked until the transaction ends. None if gone."""
+    """An item or live session, locked. None if gone."""
     if item_id is None:
         return review.sessions.lock(session_id) if session_id else None
     rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")

@@ -1,7 +1,7 @@
 """The verbs that write notifications, called inside the transaction of the act.
 
 No row is contended: an entry's row changes at most once in `feed.STILL`. A like costs one statement (three for an
-item's first), an item with mentions or an answer one, any other none. So no task is needed that could be lost.
+item's first), an item with mentions or an answer one. So no task is needed that could be lost.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -180,10 +180,8 @@ MARK = """
 
 # --- Acts that users are told of -------------------------------------------------------------------------
 def tell_of_item(*, item: Item) -> None:
-    """Notify of a repost, reply, quote or mention, each recipient at most once per item.
-
-    A reply goes to the senders of the answered item and of the root. Reply comes before quote, quote before mention. A
-    message goes to everyone in its conversation.
+    """Notify of a repost, reply, quote or mention, in this order, each recipient at most once per item. A reply goes to
+    the senders of the answered item and of the root, a message to everyone in its conversation.
     """
     if item.status != Status.PUBLISHED:
         return
@@ -278,7 +276,7 @@ def _add(kind: Kind, item: Item, actor_id: int) -> None:
 
 
 def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
-    """Create the entry if it is missing, also if it was deleted meanwhile."""
+    """Create the entry if it is missing, also if it was just deleted."""
     is_new = False
     for _ in range(ATTEMPTS):
         if found := fetch(add, params):
@@ -302,7 +300,7 @@ def mark_read(*, user: User, up_to: int | None = None) -> None:
 
 
 def silence(*, user: User, kinds: Collection[str]) -> None:
-    """Hide only these kinds. Raises ValueError for kinds that cannot be hidden, such as moderators' messages."""
+    """Hide only these kinds. Raises ValueError for kinds that cannot be hidden."""
     if unknown := set(kinds).difference(CHOOSABLE):
         raise ValueError(f"no kinds to choose: {sorted(unknown)}")
     with transaction.atomic():
@@ -370,7 +368,7 @@ GIVE_RECIPIENTS = """
 
 
 def give_recipients() -> int:
-    """Fill in the recipients of an earlier version's acts. Returns how many had none."""
+    """Fill in the recipients of an earlier version's acts."""
     total, last = 0, 0
     while True:
         rows: list[tuple[int, int]] = fetch(GIVE_RECIPIENTS, {"after": last, "limit": BATCH})
@@ -405,7 +403,6 @@ def put_away(*, user: User, below: int | None = None) -> int | None:
     """Delete the user's entries of people's acts, newest first.
 
     Returns None at the end, else the position `below` which to continue. Apps see none of them from the first batch on.
-    A repeated act notifies again.
     """
     if below is None:
         fetch(MARK_PUT_AWAY, {"user": user.pk})
@@ -421,9 +418,8 @@ def put_away(*, user: User, below: int | None = None) -> int | None:
 
 
 def put_away_act(*, user: User, act_id: int) -> bool:
-    """Delete an act, unless it is a moderators' message. True if it was there.
-
-    Its entry stays, even without people, so that an edit of its item does not notify again.
+    """Delete an act, unless it is a moderators' message. True if it was there. Its entry stays, so that an edit of its
+    item does not notify again.
     """
     kept = [kind.value for kind in OF_MODERATORS]
     is_gone = bool(fetch(PUT_AWAY_ACT, {"user": user.pk, "act": act_id, "kept": kept}))

@@ -19,7 +19,7 @@ class SilencedRow(msgspec.Struct):
 
 
 class PushRow(msgspec.Struct):
-    """A browser or app with push notifications. Its address and keys are secret; only the server is named."""
+    """A browser or app with push notifications, without its secret address and keys."""
 
     device: str
     server: str

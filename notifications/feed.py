@@ -1,15 +1,11 @@
 """Reading notifications: the list, and the number of unread entries.
 
 An **entry** is a row of Notification, such as all likes of an item, one reply, or one UTC day's followers. It is shown
-if the reader has not hidden its kind, may see its item or session, did not mute its thread, and one of its acts is
-**shown**: not undone, its actor active, unblocked and unmuted. The entry names the newest three, and counts up to
-`ACTORS_CAP`; `capped`: or more.
+if its kind is not hidden, its item or session visible, its thread not muted, and one of its acts **shown**: not undone,
+its actor active, unblocked and unmuted.
 
 `last_id` is a **position**, which only new acts raise. So paging repeats no entry, and misses none except those that
-moved to the top.
-
-An entry is **unread** while one of its shown acts is newer than the reader's mark, an act's id. Its id is that of its
-newest shown act.
+moved to the top. An entry is **unread** while one of its shown acts is newer than the reader's mark, an act's id.
 
 A page checks at most `SCAN` more entries than it shows, and the newest `ACTS_SCAN` acts of each. So a hundred thousand
 likes cost as much as ten, even if most likers were banned.
@@ -235,9 +231,9 @@ class Unread(msgspec.Struct):
 class Entry(msgspec.Struct):
     """One event, once for all users who took part.
 
-    `actors` are the newest, `count` is their number, `capped`: or more. A `warning` has no actors but the moderators'
-    `text`. So has a `picture`, for removed pictures of `item`. A `scheduled` says that a post was not published, or is
-    held as `item`.
+    `actors` are the newest, `count` is their number, `capped`: or more. A `warning` has the moderators' `text` instead,
+    and so has a `picture`, for removed pictures of `item`. A `scheduled` says that a post was not published, or is held
+    as `item`.
     """
 
     id: str
@@ -287,7 +283,7 @@ def notifications_page(
 
 
 def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tuple[int, bool]:
-    """The number of entries with a newer act, at most `NEW_CAP`, and whether there may be more."""
+    """The number of entries with a newer act, at most `NEW_CAP`, and whether more may follow."""
     page = notifications_page(reader, limit=NEW_CAP, conversations=conversations)
     count = sum(int(entry.id) > since_id for entry in page.items)
     return count, count == NEW_CAP and page.has_more

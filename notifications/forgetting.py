@@ -64,7 +64,7 @@ FORGET_USER = (
 
 
 def forget_old() -> int:
-    """Delete entries without a new act for settings.NOTIFICATION_LIFE. Returns the number of rows."""
+    """Delete entries without a new act for settings.NOTIFICATION_LIFE."""
     params = {"before": ids.compose(datetime.now(UTC) - settings.NOTIFICATION_LIFE, 0), "limit": BATCH}
     total, position, entry = 0, 0, 0
     while old := fetch(OLD, params | {"position": position, "entry": entry}):

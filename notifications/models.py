@@ -1,7 +1,5 @@
-"""The tables of notifications: entries of users' lists, and the acts in them.
-
-Reading (notifications.feed) decides from current likes, follows, items, blocks and mutes what is shown. So undone or
-hidden acts disappear at once, and come back when redone.
+"""The tables of notifications: entries of users' lists, and the acts in them. Reading decides what is shown, so undone
+acts disappear at once, and come back when redone.
 """
 
 from django.conf import settings
@@ -58,8 +56,8 @@ class Notification(models.Model):
     """An entry of a recipient's list (notifications.feed).
 
     Follows have a `day` (UTC), live sessions a `session_id`, moderators' messages a `text`, others an `item`.
-    `position` (storage.ids) is the place in the list and the cursor. It grows at most once in `feed.STILL`, so a viral
-    item's entry is no hot row. Its acts have ids below `position + STILL`.
+    `position` (storage.ids) is place and cursor. It grows at most once in `feed.STILL`, so a viral item's entry is no
+    hot row. Its acts have ids below `position + STILL`.
     """
 
     recipient = models.ForeignKey(
@@ -196,9 +194,7 @@ class Policy(models.TextChoices):
 
 
 class PushSubscription(models.Model):
-    """A browser or app that takes push messages. It belongs to a session or token, and PostgreSQL removes it with that
-    (sql/push.sql).
-    """
+    """A browser or app that takes push messages. PostgreSQL removes it with its session or token (sql/push.sql)."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     session_key = models.CharField(max_length=40, null=True)  # noqa: DJ001 (a reference)
@@ -234,7 +230,7 @@ class PushSubscription(models.Model):
 
 
 class QuietHours(models.Model):
-    """The hours in which nothing is pushed to a user, in their time zone."""
+    """The hours in which nothing is pushed to a user."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
     begins = models.PositiveSmallIntegerField()

@@ -28,7 +28,7 @@ class Notice(NamedTuple):
 
     @property
     def asking(self) -> list[UserCard]:
-        """Users whose requests the row decides. Decided and withdrawn ones are not shown."""
+        """Users whose requests the row decides, without decided ones."""
         return self.entry.actors if self.entry.kind == "follow_request" else []
 
 

@@ -1,7 +1,7 @@
 """Notifications one by one, as apps list them: acts, newest first, by the rules of `feed`.
 
-An act's id is the cursor and stays when it is redone. Acts before `ReadMark.put_away` are not listed. A page checks
-`feed.SCAN` more acts than it shows. If it is short, it checks `WIDE` more, up to `WIDEST` times while it has none.
+An act's id is the cursor. Acts before `ReadMark.put_away` are not listed. A page checks `feed.SCAN` more acts than it
+shows, then `WIDE` more, up to `WIDEST` times while it has none.
 
 See docs/decisions.md: Apps list acts, pages list entries.
 """
@@ -73,7 +73,7 @@ class _Row(NamedTuple):
 
 
 class WantedActs(NamedTuple):
-    """The acts to list, between exclusive ids. Newest first, or with `upward` oldest first."""
+    """The acts to list, between exclusive ids. Newest first unless `upward`."""
 
     kinds: Collection[str]
     below: int = NO_BOUND
@@ -98,7 +98,7 @@ def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> Part[ToldAct]:
 
 
 def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> tuple[list[ToldAct], int | None]:
-    """Up to `count` shown acts of the next `scan`, and the bound if there may be more."""
+    """Up to `count` shown acts of the next `scan`, and the bound."""
     kinds = sorted(wanted.kinds)
     params = {"reader": reader.pk, "kinds": kinds, "count": count, "scan": scan}
     params |= {"below": wanted.below, "above": wanted.above, "actor": wanted.actor_id}

@@ -34,7 +34,7 @@ def everything(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
-    """Only replies and mentions. Marks nothing as read: other entries may be unread."""
+    """Only replies and mentions. Marks nothing as read."""
     page = notifications_page(reader, last_id=position(request), conversations=True)
     return _show(request, reader, page, "conversations")
 

@@ -1,7 +1,7 @@
 """The verbs that change relations. A bool result says whether anything changed.
 
-Each is idempotent and one transaction, except `end_mutes` and a repeated timed `mute`. Verbs that make a sender's items
-visible again change the follower's window epoch in the same transaction, because windows may lack these items.
+Each is idempotent and one transaction, except `end_mutes` and a repeated timed `mute`. Verbs that show a sender's items
+again change the follower's window epoch, because windows may lack these.
 """
 
 from collections.abc import Sequence
@@ -67,8 +67,8 @@ def _pair(user: User, other: User) -> None:
 def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bool:
     """Follow a user, or ask to if their account is locked. `reposts` None: unchanged, True for a new follow.
 
-    The lock on the follower's row keeps the caps. The followee's row is not written, however many follow at once.
-    Raises SelfRelationError, FollowCapError, RequestCapError.
+    The lock on the follower's row keeps the caps. The followee's row is not written. Raises SelfRelationError,
+    FollowCapError, RequestCapError.
     """
     _pair(follower, followee)
     following = _lock_follower(follower)
@@ -161,7 +161,7 @@ def reject(*, followee: User, follower: User) -> bool:
 # --- Blocks and mutes ------------------------------------------------------------------------------------
 @transaction.atomic
 def block(*, blocker: User, blocked: User) -> bool:
-    """Hide two users from each other. Follows stay, so unblocking restores them. Follow requests are deleted."""
+    """Hide two users from each other. Follows stay; requests are deleted."""
     _pair(blocker, blocked)
     is_new = bool(fetch(BLOCK, [blocker.pk, blocked.pk]))
     between = Q(follower=blocker, followee=blocked) | Q(follower=blocked, followee=blocker)
@@ -183,8 +183,7 @@ def unblock(*, blocker: User, blocked: User) -> bool:
 def mute(*, muter: User, muted: User, lasts: timedelta | None = None, notifications: bool = True) -> bool:
     """Hide a sender from the muter's home, in place of an existing mute. True if there was none.
 
-    `notifications`: also hide theirs. Only `end_mutes` ends an expired mute, because the end must change the muter's
-    epoch.
+    Only `end_mutes` ends an expired one, because the end must change the muter's epoch.
     """
     _pair(muter, muted)
     params = {"muter": muter.pk, "muted": muted.pk, "lasts": lasts, "notifications": notifications}
@@ -223,18 +222,15 @@ def _lock(users: Sequence[User]) -> None:
 
 
 def _advance_followers(users: Sequence[User], *, of: Sequence[User]) -> None:
-    """Change the window epochs of those `users` who follow one of `of`.
-
-    Their rows are locked. So a concurrent follow is either seen here, or changes the epoch itself.
+    """Change the epochs of those `users` who follow one of `of`. With their rows locked, a concurrent follow is either
+    seen here, or changes the epoch itself.
     """
     follows = Follow.objects.filter(follower=OuterRef("pk"), followee__in=[user.pk for user in of])
     User.objects.get_queryset().filter(Exists(follows), pk__in=[user.pk for user in users]).advance_epoch()
 
 
 def fold_follower_counts() -> list[int]:
-    """Add the staged changes to `User.follower_count`. Returns changed users. One statement counts each change exactly
-    once.
-    """
+    """Add the staged changes to `User.follower_count`, each exactly once. Returns changed users."""
     with connection.cursor() as cursor:
         cursor.execute(
             """

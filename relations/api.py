@@ -46,7 +46,7 @@ class UserPage(msgspec.Struct):
 
 
 def user_or_404(username: str, reader: User | AnonymousUser) -> User:
-    """The user, if `reader` may know of them. Every other name gets the same Http404."""
+    """The user. Unknown and hidden ones get the same Http404."""
     user = visible_user(username, reader)
     if user is None:
         raise Http404

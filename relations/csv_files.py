@@ -1,7 +1,7 @@
 """Import and export of follows, blocks, mutes, lists and followed hashtags as CSV.
 
-The columns are Mastodon's, except for hashtags, in any order if there is a header; `;` may separate them. An uploaded
-file may contain anything, so its size is checked first. Names are local: `name`, `@name` or `name@host` of this site.
+The columns are Mastodon's, except for hashtags, in any order if there is a header; `;` may separate them. Names are
+local: `name`, `@name` or `name@host` of this site.
 """
 
 import csv
@@ -125,10 +125,8 @@ class CsvError(ValueError):
 
 
 class Line(msgspec.Struct, array_like=True):
-    """A row of a file.
-
-    `name` is a local username or canonical tag if `is_local`, else the cell's text. `flag`: boosts shown, or
-    notifications hidden.
+    """A row of a file. `name` is a local username or canonical tag if `is_local`, else the cell's text. `flag`: boosts
+    shown, or notifications hidden.
     """
 
     name: str
@@ -139,7 +137,7 @@ class Line(msgspec.Struct, array_like=True):
 
 # --- Reading ---------------------------------------------------------------------------------------------
 def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
-    """The lines of a file, without duplicates. `host` counts as this site too. Raises CsvError."""
+    """The lines of a file. `host` counts as this site too. Raises CsvError."""
     text = _text(file)
     separator, begin = _separator(text, kind)
     lines: dict[tuple[str, str], Line] = {}
@@ -195,7 +193,7 @@ def _text(file: IO[bytes]) -> str:
 
 
 def _separator(text: str, kind: Kind) -> tuple[str, int]:
-    """The separator that fits the first rows best, and where they begin. Excel may write `sep=;` first."""
+    """The separator that fits best, and where the rows begin. Excel may write `sep=;` first."""
     if said := _SAID.match(text):
         return said[1], said.end()
     first = text[:FIRST].splitlines()[:ROWS_LOOKED_AT]

@@ -79,7 +79,7 @@ def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
 @signed_in
 @limited("export")
 def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponseBase:
-    """The rows that were not imported, as a file that can be imported again."""
+    """The rows that were not imported, for another import."""
     found = CsvImport.objects.filter(user=reader, pk=import_id).first() if import_id <= MAX_POSITION else None
     if found is None:
         raise Http404

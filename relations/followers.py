@@ -48,7 +48,7 @@ REACH = f"""
 
 
 def reach_of(user_id: int) -> Reach:
-    """The deliveries of a post as an ordinary account and as a big-V."""
+    """The deliveries of a post, ordinary and as a big-V."""
     return Reach(*fetch(REACH, {"user": user_id})[0])
 
 
@@ -57,8 +57,8 @@ def part_of(
 ) -> str:
     """SQL of a `Part`: the first `size` followers with after < id <= last, filtered by `where` on the user `u`.
 
-    All arguments are SQL. `besides`: one more user to filter. Nothing is read unless `provided`. A join would scan all
-    users, so ids come first. Two arrays cost the client a third of rows.
+    All arguments are SQL. `besides`: one more user. Nothing is read unless `provided`. A join would scan all users, so
+    ids come first. Two arrays cost the client a third of rows.
     """
     ids = "SELECT id FROM part" + (f" UNION ALL SELECT {besides}" if besides else "")  # noqa: S608 (constants)
     return f"""
@@ -92,9 +92,8 @@ def follower_parts(
     with_inbox: bool,
     first: Part | None = None,
 ) -> Iterator[list[tuple[int, int]]]:
-    """The (id, level) of followers with low < id <= high, from `minimum_level` on, in batches of at most `size`.
-
-    `first`: the first batch, of FIRST_PART, if already read. The next one is read while the caller serves one.
+    """The (id, level) of followers with low < id <= high, from `minimum_level` on, in batches. `first`: the first one,
+    of FIRST_PART. The next is read while the caller serves one.
     """
     params = {
         "followee": followee_id,

@@ -1,7 +1,6 @@
 """Imports of CSV files. Rows of `CsvImport` are the queue.
 
-A batch of lines and its progress are one transaction, so a killed worker leaves none half done. Every line is
-idempotent.
+A batch of lines and its progress are one transaction. Every line is idempotent.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """
@@ -122,10 +121,7 @@ OUTCOMES: dict[type[Exception], str] = {
 
 
 def do(*, user: User, kind: Kind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
-    """Do lines in the caller's transaction. Returns each with its outcome.
-
-    In the order of names, so that two imports of the same people do not deadlock.
-    """
+    """Do lines in the caller's transaction. Returns each with its outcome. Ordered by name, to avoid deadlocks."""
     return [(line, _do(user, kind, line)) for line in sorted(lines, key=lambda line: line.name.lower())]
 
 
@@ -178,7 +174,7 @@ def _act(user: User, other: User, kind: Kind, line: Line) -> bool:
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
-    """Periodic: queue lost imports and delete old reports. Returns how many were sent."""
+    """Periodic: queue lost imports and delete old reports."""
     return claims.sweep(CsvImport, "relations.run_import")
 
 

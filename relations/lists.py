@@ -1,8 +1,8 @@
 """Lists: the verbs that change them, and their owner's reads. Nobody else sees a list.
 
 A bool result says whether anything changed. A foreign key to the follow removes members with an unfollow. Each verb
-locks the owner's row first, as a follow does, so the caps hold. The owner's home hides members of exclusive lists; a
-change that may show them again changes the owner's window epoch.
+locks the owner's row first, so the caps hold. A change that may show members of exclusive lists at home again changes
+the owner's window epoch.
 
 See docs/decisions.md: Lists have no windows.
 """
@@ -78,7 +78,7 @@ def add(*, owner: User, list_id: int, member: User) -> bool:
 
 @transaction.atomic
 def add_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
-    """Add followees, all or none, in constantly many statements. Returns how many were new.
+    """Add followees, all or none. Returns how many were new.
 
     Raises List.DoesNotExist, NotFollowedError, MemberCapError and SelfRelationError.
     """
@@ -122,7 +122,7 @@ def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
 
 @transaction.atomic
 def place(*, owner: User, member: User, into: Iterable[int], out_of: Iterable[int]) -> None:
-    """Add a followee to lists and remove them from others, all or none. Raises what `add` raises."""
+    """Add a followee to lists and remove them from others, all or none."""
     for list_id in out_of:
         remove(owner=owner, list_id=list_id, member=member)
     for list_id in into:
@@ -179,7 +179,7 @@ def titles(lists: Iterable[Listed]) -> list[Listed]:
 
 
 class MembersPage(NamedTuple):
-    """Ids are of memberships: the last one checked, and both ends of the page."""
+    """Ids are of memberships: the last one checked, and both ends."""
 
     people: list[User]
     last_id: int | None
@@ -221,7 +221,7 @@ def members_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> MembersPage:
-    """The members that the owner may know of, newest first. With `min_id`, those directly above it."""
+    """The members that the owner may know of. With `min_id`, those directly above it."""
     order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
     params = {
         "owner": owner.pk,

@@ -123,7 +123,7 @@ class Block(models.Model):
 
 
 class Mute(models.Model):
-    """The muter's home hides the muted sender, until the row is deleted (`actions.end_mutes`)."""
+    """The muter's home hides the muted sender, until the row is deleted."""
 
     muter = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -163,9 +163,8 @@ class Mute(models.Model):
 
 
 class FollowerCountChange(models.Model):
-    """A follow or unfollow (±1) not yet folded into `User.follower_count`.
-
-    Between folds rows are only inserted, so thousands of followers never wait for one row.
+    """A follow or unfollow (±1) not yet folded into `User.follower_count`, so that thousands of followers never wait
+    for one row.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -176,7 +175,7 @@ class FollowerCountChange(models.Model):
 
 
 class Tag(models.Model):
-    """A hashtag that somebody has followed. It keeps its outbox and epoch when nobody follows it any more."""
+    """A hashtag that somebody has followed. It keeps its outbox and epoch."""
 
     name = models.CharField(max_length=hashtags.LENGTH, help_text="In its canonical form, without #.")
     epoch = models.BigIntegerField(db_default=Draw(), editable=False)
@@ -209,7 +208,7 @@ TITLE_LENGTH = 100
 
 
 class List(models.Model):
-    """Some of the owner's followees. The owner's home hides members of exclusive lists."""
+    """Some of the owner's followees. Home hides members of exclusive lists."""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -232,7 +231,7 @@ class List(models.Model):
 
 
 class ListMember(models.Model):
-    """A followee in a list. A foreign key (sql/list_members.sql) deletes it with the follow."""
+    """A followee in a list. A foreign key deletes it with the follow."""
 
     list = models.ForeignKey(List, on_delete=models.CASCADE, related_name="members", db_index=False)
     owner = models.ForeignKey(
@@ -281,10 +280,10 @@ class Refusal(NamedTuple):
 
 
 class CsvImport(ClaimedRow):
-    """An uploaded file and its import's progress (relations.importing).
+    """An uploaded file and its import's progress.
 
-    `lines` (`csv_files.Line`) is emptied at the end. `refused`: lists of name, key of `REFUSALS`, and list title.
-    `changed` and `requested` count lines; other done ones changed nothing.
+    `lines` (`csv_files.Line`) is emptied at the end. `refused`: lists of name, key of `REFUSALS`, and list title. Done
+    lines that are not counted changed nothing.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)

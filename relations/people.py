@@ -1,4 +1,4 @@
-"""Lists of people on one side of relations, newest relation first, with bounded work."""
+"""Lists of people on one side of relations, with bounded work."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -52,9 +52,7 @@ MUTES = Listed("relations_mute", "muter_id", "muted_id", shown="u.is_active")
 
 @dataclass(frozen=True, slots=True)
 class PeoplePage:
-    """Ids are of relations: the last one checked, and both ends of the page. `has_more`: another exists, or may beyond
-    the page's bound.
-    """
+    """Ids are of relations: the last one checked, and both ends. `has_more`: another exists, or may exist."""
 
     people: list[User]
     last_id: int | None
@@ -110,7 +108,7 @@ def people_page(
     since_id: int = 0,
     min_id: int | None = None,
 ) -> PeoplePage:
-    """People whom `reader` may see, newest relation first. With `min_id`, those directly above it."""
+    """People whom `reader` may see. With `min_id`, those directly above it."""
     order, above = ("DESC", since_id) if min_id is None else ("ASC", max(since_id, min_id))
     params = {
         "owner": owner_id,
@@ -137,7 +135,7 @@ def mutes_among(reader: User, people: Sequence[User]) -> dict[int, Mute]:
 
 
 def followable_among(reader: User, user_ids: Collection[int]) -> dict[int, User]:
-    """Users among these whom the reader neither follows nor asks to, by id."""
+    """Users among these whom the reader neither follows nor asks to."""
     if not user_ids:
         return {}
     followed = Follow.objects.filter(follower=reader, followee=OuterRef("pk"))

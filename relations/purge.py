@@ -1,6 +1,5 @@
-"""Removes a deleted account's follows, requests, blocks, mutes, lists and followed hashtags.
-
-Nobody sees a deleted account, so only other users' counts must stay exact.
+"""Removes a deleted account's follows, requests, blocks, mutes, lists and followed hashtags. Other users' counts stay
+exact.
 """
 
 from django.db import connection, transaction
@@ -55,7 +54,7 @@ TAGS = """
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Delete about `limit` relations of each kind. Returns how many, 0 at the end."""
+    """Delete about `limit` relations of each kind. Returns how many."""
     assert limit <= 2**15 - 1  # noqa: S101 (a staged change is a smallint)
     params = {"user": user_id, "limit": limit}
     with transaction.atomic(), connection.cursor() as cursor:

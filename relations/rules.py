@@ -1,7 +1,6 @@
 """How users stand to each other, as SQL. No other package names these tables.
 
-Arguments are SQL expressions of user ids. OFFSET 0 forces one index probe per question; the planner might hash a
-million followers.
+Arguments are SQL expressions of user ids. OFFSET 0 forces one index probe; the planner might hash a million followers.
 
 See docs/decisions.md: A rule for many readers ends with OFFSET 0.
 """
@@ -12,16 +11,14 @@ PROBED = "OFFSET 0"
 
 
 def is_one_reader(reader: str) -> bool:
-    """Whether an expression is one reader for the whole statement. With many, PostgreSQL may use one reader's hash for
-    the next.
-    """
+    """Whether an expression is one reader for the whole statement."""
     return reader == READER or reader.isdigit()
 
 
 # --- Questions -------------------------------------------------------------------------------------------
 def follows(follower: str, followee: str, also: str = "", *, is_probe: bool = True) -> str:
-    """Whether one follows the other. `also`: more conditions on the follow `f`. `is_probe` False lets the planner hash
-    one reader's followees.
+    """Whether one follows the other. `also`: conditions on the follow `f`. `is_probe` False lets the planner hash one
+    reader's followees.
     """
     condition = f"f.follower_id = {follower} AND f.followee_id = {followee} {also}"
     return _exists("relations_follow f", condition, is_probe=is_probe)
@@ -40,7 +37,7 @@ def blocks(blocker: str, blocked: str, *, is_probe: bool = True) -> str:
 
 
 def mutes(muter: str, muted: str, also: str = "") -> str:
-    """Whether one mutes the other. `also`: more conditions on the mute `m`. Expired mutes count until deleted."""
+    """Whether one mutes the other. `also`: conditions on the mute `m`. Expired mutes count until deleted."""
     return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted} {also}")
 
 
@@ -92,8 +89,8 @@ def is_told(reader: str, sender: str) -> str:
 
 
 def may_know_of(user: str, reader: str, *, is_probe: bool = True) -> str:
-    """Whether a reader may know of the user with the alias `user`. Users whom the reader blocks stay visible.
-    `is_probe` False is for exports.
+    """Whether a reader may know of the user with the alias `user`, even one they block. `is_probe` False is for
+    exports.
     """
     return f"{user}.is_active AND NOT {blocks(f'{user}.id', reader, is_probe=is_probe)}"
 
@@ -123,7 +120,7 @@ def followees(follower: str, columns: str = "followee_id") -> str:
 
 
 def followees_without_reposts(follower: str) -> str:
-    """Followees without reposts, as `followee_id`. They are few and have their own index."""
+    """Followees without reposts, as `followee_id`: few, with their own index."""
     return followees(follower) + " AND NOT reposts"
 
 

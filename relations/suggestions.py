@@ -38,8 +38,8 @@ FOLLOWED_BY = f"""
 
 
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
-    """The most followed users without a relation to the reader, among the top `LOOKED_AT`. The cache keeps them for
-    `KEPT`; PostgreSQL verifies them.
+    """The most followed users without a relation to the reader, among the top `LOOKED_AT`, cached for `KEPT` and
+    verified.
     """
     name = keys.suggestions(reader.pk, count)
     kept = cache.get(name)
@@ -67,7 +67,7 @@ def _are_ids(kept: Any) -> bool:
 
 
 def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
-    """Up to `REASONS` names of followees of `reader` who follow each user, by user id. Without blocks or mutes."""
+    """Up to `REASONS` names of followees of `reader` who follow each user, by user id."""
     if not users:
         return {}
     params = {"reader": reader.pk, "ids": id_array(user.pk for user in users), "reasons": REASONS}
@@ -78,7 +78,7 @@ def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
 
 
 def known_followers(reader: User, user: User, *, count: int) -> list[User]:
-    """At most `count` followees of `reader` who follow `user`, without blocks or mutes."""
+    """At most `count` followees of `reader` who follow `user`."""
     params = {"reader": reader.pk, "user": user.pk, "count": count}
     return [user_of(row) for row in fetch(_known(), params)]
 

@@ -1,6 +1,6 @@
 """Followed hashtags, in canonical form: the verbs, and their follower's reads.
 
-The follower's row counts them, so users without any get statements without hashtags.
+The follower's row counts them, so users without any cost no statement for them.
 
 See docs/decisions.md: A followed hashtag is an outbox.
 """
@@ -88,7 +88,7 @@ class TagPage(NamedTuple):
 def followed_tags_page(
     user: User, *, last_id: int | None = None, limit: int = TAGS, since_id: int = 0, min_id: int | None = None
 ) -> TagPage:
-    """A user's followed hashtags, by follow id. With `min_id`, those directly above it."""
+    """A user's followed hashtags. With `min_id`, those directly above it."""
     query, above = (FOLLOWED_DOWN, since_id) if min_id is None else (FOLLOWED_UP, max(since_id, min_id))
     params = {"user": user.pk, "below": below(last_id), "above": above, "count": limit + 1}
     part = part_of(fetch(query, params, into=FollowedTag._make), limit, attrgetter("id"))
@@ -99,7 +99,7 @@ AMONG = f"{followed_tags('%(user)s')} AND g.name = ANY(%(tags)s::text[])"
 
 
 def followed_tags_among(user: User | AnonymousUser, tags: Sequence[str]) -> set[str]:
-    """Those of the hashtags that a user follows. No query for users who follow none."""
+    """Those of the hashtags that a user follows."""
     if not (tags and isinstance(user, User) and user.followed_tag_count):
         return set()
     return {row[0] for row in fetch(AMONG, {"user": user.pk, "tags": list(tags)})}

@@ -64,7 +64,7 @@ def is_username(text: str) -> bool:
 
 
 def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
-    """The users that `reader` may know of. Not for a subquery of users: its alias differs."""
+    """Users that `reader` may know of. In a subquery of users the alias differs."""
     rule = may_know_of("accounts_user", str(int(reader.pk or 0)))
     return User.objects.get_queryset().filter(RawSQL(rule, [], output_field=BooleanField()))  # noqa: S611 (a constant and a number)
 

@@ -56,13 +56,13 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
 
 
 def cancel(*, user: User, import_id: int) -> bool:
-    """Stop an import at its next part. Imported posts stay. Return whether it ran."""
+    """Stop an import at its next part. Return whether it ran."""
     running = ArchiveImport.objects.filter(user=user, pk=import_id, finished_at=None)
     return bool(running.update(state=State.CANCELLED, finished_at=Now()))
 
 
 def purge(*, user: User, limit: int) -> int:
-    """Delete a user's imports, and at most `limit` records of posts. Return how many."""
+    """Delete a user's imports, and at most `limit` records of posts."""
     brought = BroughtItem.objects.filter(user=user).values_list("pk", flat=True)[:limit]
     gone: tuple[int, Any] = BroughtItem.objects.filter(pk__in=list(brought)).delete()
     imports: tuple[int, Any] = ArchiveImport.objects.filter(user=user).delete()

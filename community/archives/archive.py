@@ -1,7 +1,7 @@
 """Unpacks a Mastodon archive (zip or tar.gz) into a folder.
 
-Archives are untrusted. Only known files are unpacked, each up to its limit, under names that we choose. Links, devices
-and damaged files are skipped. Total bytes are bounded. Without Django: a process with limits runs it (reading.py).
+Archives are untrusted. Only known files are unpacked, each up to its limit, under names that we choose. Total bytes are
+bounded. Without Django: a process with limits runs it (reading.py).
 """
 
 import gzip
@@ -210,9 +210,7 @@ def _is_plain(info: zipfile.ZipInfo) -> bool:
 
 
 def _check_directory(file: IO[bytes]) -> None:
-    """Raise ArchiveError if the table of contents is too long. Another parser might find another end record than the
-    library.
-    """
+    """Raise ArchiveError if the table of contents is too long, as the library finds it."""
     try:
         record: Any = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # what ZipFile calls
     except (OSError, struct.error, zipfile.BadZipFile) as error:

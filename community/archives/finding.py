@@ -1,6 +1,6 @@
 """Finds the posts in `outbox.json`, an OrderedCollection of ActivityPub, and entries of such lists.
 
-The file is not read into memory. Limits on entries and brackets bound the time. Without Django (reading.py).
+The file is not read into memory. Limits on entries and brackets bound the time. Without Django.
 """
 
 import mmap

@@ -1,7 +1,7 @@
 """Imports archives. Rows of `ArchiveImport` are the queue.
 
 A worker unpacks the archive, then imports posts in parts, oldest first. Media are uploaded before their part, with
-idempotency keys. A lock on the folder, which the kernel releases, keeps other workers away.
+idempotency keys. A lock on the folder keeps other workers away.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """
@@ -304,7 +304,7 @@ one.
 
 
 def sweep() -> int:
-    """Periodic: queue lost imports, and remove old files and reports. Return how many were queued."""
+    """Periodic: queue lost imports, and remove old files and reports."""
     sent = claims.sweep(ArchiveImport, "moving.run_import")
     _tidy()
     return sent

@@ -27,9 +27,7 @@ class Shown(NamedTuple):
 
 
 def shown(user_id: int, folder: Path, post: Post) -> Shown:
-    """Store up to four pictures, or one video. A killed worker's files are found by their key. Raises StoreError, and
-    BusyError after minutes.
-    """
+    """Store up to four pictures, or one video, under a key. Raises StoreError, and BusyError after minutes."""
     found = Shown(ItemType.IMAGE, [], [])
     for place, attachment in enumerate(post.media):
         path = next((path for one in attachment.paths if (path := medium(folder, one))), None)

@@ -105,9 +105,7 @@ LISTED = {
 
 
 class Progress(msgspec.Struct, omit_defaults=True):
-    """The progress of a list. `left_out`: counts by reason (keys of `LIST_REASONS`). `failure`: why it is unreadable (a
-    key of `LIST_FAILURES`).
-    """
+    """The progress of a list. `left_out`: counts by keys of `LIST_REASONS`. `failure`: a key of `LIST_FAILURES`."""
 
     total: int
     done: int = 0
@@ -149,7 +147,7 @@ class Note(NamedTuple):
 
 
 class ArchiveImport(ClaimedRow):
-    """An uploaded archive, and the progress of its import (community.archives.importing).
+    """An uploaded archive, and the progress of its import.
 
     `folder` holds its files until it ends. `left_out` counts by reason. `notes` has the first `NOTES` pairs of address
     and reason. `lists`: `Progress` of each list.

@@ -1,6 +1,4 @@
-"""Parses the items of an archive. They are untrusted, and programs disagree on many keys. So an unreadable key only
-costs its part of the post.
-"""
+"""Parses the untrusted items of an archive. An unreadable key only costs its part of the post."""
 
 import hashlib
 import re
@@ -42,8 +40,8 @@ class Attachment(NamedTuple):
 
 
 class Post(NamedTuple):
-    """A post for this site. `origin`, `parent` and `quoted` are digests of addresses, or empty. `lost`: unreadable
-    parts, keys of models.PART_REASONS.
+    """A post for this site. `origin`, `parent` and `quoted` are digests of addresses, or empty. `lost`: keys of
+    models.PART_REASONS.
     """
 
     origin: str

@@ -37,7 +37,7 @@ def seconds() -> int:
 def read(source: Path, folder: Path, lock: int) -> int:
     """Unpack an archive and return the number of posts. Raises ArchiveError and ReaderError.
 
-    The process inherits the folder's `lock`, so no other starts before it has ended, even if this process is killed.
+    The process inherits the folder's `lock`, so no other starts before it has ended.
     """
     wall = seconds() * WAIT_FACTOR
     job = {

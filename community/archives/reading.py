@@ -1,6 +1,5 @@
-"""The process that unpacks an archive and finds its posts, under limits (reader.py).
-
-It loads neither Django nor the site. So an archive that crashes a library ends only this process.
+"""The process that unpacks an archive and finds its posts, under limits (reader.py). An archive that crashes a library
+ends only this process.
 """
 
 import errno

@@ -36,7 +36,7 @@ class Queue(NamedTuple):
 
 @register.simple_tag(takes_context=True)
 def queues(context: Context) -> list[Queue]:
-    """The user's non-empty queues. A tag, because the view of the admin's front page is in a package below."""
+    """The user's non-empty queues. A tag, because the front page's view is in a package below."""
     request: HttpRequest = context["request"]
     rows: list[QuerySet[Any]] = [in_queue(Case.objects.all()), Application.objects.all()]
     shown = [each for each in rows if site.get_model_admin(each.model).has_view_permission(request)]

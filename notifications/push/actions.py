@@ -148,9 +148,7 @@ def keep_quiet(*, user: User, hours: tuple[int, int] | None) -> None:
 
 # --- What a device says ----------------------------------------------------------------------------------
 def check_endpoint(url: str) -> None:
-    """Raise BadSubscriptionError unless it is https on a public address. Names are looked up when sending
-    (web/outbound.py).
-    """
+    """Raise BadSubscriptionError unless it is https on a public address. Names are looked up when sending."""
     refused = BadSubscriptionError("endpoint", "An https address on the public internet.")
     if len(url) > ENDPOINT_LENGTH or not (url.isascii() and url.isprintable()) or {" ", "\\"} & set(url):
         raise refused

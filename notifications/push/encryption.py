@@ -108,7 +108,7 @@ def public_key() -> str:
 
 
 def _told(server_key: str) -> ec.EllipticCurvePrivateKey:
-    """The site's key that a device was told: today's, or an earlier secret key's."""
+    """The site's key that a device was told, perhaps an earlier one."""
     keys = [_site_key(secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
     return next((key for key in keys if letters(point(key)) == server_key), keys[0])
 

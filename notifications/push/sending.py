@@ -1,10 +1,7 @@
 """Sending push messages.
 
-An act is pushed if the page would show it at that moment, and its recipient has not read it. Nothing is sent for a
-session or token that has ended.
-
-A device that fails is left alone for a while, longer each time, and forgotten after `FORGOTTEN_AFTER`. So a push
-service that hangs costs a worker little.
+An act is pushed if the page would show it at that moment, and its recipient has not read it. A device that fails is
+left alone, longer each time, and forgotten after `FORGOTTEN_AFTER`. So a push service that hangs costs a worker little.
 """
 
 import logging
