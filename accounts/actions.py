@@ -1,4 +1,4 @@
-"""Changes accounts. Each action is one transaction."""
+"""Changes accounts, each in one transaction. A bool result says whether anything changed."""
 
 import secrets
 from collections.abc import Iterable
@@ -139,7 +139,7 @@ def _save(user: User, fields: list[str]) -> None:
 
 
 def dismiss_announcement(*, user: User, mark: str) -> None:
-    """Record that the user read it in an app."""
+    """Record that an app dismissed it."""
     User.objects.filter(pk=user.pk).update(dismissed_announcement=mark)
 
 
@@ -211,7 +211,7 @@ def check_password_shape(password: str, user: User) -> None:
 
 @transaction.atomic
 def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
-    """End sessions and tokens except `keep_token`. The caller renews its own session."""
+    """End sessions and tokens except `keep_token`."""
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1, session_generation=Draw())
     user.refresh_from_db(fields=["session_epoch"])
     end_tokens(user=user, keep_token=keep_token)
@@ -252,7 +252,7 @@ def delete_account(*, user: User) -> bool:
 
 
 def _keep_a_superuser(user: User) -> None:
-    """Raise LastSuperuserError for the last one. Locks, so that two cannot both leave."""
+    """Raises LastSuperuserError. Locks, so that two cannot both leave."""
     if user.is_superuser:
         superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()
         if not any(other.pk != user.pk for other in superusers):
@@ -261,7 +261,7 @@ def _keep_a_superuser(user: User) -> None:
 
 @transaction.atomic
 def promote(*, user: User, as_moderator: bool = False) -> bool:
-    """Make an active user administrator or moderator. False if already one."""
+    """Make a user administrator or moderator. False if already."""
     user = User.objects.active().select_for_update().get(pk=user.pk)
     group = Group.objects.get(name=MODERATORS)
     if user.is_staff and (user.groups.filter(pk=group.pk).exists() if as_moderator else user.is_superuser):
@@ -277,7 +277,7 @@ def promote(*, user: User, as_moderator: bool = False) -> bool:
 
 @transaction.atomic
 def demote(*, user: User) -> bool:
-    """Take all powers. False if there were none. Raises LastSuperuserError."""
+    """Take all powers. Raises LastSuperuserError."""
     _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
     had = user.is_staff or user.is_superuser or user.groups.exists() or user.user_permissions.exists()
@@ -323,7 +323,7 @@ def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
 
 @transaction.atomic
 def revoke_token(*, token_id: int) -> bool:
-    """Delete a token and end its streams. False if there is none."""
+    """Delete a token and end its streams."""
     token = AccessToken.objects.filter(pk=token_id)
     user_id = token.values_list("user_id", flat=True).first()
     _, gone = token.delete()
@@ -333,7 +333,7 @@ def revoke_token(*, token_id: int) -> bool:
 
 
 def end_tokens(*, user: User, keep_token: int = 0) -> None:
-    """Delete tokens except `keep_token` and apps' unused codes, and end streams."""
+    """Delete tokens except `keep_token`, unused codes, and streams."""
     AccessToken.objects.filter(user=user).exclude(pk=keep_token).delete()
     Grant.objects.filter(user=user).delete()
     sessions_ended.send(sender=User, user=user)
@@ -342,7 +342,7 @@ def end_tokens(*, user: User, keep_token: int = 0) -> None:
 
 @transaction.atomic
 def delete_app(*, app_id: int) -> None:
-    """Remove a self-registered app with tokens, unused codes and streams."""
+    """Remove a self-registered app with its tokens."""
     apps = ClientApp.objects.registered().filter(pk=app_id)
     list(apps.select_for_update().values_list("pk"))  # a token issued meanwhile is seen below, or refused
     held = AccessToken.objects.filter(application__in=apps, user__isnull=False)
@@ -353,5 +353,5 @@ def delete_app(*, app_id: int) -> None:
 
 
 def end_streams(*, user_id: int) -> None:
-    """After the commit, have stream processes check the user's connections."""
+    """Have stream processes check the user's connections."""
     transaction.on_commit(partial(announce, Revoked(user_id)))

@@ -125,7 +125,7 @@ class RevokedAdmin(QuickListAdmin):
     view_on_site = False
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: users issue tokens, and apps register themselves."""
+        """False: users issue tokens."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -148,7 +148,7 @@ class RevokedAdmin(QuickListAdmin):
 
 @admin.register(AppToken)
 class AppTokenAdmin(RevokedAdmin):
-    """Tokens of the API and apps. Neither token nor hash is shown."""
+    """Tokens of the API and apps, without token and hash."""
 
     list_display = ("owner", "app", "granted", "created_at", "used_at", "expires_at")
     list_select_related = ("user", "application")

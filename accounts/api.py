@@ -274,7 +274,7 @@ class AvatarView(FaceView):
 
     @extend_schema(operation_id="remove_avatar", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
-        """Remove the avatar. Repeating the call changes nothing."""
+        """Remove the avatar."""
         return self._delete(request)
 
 
@@ -290,7 +290,7 @@ class BannerView(FaceView):
 
     @extend_schema(operation_id="remove_banner", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
-        """Remove the banner. Repeating the call changes nothing."""
+        """Remove the banner."""
         return self._delete(request)
 
 

@@ -20,7 +20,7 @@ class AccountsConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Django's admin on the site's AdminSite. Stream and workers load no admin modules."""
+    """Django's admin on the site's AdminSite."""
 
     default_site = "accounts.site.AdminSite"
 
@@ -31,7 +31,7 @@ class AdminConfig(SimpleAdminConfig):
 
 
 def check_admin(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Run the admin's checks after all its modules are loaded."""
+    """Run the admin's checks."""
     from django.contrib import admin
 
     admin.autodiscover()

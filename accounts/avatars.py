@@ -40,13 +40,13 @@ BANNER_SVG = (
 
 
 def avatar_url(avatar: Mapping[str, Any] | str | None, username: str, name: str) -> str:
-    """A user's avatar, from its facts as object or text, or drawn."""
+    """A user's avatar, from its facts, or drawn."""
     facts = msgspec.json.decode(avatar) if isinstance(avatar, str) else avatar
     return address_of(facts) if facts else drawn_url(username, name)
 
 
 def banner_url(banner: Mapping[str, Any] | None, username: str) -> str:
-    """A user's banner, from its facts, or drawn."""
+    """A user's banner, or the drawn one."""
     return address_of(banner) if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
 
 
@@ -90,7 +90,7 @@ def _spelled(letter: str) -> str:
 
 
 def letter_of(code: str) -> str | None:
-    """The letter of an address, or None if `drawn_url` did not make it."""
+    """The letter of an address that `drawn_url` made."""
     numbers = code.split("-")
     if len(numbers) > LETTERS or not all(LETTER.match(number) for number in numbers):
         return None

@@ -1,4 +1,4 @@
-"""A user in one line, for lists, items and notifications."""
+"""A user in one line."""
 
 from collections.abc import Mapping
 from typing import Any, Self

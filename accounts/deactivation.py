@@ -8,7 +8,7 @@ from accounts.models import User
 
 @transaction.atomic
 def deactivate(*, user: User) -> bool:
-    """Hide a user, and end their sessions and tokens. False if already inactive."""
+    """Hide a user, and end their sessions and tokens."""
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
     log_out_everywhere(user=user)
@@ -16,5 +16,5 @@ def deactivate(*, user: User) -> bool:
 
 
 def reactivate(*, user: User) -> bool:
-    """Show a user again. False if already active, or deleted."""
+    """Show a user again. False if active or deleted."""
     return bool(User.objects.filter(pk=user.pk, is_active=False, deleted_at=None).update(is_active=True))

@@ -41,7 +41,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class ExportFile(NamedTuple):
-    """A file of the archive. `rows` become lines of JSON, read while writing."""
+    """A file of the archive. `rows` become lines of JSON."""
 
     name: str
     about: str
@@ -118,7 +118,7 @@ class InvitationRow(msgspec.Struct):
 
 
 def write_archive(user: User, target: IO[bytes]) -> None:
-    """Write everything about `user` into `target`, in the active language."""
+    """Write everything about `user` into `target`."""
     outermost = not connection.in_atomic_block
     with transaction.atomic():
         if outermost:

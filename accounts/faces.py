@@ -22,12 +22,12 @@ FIELDS = {Use.AVATAR: "avatar", Use.BANNER: "banner"}
 
 
 def take(*, user: User, use: Use, file: IO[bytes]) -> MediaFile:
-    """Upload a picture for `replace`. Raises what media.actions.upload does."""
+    """Upload a picture for `replace`."""
     return actions.upload(owner_id=user.pk, file=file, shape=SHAPES[use])
 
 
 def set_face(*, user: User, use: Use, file: IO[bytes]) -> User:
-    """Replace an avatar or banner. Raises what media.actions.upload does."""
+    """Replace an avatar or banner."""
     return replace(user=user, new={use: take(user=user, use=use, file=file)})
 
 
@@ -38,7 +38,7 @@ def remove_face(*, user: User, use: Use) -> User:
 
 @transaction.atomic
 def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
-    """Replace or (None) remove avatar and banner, and their old media."""
+    """Replace or (None) remove avatar and banner."""
     locked = User.objects.held().filter(pk=user.pk, deleted_at=None).first()
     if locked is None or not new:
         return user

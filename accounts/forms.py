@@ -173,7 +173,7 @@ class AddressForm(forms.Form):
 
 
 class ProofForm(forms.Form):
-    """Confirms the user's identity, with a code if there is a second factor."""
+    """Confirms the user's identity."""
 
     password = password_field(_("Password"), "current-password")
     code = code_field(_("Code from your app, or a recovery code"))
@@ -251,7 +251,7 @@ class DeleteForm(forms.Form):
         super().__init__(data)
 
     def clean_username(self) -> str:
-        """Raise ValidationError if it is not the user's."""
+        """Raise ValidationError if it is not theirs."""
         username = str(self.cleaned_data["username"]).strip().removeprefix("@")
         if username.lower() != self.user.username.lower():
             raise forms.ValidationError(_("That's not your username."))

@@ -36,7 +36,7 @@ username_pattern = RegexValidator(
 
 
 def not_reserved(username: str) -> None:
-    """Raise ValidationError for names of pages and API routes."""
+    """Raise ValidationError for names of pages."""
     if username.lower() in RESERVED_USERNAMES:
         raise ValidationError(_("This name is reserved."), code="reserved")
 
@@ -78,7 +78,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.exclude(email="").alias(lower_email=Lower("email")).filter(lower_email=address.lower())
 
     def called(self, name: str) -> Self:
-        """Users with every word of `name` in username or display name."""
+        """Users with every word of `name` in their names."""
         words = folded(name).split()
         found = self.alias(known_as=KnownAs(), grams=Grams(Name()), folded_grams=Grams("folded_name")).filter(
             Q(grams__contains=grams_of(words)) | Q(folded_name__isnull=False, folded_grams__contains=grams_of(words))
@@ -92,7 +92,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.select_for_update(no_key=True)
 
     def advance_epoch(self) -> int:
-        """Invalidate these users' windows, with the change that shows them older items."""
+        """Invalidate these users' windows."""
         return self.update(window_epoch=Draw())
 
 
@@ -111,7 +111,7 @@ class UserManager(_Verbs["User"]):  # type: ignore[valid-type, unused-ignore]  #
         self.filter(pk=user_id).advance_epoch()
 
     def get_by_natural_key(self, username: str | None) -> "User":
-        """The user with this name, in any case, for sign-in."""
+        """The user with this name, in any case."""
         return self.named(username or "").get()
 
     def create_superuser(self, username: str, password: str | None = None, **fields: Any) -> "User":  # type: ignore[override]
@@ -303,7 +303,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
 
 
 class BigVChange(models.Model):
-    """An entry in a user's big-V history (accounts/levels/big_v.py writes it)."""
+    """An entry in a user's big-V history."""
 
     class Kind(models.TextChoices):
         MADE = "made", _("made a big account")
@@ -476,7 +476,7 @@ class ResetRequest(models.Model):
 
 
 class TokenOrigin(models.Model):
-    """Where an API token was issued, for its owner."""
+    """Where an API token was issued."""
 
     token = models.OneToOneField(
         "oauth2_provider.AccessToken", on_delete=models.CASCADE, primary_key=True, related_name="origin"

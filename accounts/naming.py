@@ -36,7 +36,7 @@ def check_imitation(name: str) -> None:
 
 
 def check_display_name(name: str) -> None:
-    """Raise ValidationError for controls, bidi controls or no visible character."""
+    """Raise ValidationError for controls, or nothing visible."""
     if _CONTROLS.search(name):
         raise ValidationError(_("Use a single line without control characters."), code="control")
     if _BIDI_CONTROLS.search(name):

@@ -1,4 +1,4 @@
-"""Looking up what a member owns (lists, filters), for pages and API."""
+"""Looking up what a member owns."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

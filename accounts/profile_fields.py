@@ -12,7 +12,7 @@ Pair = tuple[str, str]
 
 
 def kept(pairs: Iterable[Pair]) -> list[dict[str, str]]:
-    """The pairs for User.profile_fields, without empty ones. Raises ValidationError."""
+    """The pairs for User.profile_fields. Raises ValidationError."""
     found = [(" ".join(label.split()), " ".join(text.split())) for label, text in pairs]
     found = [pair for pair in found if any(pair)]
     if len(found) > MOST:

@@ -61,7 +61,7 @@ LEFT = "(SELECT FROM accounts_deletion) UNION ALL (SELECT FROM accounts_heldname
 
 
 def sweep() -> int:
-    """Periodic: enqueue deletions that no worker has. Returns how many."""
+    """Periodic: enqueue lost deletions."""
     waiting = list(Deletion.objects.filter(unclaimed()).order_by("attempts", "pk").values_list("pk", flat=True)[:SWEPT])
     for user_id in waiting:
         if not enqueue("accounts.purge", user_id):

@@ -52,7 +52,7 @@ def reasons(submission: Submission) -> list[str]:
 
 
 class Subject(NamedTuple):
-    """A text for moderators. `media`: present and former pictures, in any state."""
+    """A text for moderators. `media`: pictures in any state."""
 
     id: int
     author: User

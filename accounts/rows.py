@@ -1,4 +1,4 @@
-"""Users from prepared statements, which is cheaper than the ORM's query."""
+"""Users from prepared statements: cheaper than the ORM."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -28,7 +28,7 @@ def user_of(row: Sequence[Any]) -> User:
 
 
 def user_or_none(row: Sequence[Any]) -> User | None:
-    """The same from an outer join. None if no user was found."""
+    """The same from an outer join, or None."""
     user = user_of(row)
     return None if user.pk is None else user
 

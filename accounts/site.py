@@ -32,11 +32,11 @@ SAID_BY_DJANGO = (
 
 
 class AdminLoginForm(AdminAuthenticationForm):
-    """Signs in by `sign_in.decide`. Accounts with a second factor use the site's page."""
+    """Signs in by `sign_in.decide`. With a second factor only the site's page does."""
 
     @sensitive_variables("password")
     def clean(self) -> dict[str, Any]:
-        """Raises ValidationError if sign-in is refused here, and WaitError."""
+        """Raises ValidationError and WaitError."""
         assert self.request is not None  # noqa: S101 (given by the view)
         password = "" if self.errors else self.cleaned_data["password"]
         try:

@@ -38,7 +38,7 @@ def sweep_deletions() -> None:
 
 @shared_task(name="accounts.forget_applications")
 def forget_applications() -> None:
-    """Periodic: remove applications that no admin decided in time."""
+    """Periodic: remove old applications."""
     applications.forget_old()
 
 

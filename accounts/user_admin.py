@@ -76,7 +76,7 @@ VERBS = {"add": _("add"), "change": _("change"), "delete": _("delete"), "view": 
 
 
 def _has_powers(user: User) -> bool:
-    """Whether an account has more rights than readers, even if deactivated."""
+    """Whether it has more rights than readers, even if deactivated."""
     return user.is_staff or user.is_superuser or user.user_permissions.exists() or user.groups.exists()
 
 
@@ -95,7 +95,7 @@ class UserList(ChangeList):
 
 
 class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Users. operation.admin registers it with other packages' additions."""
+    """Users. operation.admin registers it."""
 
     form = ChangeForm
     add_form = CreationForm
@@ -152,7 +152,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return user.follower_count
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """Columns, with big-V buttons for staff who may use them."""
+        """Columns, perhaps with big-V buttons."""
         columns = super().get_list_display(request)
         return [self.big_v_column(request) if column == "is_big_v" else column for column in columns]
 

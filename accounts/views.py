@@ -166,7 +166,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def password(request: PageRequest, reader: User) -> HttpResponse:
-    """Change the password. Ends other sessions and tokens."""
+    """Change the password."""
     form = PasswordForm(request.POST or None)
     if form.is_valid():
         try:
@@ -233,7 +233,7 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
 @uncounted
 @require_safe
 def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
-    """A drawn avatar. It depends on the address alone: no query, cached."""
+    """A drawn avatar, without a query, cached."""
     letter = letter_of(code)
     if letter is None or number >= len(TINTS):
         raise Http404

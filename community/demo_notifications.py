@@ -1,4 +1,4 @@
-"""Notifications of the demo, as the actions would have stored them."""
+"""Notifications of the demo."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta

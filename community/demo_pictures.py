@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - Chinese sentences have Chinese commas
-"""Pictures of the demo: faces, banners and posts, uploaded from `pictures/`."""
+"""Pictures of the demo, uploaded from `pictures/`."""
 
 import contextlib
 import logging

@@ -46,7 +46,7 @@ SHOWS = (
 
 
 def plan(follows: Sequence[Follow], *, now: datetime) -> None:
-    """Write all sessions, as the actions would have stored them."""
+    """Write all sessions."""
     now = now.astimezone(UTC).replace(microsecond=now.microsecond // 1000 * 1000)
     people = {user.username: user for user in User.objects.active()}
     fans = Counter(follow.followee_id for follow in follows)

@@ -165,7 +165,7 @@ class NotQuotableError(Exception):
 
 
 class AudienceError(ValueError):
-    """A private mention cannot be reposted, imported or given another audience."""
+    """Not possible with a private mention."""
 
 
 class PastError(ValueError):
@@ -224,7 +224,7 @@ def publish_past(
 
 @transaction.atomic
 def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
-    """Repost an item. Returns the repost and whether it is new. Raises AudienceError."""
+    """Repost an item. Returns whether it is new, too. Raises AudienceError."""
     if item.is_private:
         raise AudienceError("Private mentions can't be reposted.")
     original_id = item.repost_of_id or item.pk

@@ -21,7 +21,7 @@ def own_path(address: str) -> str:
 
 
 def item_id_at(address: str) -> int | None:
-    """The id in the address of an item's page on this site."""
+    """The id in an address of an item's page."""
     path = own_path(address)
     return parse_id(path.removeprefix(ITEM)) if path.startswith(ITEM) else None
 

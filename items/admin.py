@@ -116,7 +116,7 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.display(description=_("pictures"))
     def pictures(self, item: Item) -> str:
-        """The item's pictures or video, hidden ones too."""
+        """The item's media, hidden ones too."""
         media = attaching.all_of([item.pk]).get(item.pk)
         return shots(media, is_veiled=item.is_sensitive) if media else "-"
 
@@ -228,7 +228,7 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Hide earlier versions"), permissions=["change"])
     def hide_versions(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
-        """Hide earlier versions from others than the sender."""
+        """Hide earlier versions from others."""
         self.each(
             request,
             self.chosen(request, queryset),

@@ -135,7 +135,7 @@ class ItemEdit(StrictSerializer):
 
 
 def body_or_404(item_id: str | int, reader: User | AnonymousUser) -> ItemBody:
-    """An item that `reader` may see. Every other id gets the same Http404."""
+    """An item that `reader` may see. Raises Http404."""
     number = parse_id(str(item_id))
     found = visible_item(number, reader) if number else None
     if found is None:
@@ -285,7 +285,7 @@ class LikeView(ApiView):
 
     @extend_schema(operation_id="unlike", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Remove a like, even if the item is hidden now."""
+        """Remove a like, even if the item is hidden."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.unlike(user=user, item=item))
         return HttpResponse(status=204)
@@ -314,14 +314,14 @@ class BookmarkView(ApiView):
 
     @extend_schema(operation_id="bookmark", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Bookmark an item, or a repost's original. Nobody is notified."""
+        """Bookmark an item, or a repost's original."""
         user = signed_in(request)
         actions.bookmark(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="remove_bookmark", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Remove a bookmark, even if the item is hidden now."""
+        """Remove a bookmark, even if the item is hidden."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.remove_bookmark(user=user, item=item))
         return HttpResponse(status=204)
@@ -434,7 +434,7 @@ class RepliesView(PublicApiView):
 
     @extend_schema(operation_id="list_replies", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """The replies, oldest first: a post's whole thread, or a reply's direct ones."""
+        """The replies, oldest first: a post's thread, or a reply's own."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         return FeedResponse(replies_page(body_or_404(item_id, reader), reader, last_id=last_id, limit=count))
 
@@ -444,7 +444,7 @@ class LikersView(PublicApiView):
 
     @extend_schema(operation_id="list_likers", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """Who likes an item or a repost's original, newest like first."""
+        """Who likes an item, newest like first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         item = body_or_404(item_id, reader).shown
         return FeedResponse(user_page(int(item.id), LIKERS, reader, last_id, count))
@@ -455,7 +455,7 @@ class RepostersView(PublicApiView):
 
     @extend_schema(operation_id="list_reposters", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """Who reposted an item or a repost's original, newest accounts first."""
+        """Who reposted an item, newest accounts first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         item = body_or_404(item_id, reader).shown
         return FeedResponse(user_page(int(item.id), REPOSTERS, reader, last_id, count))
@@ -552,7 +552,7 @@ class SearchView(PublicApiView):
 
     @extend_schema(operation_id="search", parameters=[Q, *PAGED], responses={200: SearchPage})
     def get(self, request: Request) -> HttpResponse:
-        """Matching items, newest first, and users with a matching name."""
+        """Matching items, newest first, and users."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         query = parse(_asked(request))
         page = search_items(query, reader, last_id=last_id, limit=count)

@@ -1,4 +1,4 @@
-"""The pictures and videos of items. `Item.media` holds their facts for pages."""
+"""The pictures and videos of items."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -58,7 +58,7 @@ def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) -> None:
-    """Change descriptions and focuses by media id, in a transaction. Raises MediaError."""
+    """Change descriptions and focuses by media id. Raises MediaError."""
     if not said:
         return
     Item.objects.select_for_update(no_key=True).get(pk=item.pk)  # lock the item before its media, as all verbs do
@@ -69,7 +69,7 @@ def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) ->
 
 
 def withdraw(item: Item) -> None:
-    """Give an item's files new addresses, for its sender and moderators only."""
+    """Give an item's files new addresses."""
     if item.media or item.content.get("media"):  # all of them may be hidden
         is_deleted = item.status == Status.DELETED
         rows = attaching.put_away(item.pk, for_good=is_deleted)
@@ -89,6 +89,6 @@ def renew(item: Item) -> None:
 
 
 def show(item: Item, rows: list[MediaFile]) -> None:
-    """Write the facts of these media into the item's row."""
+    """Write the facts of media into the item's row."""
     item.media = kept(rows)
     Item.objects.filter(pk=item.pk).update(media=item.media)

@@ -62,7 +62,7 @@ class Poll(msgspec.Struct):
 
 
 class LinkFacts(msgspec.Struct):
-    """What a link card shows, as its row keeps it."""
+    """What a link card shows."""
 
     url: str
     title: str

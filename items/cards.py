@@ -115,7 +115,7 @@ class Content:
 
 
 class Answer(NamedTuple):
-    """An answer of a poll, with its share of the voters in percent."""
+    """An answer of a poll, with its share in percent."""
 
     text: str
     share: int
@@ -319,7 +319,7 @@ class Cards:
         )
 
     def thread(self, asked: ItemBody, branches: Iterable[Branch]) -> list[Entry]:
-        """The replies to an item. Filtered ones with visible replies below are folded."""
+        """The replies to an item. Filtered ones are folded if visible ones follow."""
         entries = []
         for branch in branches:
             answers = [answer for answer in branch.answers if not answer.item.is_hidden]
@@ -350,7 +350,7 @@ class Cards:
         return self.quoted(quote.item) if quote.item else Quoted(quote.id, "")
 
     def quoted(self, item: ItemBody) -> Quoted:
-        """An item inside one that quotes it. Its own quote is only linked."""
+        """An item inside one that quotes it."""
         content = self.content(msgspec.structs.replace(item, quote=None, link_card=None))
         if item.quote and item.quote.state == "accepted":
             content = replace(content, quoted=Quoted(item.quote.id, item_address(item.quote.id)))
@@ -394,7 +394,7 @@ class Cards:
         )
 
     def linked(self, text: str) -> SafeString:
-        """A text that is not an item's, such as a bio, as HTML."""
+        """A text that is not an item's, as HTML."""
         return linked(text, self._leads, self._sought)
 
     def _figures(self, pictures: list[MediaObject], *, is_whole: bool) -> SafeString:
@@ -446,7 +446,7 @@ def _votes(count: int) -> str:
 
 
 def linked_page(card: LinkCardBody, *, has_picture: bool) -> LinkedPage:
-    """The page of a link card, as templates show it."""
+    """The page of a link card for templates."""
     picture = card.picture if has_picture else None
     size = picture.meta.original if picture else None
     is_wide = size is not None and size.width >= WIDE_PIXELS and size.aspect >= WIDE_ASPECT

@@ -1,4 +1,4 @@
-"""Completions of a name, hashtag or emoji while it is typed."""
+"""Completions of names, hashtags and emoji."""
 
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ BETWEEN = "\u200c\u200d\u00b7\u30fb\u05f3\u05f4"
 
 
 class Completion(NamedTuple):
-    """A suggested text, with the user it names, or an emoji's name."""
+    """A suggested text, its user, or an emoji's name."""
 
     text: str
     person: User | None = None

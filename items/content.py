@@ -1,4 +1,4 @@
-"""The texts of an item's `content`, which may hold anything."""
+"""The texts of an item's untrusted `content`."""
 
 from collections.abc import Mapping
 from typing import Any

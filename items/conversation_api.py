@@ -17,7 +17,7 @@ class ConversationsView(ApiView):
 
     @extend_schema(operation_id="list_conversations", parameters=PAGED, responses={200: ConversationPage})
     def get(self, request: Request) -> HttpResponse:
-        """Conversations, newest first. Reading the list marks nothing as read."""
+        """Conversations, newest first. Marks nothing as read."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(conversations_page(reader, last_id=last_id, limit=count))
 
@@ -37,7 +37,7 @@ class ConversationView(ApiView):
 
     @extend_schema(operation_id="remove_conversation", responses={204: None})
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Remove a conversation or request from the list until somebody writes in it."""
+        """Remove a conversation or request until somebody writes in it."""
         if not put_away(reader=signed_in(request), conversation_id=parse_id(conversation_id) or 0):
             raise exceptions.NotFound
         return HttpResponse(status=204)

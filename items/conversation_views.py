@@ -25,7 +25,7 @@ def conversations(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def requests(request: PageRequest, reader: User) -> HttpResponse:
-    """Private mentions from strangers that the reader has not answered."""
+    """Private mentions from strangers."""
     return _show(request, reader, requests=True)
 
 
@@ -63,7 +63,7 @@ def accept_request(request: PageRequest, reader: User, conversation_id: int) -> 
 @signed_in
 @limited("write")
 def remove(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
-    """Remove a conversation or a request from the reader's list."""
+    """Remove a conversation or a request."""
     if not put_away(reader=reader, conversation_id=conversation_id):
         raise Http404
     messages.success(request, _("Removed. A new message brings it back."))

@@ -186,7 +186,7 @@ def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
 
 
 def listed_among(reader: User, conversation_ids: Collection[int]) -> list[Conversation]:
-    """Those of some conversations that are in the reader's list."""
+    """Those that are in the reader's list."""
     found = fetch(AMONG, {"reader": reader.pk, "conversations": id_array(conversation_ids)}, into=_Row.of)
     return _conversations(found, reader)
 
@@ -202,7 +202,7 @@ def _conversations(rows: Sequence[_Row], reader: User) -> list[Conversation]:
 
 
 def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]]:
-    """The other people in the conversations of visible items, by item id."""
+    """The other people in conversations, by item id."""
     rows = fetch(OF_ITEMS, {"items": list(item_ids), "reader": reader.pk}) if item_ids else []
     return {str(item_id): [UserCard.from_row(*one) for one in people] for item_id, people in rows}
 
@@ -214,12 +214,12 @@ def request_of(item_id: int, reader: User) -> int | None:
 
 
 def mark_read(*, reader: User, item_id: int) -> bool:
-    """Mark a message's conversation as read. True if something was unread."""
+    """Mark a message's conversation as read."""
     return bool(fetch(MARK_READ, {"reader": reader.pk, "item": item_id}))
 
 
 def accept(*, reader: User, conversation_id: int) -> bool:
-    """Make a request a conversation. True if it was a request."""
+    """Make a request a conversation."""
     return bool(fetch(ACCEPT, {"reader": reader.pk, "conversation": conversation_id}))
 
 

@@ -50,7 +50,7 @@ def changes_of(item: Item, sign: int) -> list[CountChange]:
 
 @transaction.atomic
 def fold() -> int:
-    """Add the staged changes to the counts. Returns the number of items."""
+    """Add the staged changes to the counts."""
     item_ids = [row[0] for row in fetch(FOLD)]
     if item_ids:
         counts_folded.send(sender=Item, item_ids=item_ids)

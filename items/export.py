@@ -86,7 +86,7 @@ class FilterRow(msgspec.Struct):
 
 
 class ScheduledRow(msgspec.Struct):
-    """A scheduled post. `failure`: why it was not published, else empty."""
+    """A scheduled post. `failure`: why it was not published."""
 
     publish_at: datetime
     failure: str

@@ -146,7 +146,7 @@ def _answers() -> Iterator[None]:
 
 
 def filter_or_404(filter_id: str | int, owner: User) -> Listed:
-    """The owner's filter. Every other id gets the same Http404."""
+    """The owner's filter. Raises Http404."""
     return own_or_404(filters.filter_of, owner, filter_id)
 
 
@@ -155,7 +155,7 @@ class FiltersView(ApiView):
 
     @extend_schema(operation_id="list_filters", parameters=PAGED, responses={200: FilterPage})
     def get(self, request: Request) -> HttpResponse:
-        """The caller's filters, newest first, with expired ones."""
+        """The caller's filters, newest first."""
         owner, last_id, count = signed_in(request), position(request), limit(request)
         found = [one for one in filters.filters_of(owner) if one.id < below(last_id)]
         page = part_of(found, count, attrgetter("id"))

@@ -99,7 +99,7 @@ def upward(
 
 
 class Walk(NamedTuple):
-    """The `listing`s of the same candidates downward and upward."""
+    """The `listing`s downward and upward."""
 
     down: str
     up: str

@@ -29,7 +29,7 @@ as much as passing this many hits.
 
 
 def fold(text: str) -> str:
-    """`text` as it is compared (web.letters.folded), with single spaces."""
+    """`text` as it is compared, with single spaces."""
     return _SPACES.sub(" ", folded(text)).strip()
 
 
@@ -94,7 +94,7 @@ class Matcher:
         self._has_whole = bool(whole)
 
     def places(self, folded: str) -> Iterator[Place]:
-        """Every place of every word. Places may overlap."""
+        """Every place of every word."""
         yield from self._parts.places(folded)
         if self._has_whole:
             bordered = _bordered(folded)
@@ -103,7 +103,7 @@ class Matcher:
                 yield Place(before[start], before[end], word)
 
     def found(self, folded: str) -> set[int]:
-        """The ids of the words in a folded text."""
+        """The ids of the words in a text."""
         whole = self._whole.found(_bordered(folded)) if self._has_whole else set()
         return self._parts.found(folded) | whole
 

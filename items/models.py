@@ -86,7 +86,7 @@ class ItemQuerySet(models.QuerySet["Item"]):
         return self.filter(RawSQL(public_post("items_item"), [], output_field=models.BooleanField()))  # noqa: S611
 
     def visible_to(self, reader: User | AnonymousUser) -> Self:
-        """The items that `reader` may see (items.visibility)."""
+        """The items that `reader` may see."""
         rule = visible("items_item", "s", str(int(reader.pk or 0)))
         seen = f"EXISTS (SELECT FROM accounts_user s WHERE s.id = items_item.sender_id AND {rule})"
         return self.filter(RawSQL(seen, [], output_field=models.BooleanField()))  # noqa: S611 (a constant and a number)
@@ -351,7 +351,7 @@ class RefusedHost(models.Model):
 
 
 class Participant(models.Model):
-    """A person in a conversation. Nobody joins later (items.recipients)."""
+    """A person in a conversation. Nobody joins later."""
 
     pk = models.CompositePrimaryKey("conversation_id", "user_id")
     conversation = models.ForeignKey(
@@ -426,7 +426,7 @@ class Bookmark(models.Model):
 
 
 class MutedThread(models.Model):
-    """`user` wants no notifications of the thread that `root` began."""
+    """`user` wants no notifications of `root`'s thread."""
 
     pk = models.CompositePrimaryKey("user_id", "root_id")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
@@ -544,7 +544,7 @@ class ItemTag(models.Model):
 
 
 class ItemVersion(models.Model):
-    """An item's title and content before an edit (items.versions)."""
+    """An item's title and content before an edit."""
 
     item = models.ForeignKey(
         Item, on_delete=models.DO_NOTHING, related_name="versions", db_index=False, db_constraint=False
@@ -578,7 +578,7 @@ class IdempotencyKey(models.Model):
 
 
 class Failure(models.TextChoices):
-    """Why a scheduled post was not published at its time."""
+    """Why a scheduled post was not published."""
 
     INACTIVE = "inactive", _("Your account was suspended or deactivated then.")
     REPLY_GONE = "reply_gone", _("The post it replies to is gone, or you can't see it anymore.")
@@ -589,7 +589,7 @@ class Failure(models.TextChoices):
 
 
 class ScheduledPost(models.Model):
-    """A post that waits for its time (items.scheduling)."""
+    """A post that waits for its time."""
 
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     post = models.JSONField(help_text="The arguments of items.actions.publish, with ids of items.")

@@ -14,7 +14,7 @@ UNMUTE = "DELETE FROM items_mutedthread WHERE user_id = %(user)s AND root_id = %
 
 
 def in_muted_thread(reader: str, item: str) -> str:
-    """SQL: whether the reader muted the thread of an item."""
+    """SQL: whether the reader muted an item's thread."""
     return f"""EXISTS (
         SELECT FROM items_mutedthread muted
         WHERE muted.user_id = {reader} AND muted.root_id = coalesce({item}.root_id, {item}.id) OFFSET 0)"""
@@ -31,7 +31,7 @@ def mute_thread(*, user: User, item: Item) -> bool:
 
 
 def unmute_thread(*, user: User, item: Item) -> bool:
-    """Unmute the thread of an item. True if it was muted."""
+    """Unmute the thread of an item."""
     return bool(fetch(UNMUTE, {"user": user.pk, "root": _root_of(item)}))
 
 
@@ -41,6 +41,6 @@ def _root_of(item: Item) -> int:
 
 
 def muted_among(item_ids: Iterable[str], reader: User) -> frozenset[str]:
-    """The ids of items whose threads the reader muted."""
+    """Items whose threads the reader muted."""
     rows = fetch(AMONG, {"items": id_array(map(int, item_ids)), "reader": reader.pk})
     return frozenset(str(item_id) for (item_id,) in rows)

@@ -1,4 +1,4 @@
-"""The newest public posts of all senders, without replies and reposts."""
+"""The newest public posts of all senders."""
 
 from django.contrib.auth.models import AnonymousUser
 

@@ -1,4 +1,4 @@
-"""The pages of people who like or reposted an item."""
+"""Pages of who liked or reposted an item."""
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe

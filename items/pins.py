@@ -52,7 +52,7 @@ def unpin(*, item_id: int) -> bool:
 
 
 def pinned_items(owner: User, reader: User | AnonymousUser) -> list[ItemBody]:
-    """The visible posts that `owner` pinned, last pinned first."""
+    """The visible posts that `owner` pinned."""
     return bodies(
         fetch(PINNED, {"owner": owner.pk, "reader": reader.pk or 0}, into=ItemRow.of), reader, Context.ACCOUNT
     )

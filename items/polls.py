@@ -196,7 +196,7 @@ def tallies(item_ids: Iterable[int], reader_id: int | None) -> dict[int, Tally]:
 
 
 def show_polls(items: Iterable[ItemBody], reader_id: int | None) -> None:
-    """Put the polls into items. No statement if none has one."""
+    """Put the polls into items."""
     asking = [item for item in items if item.type == ItemType.POLL]
     found = tallies({int(item.id) for item in asking}, reader_id)
     for item in asking:

@@ -50,7 +50,7 @@ SHOWN = f"""
 
 
 def popular_tags(reader: User | AnonymousUser) -> list[str]:
-    """At most `COUNT` hashtags, most used first, each on a visible item."""
+    """At most `COUNT` hashtags, each on a visible item."""
     return _shown([one for one in _kept() if _is_popular(one)][:COUNT], reader)
 
 

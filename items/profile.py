@@ -137,7 +137,7 @@ def tagged_page(
 
 
 def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, Sender]:
-    """The visible senders of what these items answer, by the answered id."""
+    """The visible senders of answered items, by id."""
     ids = {int(item.reply_to) for item in items if item.reply_to}
     if not ids:
         return {}
@@ -156,5 +156,5 @@ def replies_page(
 
 
 def item_count(owner: User, reader: User | AnonymousUser) -> int:
-    """Published items that `reader` sees on a profile, up to `COUNTED` and `REPOSTS_COUNTED`."""
+    """Published items on a profile, up to `COUNTED` and `REPOSTS_COUNTED`."""
     return int(fetch(COUNT, {"owner": owner.pk, "reader": reader.pk or 0})[0][0])

@@ -79,7 +79,7 @@ LEAVE = (
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Empty items and remove likes, bookmarks and the like. Returns how many."""
+    """Empty items and remove likes, bookmarks and the like."""
     taken, last_id = 0, 0
     for _ in range(BATCHES):
         items = _delete(user_id, last_id, limit)

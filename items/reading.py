@@ -1,4 +1,4 @@
-"""How items are read: links in texts, short ages, folding in feeds."""
+"""How items are read: links, ages, folding."""
 
 import re
 from collections.abc import Callable

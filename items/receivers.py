@@ -27,7 +27,7 @@ def tell_limits(sender: type[SiteSettings], **kwargs: Any) -> dict[str, int]:
 
 @receiver(account_purged)
 def purge_items(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Empty at most `limit` items of a deleted account. Returns how many."""
+    """Empty at most `limit` items of a deleted account."""
     return purge.purge(user_id=user.pk, limit=limit)
 
 
@@ -39,6 +39,6 @@ def export_items(sender: type[User], reader: User, **kwargs: Any) -> list[Export
 
 @receiver(medium_described)
 def show_described(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> None:
-    """Update the item of a medium with a new description."""
+    """Update the item of a described medium."""
     if medium.use == Use.ITEM and medium.item_id:
         actions.renew_media(item_id=medium.item_id)

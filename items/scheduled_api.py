@@ -136,7 +136,7 @@ class ScheduledPostsView(ApiView):
 
     @extend_schema(operation_id="list_scheduled", parameters=PAGED, responses={200: ScheduledPage})
     def get(self, request: Request) -> HttpResponse:
-        """The caller's scheduled posts, with failed ones, the last scheduled first."""
+        """The caller's scheduled posts, the last scheduled first."""
         sender, last_id, count = signed_in(request), position(request), limit(request)
         own = sorted(scheduling.scheduled_of(sender), key=attrgetter("pk"), reverse=True)
         page = part_of([post for post in own if post.pk < below(last_id)], count, attrgetter("pk"))

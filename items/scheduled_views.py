@@ -55,7 +55,7 @@ def scheduled(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
-    """The composer with a scheduled post. It is sent to `items.views.publish`."""
+    """The composer with a scheduled post."""
     post = own_or_404(scheduling.scheduled_post, reader, post_id)
     written, content = post.post, post.post["content"]
     initial: dict[str, Any] = {"key": uuid.uuid4().hex, "scheduled": post.pk}
@@ -135,7 +135,7 @@ def _change(reader: User, form: ItemForm) -> ScheduledPost:
 
 
 def answer(request: PageRequest, post: ScheduledPost, reader: User, spot: str) -> HttpResponse:
-    """Go to the scheduled posts. An open page stays and says when."""
+    """Go to the scheduled posts. An open page stays."""
     words = _("Scheduled for %(time)s.") % {"time": full_time(post.publish_at)}
     if spot == "write":
         messages.success(request, words)

@@ -42,7 +42,7 @@ BATCH = 100
 
 
 class ScheduledCapError(Exception):
-    """The user would have more than `MOST` scheduled posts."""
+    """The user would schedule more than `MOST` posts."""
 
 
 class TimeError(ValueError):
@@ -153,7 +153,7 @@ def _reserve(sender: User, post: dict[str, Any]) -> None:
 
 # --- Publishing ------------------------------------------------------------------------------------------
 def publish_due() -> int:
-    """Publish the posts whose time has come. Returns how many."""
+    """Publish the posts whose time has come."""
     if current().read_only_why:
         return 0
     due = ScheduledPost.objects.filter(publish_at__lte=Now(), failure="").order_by("publish_at")
@@ -226,7 +226,7 @@ def scheduled_post(sender: User, post_id: int) -> ScheduledPost | None:
 
 
 def files_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[MediaFile]]:
-    """The media of scheduled posts, in order, by the post's id."""
+    """The media of scheduled posts, by id."""
     ids = {post.pk: media_ids(post.post["content"]) for post in posts}
     wanted = [number for several in ids.values() for number in several]
     known = attaching.reserved(owner_id=sender.pk, ids=wanted) if wanted else {}

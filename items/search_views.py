@@ -65,7 +65,7 @@ def tag(request: PageRequest, name: str) -> OpenPage:
 @require_safe
 @signed_in
 def complete(request: PageRequest, reader: User) -> HttpResponse:
-    """Completions of what is being typed, for complete.js."""
+    """Completions, for complete.js."""
     found = completions(_asked(request), reader)
     return show(request, "items/_completions.html", {"completions": found})
 

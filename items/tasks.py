@@ -29,7 +29,7 @@ def forget_filters() -> None:
 @shared_task(name="items.end_polls")
 @asks("items.end_polls", "SELECT FROM items_poll WHERE NOT is_told AND closes_at <= now() LIMIT 1")
 def end_polls() -> None:
-    """Periodic: tell the sender and the voters of polls that ended."""
+    """Periodic: tell of polls that ended."""
     polls.end_polls()
 
 
@@ -43,7 +43,7 @@ def give_link_card(item_id: int) -> None:
 @shared_task(name="items.read_link_pages")
 @asks("items.read_link_pages", "SELECT FROM items_linkcard WHERE state = 'waiting'")
 def read_link_pages() -> None:
-    """Periodic, and after a card was given: read some of the waiting pages."""
+    """Read some of the waiting pages."""
     if link_cards.read_waiting():
         enqueue("items.read_link_pages")
 
@@ -64,5 +64,5 @@ def sweep_link_cards() -> None:
 @shared_task(name="items.publish_scheduled")
 @asks("items.publish_scheduled", "SELECT FROM items_scheduledpost WHERE publish_at <= now() AND failure = ''")
 def publish_scheduled() -> None:
-    """Periodic: publish the scheduled posts whose time has come."""
+    """Periodic: publish due posts."""
     scheduling.publish_due()

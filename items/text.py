@@ -92,7 +92,7 @@ def check_warning(content: dict[str, Any]) -> None:
 
 
 def media_ids(content: dict[str, Any]) -> list[int]:
-    """The media ids in the content, in order. Raises ContentError."""
+    """The media ids in order. Raises ContentError."""
     media = content.get("media", [])
     if not (isinstance(media, list) and all(isinstance(one, str) and MEDIA_ID.fullmatch(one) for one in media)):
         raise ContentError("content.media must be a list of ids, which are decimal strings.", field="content.media")
@@ -136,7 +136,7 @@ def _check_options(options: Any) -> None:
 
 
 def poll_end(poll: Mapping[str, Any]) -> datetime:
-    """When voting ends: `closes_at`, or `closes_in` seconds from now. Raises ContentError."""
+    """When voting ends. Raises ContentError."""
     seconds, text = poll.get("closes_in"), poll.get("closes_at")
     if isinstance(seconds, int) and not isinstance(seconds, bool) and text is None and 0 <= seconds <= 10**9:
         return timezone.now().replace(microsecond=0) + timedelta(seconds=seconds)
@@ -150,7 +150,7 @@ def poll_end(poll: Mapping[str, Any]) -> datetime:
 
 
 def poll_options(content: Mapping[str, Any]) -> list[str]:
-    """The answers of the poll in a checked content, if any."""
+    """The answers of the poll, if any."""
     options: list[str] = (content.get("poll") or {}).get("options", [])
     return options
 
@@ -233,7 +233,7 @@ def spans(text: str) -> Iterator[Span]:
 
 
 def mentions(text: str) -> list[str]:
-    """The names in `text`, as first written, without duplicates in another case."""
+    """The names in `text`, once in any case."""
     names: dict[str, str] = {}
     for span in spans(text):
         if span.kind == Kind.MENTION:
@@ -242,13 +242,13 @@ def mentions(text: str) -> list[str]:
 
 
 def hashtags(text: str) -> list[str]:
-    """The canonical tags of `text`, without duplicates, at most `TAGS_AN_ITEM`."""
+    """The canonical tags, at most `TAGS_AN_ITEM`."""
     tags = (span.value for span in spans(text) if span.kind == Kind.HASHTAG)
     return list(dict.fromkeys(tags))[:TAGS_AN_ITEM]
 
 
 def links(text: str) -> list[str]:
-    """The addresses in `text`, in order, without duplicates. www. becomes https://www."""
+    """The addresses. www. becomes https://www."""
     return list(dict.fromkeys(span.value for span in spans(text) if span.kind == Kind.LINK))
 
 

@@ -192,7 +192,7 @@ def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | 
 
 
 def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
-    """The visible items above a reply: the thread's root and the nearest."""
+    """The visible items above: the root and the nearest."""
     if not reply.shown.reply_to:
         return []
     return bodies(

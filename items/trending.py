@@ -1,4 +1,4 @@
-"""Popular hashtags with their use on each of the last seven days."""
+"""Popular hashtags with their use by day."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -48,7 +48,7 @@ class Trend(msgspec.Struct):
 
 
 def trends(reader: User | AnonymousUser) -> list[Trend]:
-    """The popular hashtags that `reader` may see, most used first."""
+    """The visible popular hashtags, most used first."""
     tags = popular_tags(reader)
     if not tags:
         return []

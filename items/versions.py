@@ -80,12 +80,12 @@ def keep(item_id: int, version: Version) -> None:
 
 
 def hide(item_id: int) -> int:
-    """Hide an item's versions from others. Returns how many were visible."""
+    """Hide an item's versions from others."""
     return ItemVersion.objects.filter(item=item_id, is_hidden=False).update(is_hidden=True)
 
 
 def versions_of(item_id: int, reader: User | AnonymousUser) -> list[Version]:
-    """The versions that `reader` may see, newest first. They must see the item."""
+    """The versions that `reader`, who sees the item, may see."""
     return fetch(OF_ITEM, {"item": item_id, "reader": reader.pk or 0}, into=Version.of)
 
 
@@ -105,5 +105,5 @@ class OwnVersion(msgspec.Struct):
 
 
 def own_versions(sender: User) -> Iterator[OwnVersion]:
-    """All versions of the sender's items, hidden ones too, oldest first."""
+    """All versions of the sender's items, oldest first."""
     yield from map(OwnVersion.of, stream(OF_SENDER, {"sender": sender.pk}))

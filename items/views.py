@@ -1,4 +1,4 @@
-"""The pages of items: profiles, single items, and their buttons."""
+"""The pages of items and their buttons."""
 
 import uuid
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ NOT_QUOTABLE = gettext_lazy("The author doesn't allow you to quote this post.")
 
 
 def own_item(item_id: int, reader: User) -> Item:
-    """The reader's own item. Raises Http404, or PermissionDenied for another's."""
+    """The reader's own item. Raises Http404 and PermissionDenied."""
     item = item_or_404(item_id, reader)
     if item.sender_id != reader.pk:
         raise PermissionDenied
@@ -124,7 +124,7 @@ def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
 @require_safe
 @open_page
 def show_item(request: PageRequest, item_id: int) -> OpenPage:
-    """One item, with the items above it and the replies below."""
+    """One item, with what is above and below."""
     item = body_or_404(item_id, request.user)
     last_id = position(request)
     if wants_part(request) and request.GET.get("text") == "whole":
@@ -211,7 +211,7 @@ def is_pinnable_by(item: ItemBody, reader: User) -> bool:
 
 @require_safe
 def edits(request: PageRequest, item_id: int) -> HttpResponse:
-    """The current and the earlier versions of an item, newest first."""
+    """The versions of an item, newest first."""
     item = body_or_404(item_id, request.user).shown
     now = Version(item.title, item.content_fields, item.modified_at)
     versions, cards = [now, *versions_of(int(item.id), request.user)], Cards(request.user)
@@ -225,7 +225,7 @@ def edits(request: PageRequest, item_id: int) -> HttpResponse:
 @limited("publish")
 @require_http_methods(FORM_METHODS)
 def publish(request: PageRequest, reader: User) -> HttpResponse:
-    """Publish a post or a reply. The Write page redirects, other pages stay."""
+    """Publish a post or a reply."""
     if request.method != "POST":
         return _composer(request, reader)
     form = ItemForm(request.POST, request.FILES)
@@ -306,7 +306,7 @@ def _published(reader: User, form: ItemForm) -> Item | None:
 @require_safe
 @signed_in
 def media_form(request: PageRequest, reader: User) -> HttpResponse:
-    """The picture fields of a composer, for composer.js."""
+    """The picture fields of a composer."""
     return show(request, "items/_media.html", {"form": ItemForm.fresh()})
 
 
@@ -470,7 +470,7 @@ def bookmarks(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def likes(request: PageRequest, reader: User) -> HttpResponse:
-    """The items that the reader likes, newest like first."""
+    """The items that the reader likes."""
     return _kept(request, reader, "like")
 
 

@@ -13,7 +13,7 @@ from relations.rules import READER, blocks, follows, is_one_reader, mutes, unblo
 
 # --- The circles of readers ------------------------------------------------------------------------------
 def in_circle(item: str, circle: str) -> str:
-    """Whether an item has this visibility: an expression, or ANY of several."""
+    """Whether an item has this visibility, or ANY."""
     return f"{item}.visibility = {circle}"
 
 
@@ -23,7 +23,7 @@ def for_all(item: str) -> str:
 
 
 def for_followers(item: str) -> str:
-    """Whether all followers may see an item, as the timeline indexes have it."""
+    """Whether all followers may see an item, as the indexes have it."""
     return f"{item}.visibility IN ('public', 'followers')"
 
 

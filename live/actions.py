@@ -1,4 +1,4 @@
-"""Writes of live sessions.
+"""Writes of live sessions. A bool result says whether anything changed.
 
 Each is one transaction under the lock on the host's row. A wrong or repeated transition changes nothing and raises
 WrongStateError. Times have milliseconds, as in lineups.
@@ -182,7 +182,7 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
 
 @transaction.atomic
 def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
-    """Remove this cover. True if the session showed it."""
+    """Remove this cover, if it is shown."""
     session = _held(session)
     if session.cover_id != medium_id:
         return False
@@ -252,7 +252,7 @@ def miss(*, session: LiveSession, now: datetime) -> LiveSession:
 
 
 def force_end(*, session: LiveSession, now: datetime) -> bool:
-    """End or cancel a session, for an admin. True if anything changed."""
+    """End or cancel a session, for an admin."""
     for verb in (end, cancel):
         try:
             verb(session=session, now=now)
@@ -265,7 +265,7 @@ def force_end(*, session: LiveSession, now: datetime) -> bool:
 # --- Visibility ------------------------------------------------------------------------------------------
 @transaction.atomic
 def hide(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session from others, whatever moderators decided. True if anything changed."""
+    """Hide a session from others, whatever moderators decided."""
     session = _held(session)
     if session.hidden_at is not None and not session.review:
         return False
@@ -275,7 +275,7 @@ def hide(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def show_again(*, session: LiveSession, now: datetime) -> bool:
-    """Show a hidden session. True if it was hidden."""
+    """Show a hidden session."""
     session = _held(session)
     return session.hidden_at is not None and _show(session, now)
 
@@ -309,7 +309,7 @@ def _remind(session: LiveSession) -> None:
 # --- Decisions of moderators -----------------------------------------------------------------------------
 @transaction.atomic
 def hold(*, session: LiveSession, now: datetime) -> bool:
-    """Hide a session until a moderator approves. True if it was visible."""
+    """Hide a session until a moderator approves."""
     session = _held(session)
     if session.hidden_at is not None:
         return False
@@ -394,7 +394,7 @@ FORGET_REMINDER = "DELETE FROM live_reminder WHERE session_id = %(session)s AND 
 
 @transaction.atomic
 def remind(*, user: User, session: LiveSession) -> bool:
-    """Remind `user` when an upcoming session starts. True if new."""
+    """Remind `user` when an upcoming session starts."""
     rows = fetch(REMIND, {"session": session.pk, "user": user.pk})
     if not rows:
         session.refresh_from_db(fields=["state"])
@@ -403,7 +403,7 @@ def remind(*, user: User, session: LiveSession) -> bool:
 
 
 def forget_reminder(*, user: User, session: LiveSession) -> bool:
-    """Remove a reminder. True if there was one."""
+    """Remove a reminder."""
     return bool(fetch(FORGET_REMINDER, {"session": session.pk, "user": user.pk}))
 
 

@@ -1,4 +1,4 @@
-"""Live sessions and incomplete deliveries of replays in the admin."""
+"""Live sessions and deliveries of replays in the admin."""
 
 from collections.abc import Callable
 from typing import Any
@@ -204,7 +204,7 @@ class LiveSessionAdmin(ModeratedAdmin):
 
 @admin.register(ReplayDelivery)
 class ReplayDeliveryAdmin(DeliveryAdmin):
-    """Replays with incomplete fan-out. Viewers see them anyway."""
+    """Replays with incomplete fan-out."""
 
     list_display = (
         "session",

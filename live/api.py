@@ -132,7 +132,7 @@ def session_or_404(text: str, reader: User) -> LiveSession:
 
 
 def own_session(request: Request, text: str) -> LiveSession:
-    """The caller's session. Raises NotFound, and PermissionDenied for another host's."""
+    """The caller's session. Raises NotFound and PermissionDenied."""
     user = signed_in(request)
     session = session_or_404(text, user)
     if session.host_id != user.pk:
@@ -178,7 +178,7 @@ class LiveSessionView(PublicApiView):
         operation_id="edit_live_session", request=SessionEdit, responses={200: SessionBody, 409: WRONG_STATE}
     )
     def patch(self, request: Request, session_id: str) -> HttpResponse:
-        """Change your own session. Fields that are not sent stay."""
+        """Change your own session. Omitted fields stay."""
         session = own_session(request, session_id)
         fields = body(request, SessionEdit)
         with answers():
@@ -231,7 +231,7 @@ class ReminderView(ApiView):
 
     @extend_schema(operation_id="remind_of_live_session", request=None, responses={204: None, 409: WRONG_STATE})
     def put(self, request: Request, session_id: str) -> HttpResponse:
-        """Get a notification when an upcoming session starts. Repeating changes nothing."""
+        """Get a notification when an upcoming session starts."""
         user = signed_in(request)
         with answers():
             actions.remind(user=user, session=session_or_404(session_id, user))
@@ -239,7 +239,7 @@ class ReminderView(ApiView):
 
     @extend_schema(operation_id="forget_live_reminder", responses={204: None})
     def delete(self, request: Request, session_id: str) -> HttpResponse:
-        """Remove the reminder, even of a hidden session. Repeating changes nothing."""
+        """Remove the reminder."""
         user, number = signed_in(request), parse_id(session_id)
         if number is None or not actions.forget_reminder(user=user, session=LiveSession(pk=number)):
             body_or_404(session_id, user)

@@ -168,7 +168,7 @@ class SessionForm(forms.Form):
 
     @property
     def fields_to_save(self) -> dict[str, Any]:
-        """The session's fields, with a new picture if any."""
+        """The session's fields, perhaps with a picture."""
         fields = {name: value for name, value in self.cleaned_data.items() if name not in OF_FORM}
         if self.taken is not None:
             fields["cover_id"] = self.taken.pk
@@ -177,7 +177,7 @@ class SessionForm(forms.Form):
         return fields
 
     def describe_cover(self, owner: User) -> None:
-        """Update the description of the session's existing picture."""
+        """Describe the session's existing picture."""
         if self.session is None or not self.session.cover or self.taken is not None:
             return
         if self.cleaned_data.get("without_picture") or "description" not in self.changed_data:

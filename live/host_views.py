@@ -33,7 +33,7 @@ HELD = gettext_lazy("Your session is in review. Others see it once it's approved
 
 
 def own_session(session_id: int, reader: User) -> LiveSession:
-    """The reader's session. Raises Http404, and PermissionDenied for another host's visible one."""
+    """The reader's session. Raises Http404 and PermissionDenied."""
     if session_or_404(session_id, reader).host.id != str(reader.pk):
         raise PermissionDenied
     return LiveSession.objects.select_related("host").get(pk=session_id)

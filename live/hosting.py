@@ -83,12 +83,12 @@ def scheduled_of(host: User, reader: User | AnonymousUser, *, limit: int) -> lis
 
 
 def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """Visible live sessions, newest start first, without muted hosts."""
+    """Visible live sessions, without muted hosts."""
     return bodies(fetch(NOW, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
 
 
 def coming(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """Upcoming sessions of hosts whom the reader does not follow."""
+    """Upcoming sessions of hosts not followed."""
     return bodies(fetch(COMING, {"reader": reader.pk or 0, "count": limit}, into=SessionRow._make))
 
 

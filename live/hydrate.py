@@ -162,7 +162,7 @@ def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str
 def sessions_of(
     host: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> SessionPage:
-    """Visible sessions, newest first. Others see no cancelled and missed ones."""
+    """Visible sessions, newest first."""
     params = {"host": host.pk, "reader": reader.pk or 0, "below": below(last_id), "count": limit + 1}
     part = part_of(fetch(OF_HOST, params, into=SessionRow._make), limit, attrgetter("id"))
     return SessionPage(bodies(part.shown), as_text(part.last_id), part.has_more)
@@ -174,7 +174,7 @@ def shown_in_notifications(reader: str) -> str:
 
 
 def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
-    """Cards of the sessions that the reader may see, by id."""
+    """Cards of the visible sessions, by id."""
     rows = fetch(CARDS, {"ids": id_array(session_ids), "reader": reader.pk})
     return {session_id: SessionCard(str(session_id), title, state) for session_id, title, state in rows}
 

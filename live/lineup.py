@@ -114,7 +114,7 @@ class Lineup:
 
     @staticmethod
     def mark(generation: int) -> bytes:
-        """The member with the version, for this generation."""
+        """The member with the version."""
         return b"version:%d" % generation
 
     def drop(self) -> Command:

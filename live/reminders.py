@@ -32,7 +32,7 @@ DUE = "SELECT id FROM live_livesession WHERE reminders_due ORDER BY id LIMIT %(c
 
 
 def send(session_id: int, *, size: int = BATCH) -> int:
-    """Send a session's reminders, `size` per transaction. Return how many."""
+    """Send a session's reminders, `size` per transaction."""
     host = fetch(HOST, {"session": session_id})
     taken = 0
     while host and (count := _send_batch(session_id, host[0][0], size)):
@@ -50,7 +50,7 @@ def _send_batch(session_id: int, host_id: int, size: int) -> int:
 
 
 def sweep() -> int:
-    """Queue sessions with unsent reminders. Return their number."""
+    """Queue sessions with unsent reminders."""
     due = [row[0] for row in fetch(DUE, {"count": SWEEP_LENGTH})]
     for session_id in due:
         if not enqueue("live.remind", session_id):

@@ -106,7 +106,7 @@ class _Claim(NamedTuple):
 
 
 def fan_out(session_id: int) -> bool:
-    """Deliver to every follower with an inbox. True if complete."""
+    """Deliver to every inbox. True if complete."""
     rows = fetch(CLAIM, {"session": session_id, "retry": settings.FAN_OUT_RETRY_AFTER}, into=_Claim._make)
     if not rows:
         return False

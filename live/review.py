@@ -47,12 +47,12 @@ def judge(session_id: int, status: str) -> bool:
 
 
 def uncover(session_id: int, medium_id: int) -> bool:
-    """Remove this cover for good. True if the session had it."""
+    """Remove this cover for good."""
     return actions.uncover(session=LiveSession(pk=session_id), medium_id=medium_id, now=timezone.now())
 
 
 def end(session_id: int) -> bool:
-    """End a session, for an admin. True if anything changed."""
+    """End a session, for an admin."""
     return actions.force_end(session=LiveSession(pk=session_id), now=timezone.now())
 
 

@@ -8,7 +8,7 @@ from relations.rules import READER, follows, is_wanted, unblocked
 
 
 def hidden(session: str) -> str:
-    """Whether a session is hidden from everybody but its host."""
+    """Whether only the host sees a session."""
     return f"{session}.hidden_at IS NOT NULL"
 
 

@@ -152,7 +152,7 @@ def offered(row: MediaFile, *, is_face: bool) -> None:
 
 
 def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
-    """A file's SHA-256 and perceptual hash. Keeps nothing. Raises what `upload` does."""
+    """A file's SHA-256 and perceptual hash. Raises what `upload` does."""
     kind = check_file(file)
     with _draft() as draft:
         phash = _decoded(file, draft, POSTED).phash if kind == Kind.IMAGE else None
@@ -321,7 +321,7 @@ def take_back(names: Iterable[str]) -> None:
 def describe(
     *, medium: MediaFile, description: str | None = None, focus: tuple[float, float] | None = None
 ) -> MediaFile:
-    """Change description or focus. None: no change. Raises MediaError."""
+    """Change description or focus. Raises MediaError."""
     fields: dict[str, Any] = {}
     if description is not None:
         check_description(description)
@@ -356,7 +356,7 @@ def purge(*, owner_id: int, limit: int) -> int:
 
 # --- Withdrawing -----------------------------------------------------------------------------------------
 def forget(rows: Sequence[MediaFile]) -> None:
-    """Delete media in the caller's transaction. Files go after the commit."""
+    """Delete media. Files go after the commit."""
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).delete()
     _move(rows, lambda: "")
 
@@ -379,7 +379,7 @@ def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
 
 
 def drop_captions(row: MediaFile) -> None:
-    """Remove a captions file. The caller saves the row in its transaction."""
+    """Remove a captions file. The caller saves the row."""
     if row.captions:
         _plan([FileMove(name=row.name, ext=row.captions)])
 

@@ -65,7 +65,7 @@ def names_of(user_ids: Iterable[int]) -> dict[int, str]:
 
 @admin.register(MediaFile)
 class MediaFileAdmin(LogAdmin):
-    """Read-only list of media, each veiled: nothing says what it shows."""
+    """Read-only list of media, each veiled."""
 
     list_display = ("id", "shot", "kind", "use", "of_item", "of_owner", "size", "created_at", "state")
     fields = (
@@ -102,7 +102,7 @@ class MediaFileAdmin(LogAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[MediaFile], search_term: str
     ) -> tuple[QuerySet[MediaFile], bool]:
-        """Find by id of medium, item or owner, each by an index."""
+        """Find by id of medium, item or owner."""
         if not search_term.strip():
             return queryset, False
         number = parse_id(search_term.strip()) or 0

@@ -189,7 +189,7 @@ class MediumView(ApiView):
 
 
 class CaptionsView(ApiView):
-    """The captions of one of the caller's own videos."""
+    """The captions of the caller's videos."""
 
     rates: Mapping[str, str] = {"PUT": "upload"}
     takes_files = frozenset({"PUT"})
@@ -207,7 +207,7 @@ class CaptionsView(ApiView):
 
     @extend_schema(operation_id="remove_captions", responses={204: None})
     def delete(self, request: Request, media_id: str) -> HttpResponse:
-        """Remove a video's captions. Repeating the call changes nothing."""
+        """Remove a video's captions."""
         row = _own(request, media_id, unused=False)
         if row.kind == Kind.VIDEO:
             _there(remove_captions(owner_id=caller(request), media_id=row.pk))

@@ -53,7 +53,7 @@ def reserved(*, owner_id: int, ids: Iterable[int]) -> dict[int, MediaFile]:
 
 
 def check_together(kinds: Sequence[str]) -> None:
-    """Raise UsedError unless these are up to `PICTURES_AN_ITEM` pictures, or one video."""
+    """Raise UsedError unless it is one video, or up to `PICTURES_AN_ITEM` pictures."""
     videos = sum(kind == Kind.VIDEO for kind in kinds)
     if videos and len(kinds) > 1:
         raise UsedError(_("A post can have pictures or one video, not both."))
@@ -137,7 +137,7 @@ def use_as_cover(row: MediaFile, *, session_id: int) -> None:
 
 
 def renamed_cover(medium_id: int) -> MediaFile | None:
-    """Rename a cover's files, so that the old address is not found."""
+    """Rename a cover's files."""
     row = cover(medium_id)
     if row is not None:
         rename([row])

@@ -1,4 +1,4 @@
-"""Captions of videos, in a file with the video's name."""
+"""Captions of videos."""
 
 import secrets
 import string
@@ -42,7 +42,7 @@ def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile 
 
 
 def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
-    """Remove captions. None if the owner has no such video."""
+    """Remove captions. None without the video."""
     with transaction.atomic():
         row = _video(owner_id, media_id)
         if row is None or not row.captions:
@@ -55,7 +55,7 @@ def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
 
 
 def said(facts: Mapping[str, Any]) -> str:
-    """The words of captions, or "". `facts`: the video's entry. Raises StoreError."""
+    """The words of captions, or "". Raises StoreError."""
     if not facts.get("captions"):
         return ""
     try:

@@ -54,7 +54,7 @@ mode.
 
 
 class RefusedError(Exception):
-    """The picture is refused. The argument is one of `REASONS` of media.decoder."""
+    """The picture is refused, for one of `REASONS` of media.decoder."""
 
 
 # --- From a picture to its files -------------------------------------------------------------------------

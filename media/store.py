@@ -103,7 +103,7 @@ def _bucket(url: str, timeout_seconds: float) -> Store:
 
 
 def incoming() -> Path:
-    """The folder for files before they are stored. Raises StoreError."""
+    """The folder for new files. Raises StoreError."""
     try:
         return uploads.folder()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Bounded periodic tasks: finish moves, remove unused media and files without a row."""
+"""Bounded periodic tasks for moves, unused media and lost files."""
 
 import time
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ FILES = 200_000
 
 
 def sweep() -> int:
-    """Finish moves, and remove unused and long withdrawn media. Returns how many."""
+    """Finish moves, and remove unused and long withdrawn media."""
     moved = move_files(list(FileMove.objects.order_by("pk").values_list("pk", flat=True)[:BATCH]))
     keyed = MediaFile.objects.exclude(key="").filter(created_at__lt=Now() - UNUSED).order_by("created_at")
     MediaFile.objects.filter(pk__in=list(keyed.values_list("pk", flat=True)[:KEYS])).update(key="")
@@ -48,7 +48,7 @@ def _forget(due: QuerySet[MediaFile]) -> int:
 
 
 def sweep_files(prefixes: Iterable[str]) -> int:
-    """Remove old files without a row in these folders. Returns how many."""
+    """Remove old files without a row."""
     removed = 0
     files = (each for prefix in prefixes for each in store().listing(prefix))
     names = (each.name for each in islice(files, FILES) if each.age > ORPHAN_SECONDS)
@@ -70,7 +70,7 @@ def without_row(names: list[str]) -> list[str]:
 
 
 def sweep_incoming() -> int:
-    """Remove old files that killed processes left. Returns how many."""
+    """Remove old files that killed processes left."""
     until, removed = time.time() - ORPHAN_SECONDS, 0
     for path in incoming().iterdir():
         if path.stat().st_mtime < until:

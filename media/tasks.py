@@ -11,5 +11,5 @@ def sweep() -> None:
 
 @shared_task(name="media.sweep_files")
 def sweep_files() -> None:
-    """Periodic: remove an hour's share of files without a row."""
+    """Periodic: remove files without a row."""
     sweeping.turn()

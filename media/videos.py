@@ -30,7 +30,7 @@ EBML_MAGIC = b"\x1a\x45\xdf\xa3"
 
 
 class VideoError(Exception):
-    """The video is refused. The argument is one of `REASONS` of media.decoder."""
+    """The video is refused, for one of `REASONS` of media.decoder."""
 
 
 class Facts(NamedTuple):

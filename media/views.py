@@ -1,4 +1,4 @@
-"""Media files for staff, by id, even without a public address."""
+"""Media files for staff, by id."""
 
 import threading
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""Decides cases, acts without reports, and edits the word list.
+"""Decides cases, acts without reports, and edits the word list. A bool result says whether anything changed.
 
 Each action is one transaction and logs a decision. It locks the item before the case, as publishing and editing do.
 """
@@ -110,7 +110,7 @@ def reject(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> 
 
 @transaction.atomic
 def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
-    """Reject the item and ban its sender. Raises DecidedError, PermissionError."""
+    """Reject the item and ban its sender."""
     if case.host and case.item_id is None and case.session_id is None:  # as a report of the account does
         User.objects.held().get(pk=case.host.pk)
     decided = _decide(case, by, State.REJECTED, note, state, None)
@@ -156,7 +156,7 @@ def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 @transaction.atomic
 def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
-    """Hold a published item or session for review. False if not published."""
+    """Hold a published item or session for review."""
     subject = subjects.lock(item_id, session_id)
     if subject is None or subject.status != review.Status.PUBLISHED:
         return False
@@ -181,7 +181,7 @@ def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, sess
 
 @transaction.atomic
 def end_session(*, session_id: int, by: User, note: str = "") -> bool:
-    """End or cancel a live session. False if it was over."""
+    """End or cancel a live session."""
     subject = subjects.lock(None, session_id)
     if subject is None or not review.sessions.end(session_id):
         return False

@@ -59,7 +59,7 @@ class AccountReportView(ApiView):
 
     @extend_schema(operation_id="report_user", request=NewReport, responses={204: None})
     def post(self, request: Request, username: str) -> HttpResponse:
-        """Report an account. Repeating the call before a decision changes nothing."""
+        """Report an account. Repeating before a decision changes nothing."""
         reporter = signed_in(request)
         account = user_or_404(username, reporter)
         fields = body(request, NewReport)

@@ -197,7 +197,7 @@ class ActForm(forms.Form):
 
 
 def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
-    """Ask what to do with the chosen rows, and do it."""
+    """Ask what to do with the chosen rows."""
     kind, ids = _asked(request)
     by = request.user
     view, change = kind.permission, kind.permission.replace(".view_", ".change_")

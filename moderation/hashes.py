@@ -85,7 +85,7 @@ def refusing(offered: Sequence[MediaFile], *, is_face: bool) -> list[int]:
 
 
 def holding(item: Item) -> list[Held]:
-    """Rules that an item's pictures match, inside the transaction that shows it."""
+    """Rules that an item's pictures match."""
     ids = [int(entry["id"]) for entry in item.media]
     if not ids:
         return []
@@ -94,7 +94,7 @@ def holding(item: Item) -> list[Held]:
 
 
 def telling(phash: int | None) -> int | None:
-    """The perceptual hash, or None if it says too little."""
+    """The hash, or None if it says too little."""
     ones = (phash & (2**64 - 1)).bit_count() if phash is not None else 0
     return phash if PLAIN <= ones <= 64 - PLAIN else None
 
@@ -148,7 +148,7 @@ def _facts(rule: PictureRule) -> dict[str, Any]:
 # --- Attempts --------------------------------------------------------------------------------------------
 @transaction.atomic
 def count_attempts(*, user_id: int, rules: Iterable[int], item: Item | None = None) -> None:
-    """Record attempts to send blocked media. Skips removed rules."""
+    """Record attempts to send blocked media."""
     locked = PictureRule.objects.select_for_update(no_key=True).filter(pk__in=set(rules)).order_by("pk")
     for rule in locked:
         PictureAttempt.objects.create(rule=rule, user_id=user_id, item_id=item.pk if item else None)
@@ -157,7 +157,7 @@ def count_attempts(*, user_id: int, rules: Iterable[int], item: Item | None = No
 
 
 def forget_attempts() -> int:
-    """Delete attempts older than `LIFE`. Rules keep their totals. Returns how many."""
+    """Delete attempts older than `LIFE`. Rules keep their totals."""
     total = 0
     while count := _forget(PictureAttempt.objects.filter(at__lt=Now() - LIFE), BATCH):
         total += count
@@ -165,7 +165,7 @@ def forget_attempts() -> int:
 
 
 def forget_user(*, user: User, limit: int) -> int:
-    """Delete up to `limit` attempts of a deleted account. Returns how many."""
+    """Delete up to `limit` attempts of a deleted account."""
     return _forget(PictureAttempt.objects.filter(user=user), limit)
 
 

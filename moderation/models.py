@@ -39,7 +39,7 @@ class WordRule(models.Model):
         return self.text
 
     def comparable(self) -> str:
-        """The text as compared. Raises ValidationError if nothing is left."""
+        """The text as compared. Raises ValidationError if empty."""
         folded = fold(self.text)
         if not folded:
             raise ValidationError({"text": _("Nothing of this is left to compare.")})

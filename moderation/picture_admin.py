@@ -47,7 +47,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             self.instance.medium_id = parse_id(str(self.initial.get("medium") or ""))
 
     def clean(self) -> dict[str, Any]:
-        """Compute the hashes. Raises ValidationError without a usable file."""
+        """Compute the hashes. Raises ValidationError."""
         fields: dict[str, Any] = self.cleaned_data
         if self.instance.pk or self.errors:
             return fields

@@ -20,7 +20,7 @@ from notifications import actions as notifications
 
 @transaction.atomic
 def hide(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = "") -> int:
-    """Hide pictures (None: all), and tell the sender why. Returns how many."""
+    """Hide pictures (None: all), and tell the sender why."""
     hidden = hiding.hide_media(item=item, ids=ids)
     if hidden:
         write(by, Verb.HIDE, item=item, note=note, after={"pictures": [str(number) for number in hidden]})
@@ -31,7 +31,7 @@ def hide(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
 
 @transaction.atomic
 def show(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = "") -> int:
-    """Show hidden pictures (None: all) again. Returns how many."""
+    """Show hidden pictures (None: all) again."""
     shown = hiding.show_media(item=item, ids=ids)
     if shown:
         write(by, Verb.SHOW, item=item, note=note, after={"pictures": [str(number) for number in shown]})

@@ -47,7 +47,7 @@ def write_case(sender: type[Item], item: Item, reasons: list[str], **kwargs: Any
 
 @receiver(media_offered)
 def look_at_media(sender: type[MediaFile], media: Sequence[MediaFile], is_face: bool, **kwargs: Any) -> list[int]:
-    """Check media in the transaction that keeps or uses them."""
+    """Check media before they are kept or used."""
     return hashes.refusing(media, is_face=is_face)
 
 
@@ -74,7 +74,7 @@ def write_session_case(
 
 @receiver(account_purged)
 def forget_reporter(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Delete up to `limit` rows of a deleted account. Returns how many."""
+    """Delete up to `limit` rows of a deleted account."""
     taken = reports.forget_reporter(user=user, limit=limit)
     return taken + (hashes.forget_user(user=user, limit=limit - taken) if taken < limit else 0)
 

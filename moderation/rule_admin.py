@@ -147,7 +147,7 @@ class RuleAdmin(ActingAdmin):
             self.delete_model(request, rule)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Name only the rules, not each case or attempt."""
+        """Name only the rules."""
         names = [str(rule) for rule in objs]
         lacking = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
         return names, {self.opts.verbose_name_plural: len(names)}, lacking, []

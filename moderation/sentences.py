@@ -1,4 +1,4 @@
-"""Decisions and reasons in sentences, for moderators and authors."""
+"""Decisions and reasons in sentences."""
 
 import re
 from collections.abc import Iterable
@@ -203,7 +203,7 @@ def beforehand(until: datetime) -> str:
 
 
 def for_author(reasons: Iterable[str], wait: timedelta | None) -> str:
-    """Why an item is held, and how long reviews usually take, if known."""
+    """Why an item is held, and how long reviews take."""
     codes = dict.fromkeys(reason.partition(":")[0] for reason in reasons)
     told = [str(TOLD[code]) for code in codes if code in TOLD]
     return " ".join([_("Moderators check your post before others see it."), *told, *_duration(wait)])

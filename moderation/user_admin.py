@@ -33,7 +33,7 @@ RELATED = [
 
 
 class ModeratedUserAdmin(CountedUserAdmin):
-    """Users with their rule and related lists. operation.admin registers it."""
+    """Users with their rule and related lists."""
 
     list_display = (*CountedUserAdmin.list_display, "rule")
     readonly_fields = (*CountedUserAdmin.readonly_fields, "rule")
@@ -64,7 +64,7 @@ class ModeratedUserAdmin(CountedUserAdmin):
         return super().change_view(request, object_id, form_url, (extra_context or {}) | related)
 
     def _related(self, request: HttpRequest, user: User) -> list[tuple[Any, str]]:
-        """Related lists that the caller may see: title and address."""
+        """The lists that the caller may see."""
         lists = {
             f"{model._meta.app_label}_{model._meta.model_name}": one for model, one in admin.site._registry.items()
         }

@@ -1,4 +1,4 @@
-"""Pages to report an item, live session or account."""
+"""Pages to report something."""
 
 from django.http import Http404, HttpResponse
 from django.urls import reverse

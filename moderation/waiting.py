@@ -1,4 +1,4 @@
-"""What authors may know about waiting cases: why, and how long reviews take."""
+"""What authors may know about waiting cases."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -22,6 +22,6 @@ def reasons_of(item_ids: Sequence[int]) -> list[tuple[int, list[str]]]:
 
 
 def usual() -> timedelta | None:
-    """The usual duration of a review. None with too few."""
+    """The usual duration of a review, if known."""
     rows = fetch(USUAL)
     return rows[0][0] if rows else None

@@ -239,7 +239,7 @@ def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -
 
 
 def tell_of_poll(*, item: Item, user_ids: Sequence[int]) -> None:
-    """Tell those who may see a poll that it has ended."""
+    """Tell voters who see a poll that it has ended."""
     told = fetch(TELL_OF_POLL, {"item": item.pk, "sender": item.sender_id, "users": id_array(user_ids)})
     _announce_and_push(told)
 

@@ -103,7 +103,7 @@ def _forget_left_acts(params: Mapping[str, int]) -> int:
 
 
 def forget_user(*, user: User, limit: int) -> int:
-    """Delete up to `limit` rows of a deleted user. Returns how many."""
+    """Delete up to `limit` rows of a deleted user."""
     taken = 0
     for query in FORGET_USER:
         if taken < limit:

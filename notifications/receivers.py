@@ -32,7 +32,7 @@ def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> N
 
 @receiver(poll_ended)
 def tell_of_poll(sender: type[Item], item: Item, user_ids: list[int], **kwargs: Any) -> None:
-    """Tell some voters and the sender that a poll has ended."""
+    """Tell voters and sender that a poll has ended."""
     actions.tell_of_poll(item=item, user_ids=user_ids)
 
 
@@ -56,7 +56,7 @@ def tell_of_request(sender: type[FollowRequest], follower: User, followee: User,
 
 @receiver(follow_accepted)
 def tell_of_acceptance(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
-    """Notify the follower that their request was accepted."""
+    """Notify the follower of the acceptance."""
     actions.tell_of_acceptance(follower=follower, followee=followee)
 
 
@@ -68,7 +68,7 @@ def end_pushes(sender: type[User], user: User, **kwargs: Any) -> None:
 
 @receiver(account_purged)
 def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Delete at most `limit` rows of a deleted account. Returns how many."""
+    """Delete at most `limit` rows of a deleted account."""
     return forgetting.forget_user(user=user, limit=limit)
 
 

@@ -15,7 +15,7 @@ from notifications.feed import Entry
 
 
 def sentence(entry: Entry) -> SafeString:
-    """The sentence of an entry, with links to its first actors."""
+    """The sentence of an entry, with links."""
     if entry.kind == "warning":
         return format_html("{}", gettext("This site's moderators sent you a warning"))
     if entry.kind == "picture":

@@ -44,5 +44,5 @@ def push_again(act_id: int, subscription_id: int, attempt: int) -> None:
 
 @shared_task(name="notifications.push_trial")
 def push_trial(subscription_id: int) -> None:
-    """Send a message by which a user tries a device."""
+    """Send a trial message to a device."""
     sending.push_trial(subscription_id)

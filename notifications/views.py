@@ -1,4 +1,4 @@
-"""The pages of notifications, the unread badge, and the "new" pill."""
+"""The pages of notifications."""
 
 from django.conf import settings
 from django.contrib import messages
@@ -56,7 +56,7 @@ def _show(request: PageRequest, reader: User, page: NotificationPage, tab: str) 
 @require_safe
 @signed_in
 def badge(request: PageRequest, reader: User) -> HttpResponse:
-    """The unread count, for the navigation of an open page."""
+    """The unread count, for navigation."""
     return show(request, "notifications/_unread.html", {"unread": unread_count(reader)})
 
 

@@ -206,7 +206,7 @@ def _unmuted(mutes: QuerySet[Mute], muter_id: int, muted_id: int) -> bool:
 
 
 def end_mutes() -> int:
-    """Delete at most `ENDED` expired mutes, one per transaction. Returns their number."""
+    """Delete at most `ENDED` expired mutes, one per transaction."""
     ended = 0
     for mute_id, muter_id, muted_id in fetch(OVER, {"limit": ENDED}):
         with transaction.atomic():

@@ -37,7 +37,7 @@ class CountedUserAdmin(UserAdmin):
         return int(user.exact_followers)
 
     def cost(self, user: Any) -> Cost:
-        """The deliveries of a post, estimated from the newest followers."""
+        """The estimated deliveries of a post."""
         found, followers = reach_of(user.pk), self.followers(user)
         share = followers / max(found.seen, 1)
         return Cost(round(found.as_ordinary * share), round(found.as_big_v * share))

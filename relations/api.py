@@ -92,7 +92,7 @@ class RelationView(ApiView):
     takes: type[StrictSerializer] = NoOptions
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
-        """Begin the relation. Raises SelfRelationError, FollowCapError and RequestCapError."""
+        """Begin the relation. Raises SelfRelationError, FollowCapError, RequestCapError."""
         raise NotImplementedError
 
     def end(self, user: User, other: User) -> bool:
@@ -119,7 +119,7 @@ class RelationView(ApiView):
         return self.begun(user, other)
 
     def delete(self, request: Request, username: str) -> HttpResponse:
-        """End one's own relation, even to a user no longer visible."""
+        """End one's own relation, even if the user is hidden."""
         user = signed_in(request)
         other = named_or_404(username)
         if other == user:
@@ -269,7 +269,7 @@ class FollowerView(ApiView):
 
     @extend_schema(operation_id="remove_follower", responses=NO_CONTENT)
     def delete(self, request: Request, username: str) -> HttpResponse:
-        """Remove a follower, or their request. They are not notified."""
+        """Remove a follower, or their request."""
         user = signed_in(request)
         other = named_or_404(username)
         if other == user:
@@ -284,7 +284,7 @@ class AcceptView(ApiView):
 
     @extend_schema(operation_id="accept_follow_request", request=EMPTY_BODY, responses=ACCEPTED)
     def post(self, request: Request, username: str) -> HttpResponse:
-        """Accept a user's request to follow. 404 without one."""
+        """Accept a request. 404 without one."""
         reader = signed_in(request)
         body(request, NoOptions)
         try:
@@ -299,7 +299,7 @@ class RejectView(ApiView):
 
     @extend_schema(operation_id="reject_follow_request", request=EMPTY_BODY, responses=NO_CONTENT)
     def post(self, request: Request, username: str) -> HttpResponse:
-        """Reject a user's request. They are not notified. 404 without one."""
+        """Reject a request. 404 without one."""
         reader = signed_in(request)
         body(request, NoOptions)
         return _decided(actions.reject(followee=reader, follower=user_or_404(username, reader)))

@@ -219,7 +219,7 @@ def _is_understood(line: Line, kind: Kind) -> bool:
 
 
 def _header(row: Sequence[str]) -> dict[str, int]:
-    """The positions of columns. Empty if the row is no header."""
+    """Empty if the row is no header."""
     found = {_NAMES[name]: place for place, name in enumerate(map(_plain, row)) if name in _NAMES}
     is_first = _plain(row[0]) in (TITLE.casefold(), HASHTAG.casefold()) if row else False
     return found if ADDRESS in found or len(found) > 1 or is_first else {}
@@ -288,7 +288,7 @@ def _rows(user: User, kind: Kind, host: str) -> Iterator[list[str]]:
 
 
 def _cell(text: str) -> str:
-    """Quote what a spreadsheet would read as a formula."""
+    """Quoted if a spreadsheet would read a formula."""
     return f"'{text}" if text.startswith(FORMULAS) else text
 
 

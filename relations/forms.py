@@ -37,7 +37,7 @@ class ListForm(forms.Form):
 
 
 class MembershipForm(forms.Form):
-    """The reader's lists; those with the person are checked."""
+    """The reader's lists for a person."""
 
     lists = forms.MultipleChoiceField(label=_("Lists"), required=False, widget=forms.CheckboxSelectMultiple)
 

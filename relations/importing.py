@@ -53,7 +53,7 @@ def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
 
 
 def run(import_id: int) -> bool:
-    """Do the next lines of an import. True if it is complete."""
+    """Do the next lines. True if complete."""
     row = CsvImport.objects.filter(pk=import_id, finished_at=None).first()
     if row is None or not row.claim():
         return False
@@ -179,6 +179,6 @@ def sweep() -> int:
 
 
 def purge(*, user: User) -> int:
-    """Delete the imports of a deleted account. Returns how many."""
+    """Delete the imports of a deleted account."""
     gone: Any = CsvImport.objects.filter(user=user).delete()[0]
     return int(gone)

@@ -90,7 +90,7 @@ def _answers() -> Iterator[None]:
 
 
 def list_or_404(list_id: str | int, owner: User) -> Listed:
-    """The owner's list. Every other id gets the same Http404."""
+    """The owner's list. Raises Http404."""
     return own_or_404(lists.list_of, owner, list_id)
 
 

@@ -72,7 +72,7 @@ def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """Delete a list after a confirmation. Members stay followed."""
+    """Delete a list. Members stay followed."""
     listed = list_or_404(list_id, reader)
     if request.method != "POST":
         return show(request, "relations/list_delete.html", {"list": listed})
@@ -104,7 +104,7 @@ def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse
 @signed_in
 @limited("write")
 def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """Remove a member from a list. They stay followed."""
+    """Remove a member, who stays followed."""
     listed, username = list_or_404(list_id, reader), request.POST.get("username", "")
     member = User.objects.named(username).first() if is_username(username) else None
     if member is None:

@@ -112,7 +112,7 @@ def remove(*, owner: User, list_id: int, member: User) -> bool:
 
 @transaction.atomic
 def remove_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
-    """Remove members. Returns how many were there. Raises List.DoesNotExist."""
+    """Remove members. Returns how many. Raises List.DoesNotExist."""
     of = _own(owner, list_id)
     gone, _ = ListMember.objects.filter(list=of, member__in=members).delete()
     if gone and of.is_exclusive:
@@ -200,7 +200,7 @@ class _Member(NamedTuple):
 
 @cache
 def _members(order: str) -> str:
-    """Members are few, so hidden ones are filtered one by one."""
+    """Members are few: hidden ones are filtered one by one."""
     return f"""
         SELECT m.id, {user_columns("u")}
         FROM (

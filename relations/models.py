@@ -55,7 +55,7 @@ class Follow(models.Model):
 
 
 class FollowRequest(models.Model):
-    """`follower` asks to follow `followee`. No visibility rule reads this table."""
+    """`follower` asks to follow `followee`."""
 
     follower = models.ForeignKey(
         settings.AUTH_USER_MODEL,

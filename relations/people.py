@@ -145,5 +145,5 @@ def followable_among(reader: User, user_ids: Collection[int]) -> dict[int, User]
 
 
 def waiting_requests(user: User) -> int:
-    """Number of follow requests that the list shows, at most `WAITING_CAP`."""
+    """Number of shown follow requests, at most `WAITING_CAP`."""
     return int(fetch(WAITING, {"user": user.pk})[0][0])

@@ -12,7 +12,7 @@ from relations import export, importing, purge
 
 @receiver(account_purged)
 def purge_relations(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Remove at most `limit` relations of a deleted account. Returns how many."""
+    """Remove at most `limit` relations of a deleted account."""
     return purge.purge(user_id=user.pk, limit=limit) + importing.purge(user=user)
 
 

@@ -43,7 +43,7 @@ class FollowedTagsView(ApiView):
 
     @extend_schema(operation_id="list_followed_tags", parameters=PAGED, responses={200: FollowedTagPage})
     def get(self, request: Request) -> HttpResponse:
-        """The hashtags that the caller follows, newest first."""
+        """The caller's hashtags, newest first."""
         user, last_id, count = signed_in(request), position(request), limit(request)
         page = followed_tags_page(user, last_id=last_id, limit=count)
         items = [FollowedTagBody(one.name, one.since) for one in page.tags]

@@ -54,7 +54,7 @@ def follow_tag(*, user: User, tag: str) -> bool:
 
 @transaction.atomic
 def unfollow_tag(*, user: User, tag: str) -> bool:
-    """Stop following a hashtag. Pages hide its posts at once."""
+    """Stop following a hashtag."""
     User.objects.held().values_list("pk").get(pk=user.pk)
     gone, _ = TagFollow.objects.filter(user=user, tag__name=tag).delete()
     if gone:

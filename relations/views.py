@@ -1,4 +1,4 @@
-"""The pages of relations: follow, mute, block, followers and followees."""
+"""The pages of relations."""
 
 from collections.abc import Callable
 from typing import Any
@@ -152,7 +152,7 @@ def _decided(request: PageRequest, reader: User, person: User, verb: str, error:
 @require_safe
 @signed_in
 def requests(request: PageRequest, reader: User) -> HttpResponse:
-    """Users who ask to follow the reader, newest first."""
+    """Users who ask to follow the reader."""
     return _people(request, reader, REQUESTS, _("Follow requests"), template="relations/requests.html")
 
 

@@ -84,7 +84,7 @@ VISIBLE_NAMES = f"""
 
 
 def visible_names(names: Iterable[str], reader: User | AnonymousUser) -> set[str]:
-    """The lower-case names of users whom `reader` may know of. One query."""
+    """The lower-case names that `reader` may know of."""
     asked = [name for name in names if is_username(name)]
     if not asked:
         return set()

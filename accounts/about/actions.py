@@ -1,4 +1,4 @@
-"""Changes the site's description and rules, each in one transaction."""
+"""Changes the site's description and rules."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def count(*, users: int, active: int, items: int) -> None:
 
 @transaction.atomic
 def save_rule(*, rule: Rule) -> Rule:
-    """Create or change a rule. Raises ValidationError beyond `site.RULES`."""
+    """Create or change a rule. Raises ValidationError."""
     rule.full_clean()
     rule.save()
     if Rule.objects.filter(withdrawn_at=None).count() > RULES:
@@ -45,6 +45,6 @@ def save_rule(*, rule: Rule) -> Rule:
 
 @transaction.atomic
 def withdraw_rule(*, rule_id: int) -> bool:
-    """Withdraw a rule. Its row stays, because reports name it."""
+    """Withdraw a rule. Reports keep naming it."""
     transaction.on_commit(kept.forget)
     return bool(Rule.objects.filter(pk=rule_id, withdrawn_at=None).update(withdrawn_at=timezone.now()))

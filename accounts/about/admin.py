@@ -45,7 +45,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
 
     def clean_contact_username(self) -> str:
-        """In its user's spelling. Raises ValidationError unless an active user has it."""
+        """In its user's spelling. Raises ValidationError."""
         name: str = self.cleaned_data["contact_username"]
         user = get_user_model().objects.active().named(name).first() if name else None
         if name and user is None:
@@ -177,7 +177,7 @@ class SiteAdmin(OwnersAdmin):
 
 @admin.register(Rule)
 class RuleAdmin(OwnersAdmin):
-    """Rules in order. Removed ones keep their row for reports."""
+    """Rules in order."""
 
     list_display = ("number", "text")
     list_display_links = ("text",)

@@ -66,7 +66,7 @@ class SiteView(ApiView):
 
     @extend_schema(operation_id="read_site", responses={200: SiteAnswer}, auth=[])
     def get(self, request: Request) -> HttpResponse:
-        """The site's description, rules, limits, and who may join."""
+        """The site's description, rules and limits."""
         here = site.current()
         return FeedResponse(
             SiteAnswer(

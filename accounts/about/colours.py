@@ -50,7 +50,7 @@ def _luminance(colour: str) -> float:
 
 
 def check(accent: str) -> None:
-    """Raise ValidationError unless links and white button text are readable."""
+    """Raise ValidationError unless it is readable."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", accent):
         raise ValidationError(_("Enter a color like #2457c5."), code="invalid")
     ratio = _worst(accent, (*LIGHT_GROUNDS, soft(accent)))
@@ -70,7 +70,7 @@ def _worst(colour: str, grounds: Sequence[str]) -> float:
 
 @lru_cache(100)
 def sheet(accent: str) -> str:
-    """Stylesheet to load after site.css or the admin's. Raises ValidationError."""
+    """The accent's stylesheet. Raises ValidationError."""
     check(accent)
     dark_soft = mixed(accent, DARK_GROUNDS[0], 0.75)
     dark = next(

@@ -1,4 +1,4 @@
-"""The site's logo: uploaded, or the default icon. Also as PNG icons."""
+"""The site's logo, also as PNG icons."""
 
 import io
 from collections.abc import Mapping
@@ -68,7 +68,7 @@ def logo_url(facts: Mapping[str, Any] | None) -> str:
 
 
 def set_logo(*, file: IO[bytes] | None) -> None:
-    """Replace the logo. None: the default. Raises what media.actions.upload does."""
+    """Replace the logo. None: the default."""
     medium = actions.upload(owner_id=OWNER, file=file, shape=SHAPE) if file is not None else None
     with transaction.atomic():
         row = SiteSettings.objects.select_for_update().filter(pk=1).first()

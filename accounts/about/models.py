@@ -160,7 +160,7 @@ class SiteSettings(models.Model):
 
 
 class Rule(models.Model):
-    """A rule of the site. A withdrawn one keeps its row."""
+    """A rule of the site, perhaps withdrawn."""
 
     number = models.SmallIntegerField(_("number"), help_text=_("Rules are shown in the order of their numbers."))
     text = models.CharField(_("rule"), max_length=RULE_LENGTH, validators=[one_line])

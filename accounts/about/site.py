@@ -87,7 +87,7 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def news(self) -> str:
-        """Reason for the read-only mode, else the current announcement."""
+        """Reason for the read-only mode, else the announcement."""
         if self.read_only_why:
             return self.read_only_why
         until = self.announcement_until
@@ -170,7 +170,7 @@ kept = Kept()
 
 
 def known() -> Site:
-    """The last copy, for pages that must wait for no server."""
+    """The last copy, without any server."""
     return kept.last
 
 

@@ -41,7 +41,7 @@ def dismiss_announcement(request: PageRequest) -> HttpResponse:
 @uncounted
 @require_safe
 def theme(request: HttpRequest, code: str) -> HttpResponse:
-    """Stylesheet of an accent colour. It depends only on the address."""
+    """Stylesheet of an accent colour."""
     try:
         sheet = colours.sheet(f"#{code}")
     except ValidationError:

@@ -15,7 +15,7 @@ def known_site() -> Site:
 
 
 def paragraphs(text: str) -> SafeString:
-    """Text as escaped HTML paragraphs with links, split at empty lines."""
+    """Text as escaped HTML paragraphs with links."""
     parts = [part.strip() for part in normalize_newlines(text).split("\n\n")]
     lines = (urlize(part, nofollow=True, autoescape=True).replace("\n", "<br>") for part in parts if part)
     return mark_safe("".join(f"<p>{part}</p>" for part in lines))  # noqa: S308 (urlize escapes)
@@ -27,7 +27,7 @@ def logo_of(site: Site) -> str:
 
 
 def touch_icon_of(site: Site) -> str:
-    """Address of the icon for the home screen of a phone."""
+    """Address of the icon for home screens."""
     return icon_url(site.logo, "apple-touch-icon")
 
 

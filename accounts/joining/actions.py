@@ -65,7 +65,7 @@ def join(candidate: Candidate, *, invite: str = "") -> User | None:
 
 
 def check(candidate: Candidate, *, invite: str = "") -> None:
-    """Raise what `join` would raise, but create nothing."""
+    """Raise what `join` would, but create nothing."""
     _check(candidate, asks_reason=not _is_let_in(invite))
 
 

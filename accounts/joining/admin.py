@@ -23,7 +23,7 @@ SHOWN = 200
 
 @admin.register(Application)
 class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
-    """Waiting applications, oldest first. A decision deletes the row."""
+    """Waiting applications, oldest first."""
 
     list_display = ("username", "display_name", "email", "beginning", "created_at")
     fields = readonly_fields = ("username", "display_name", "email", "reason", "created_at")
@@ -164,7 +164,7 @@ class InvitationAdmin(ActingAdmin):
         return False
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Whether the request may revoke others' invitations."""
+        """Whether it may revoke others' invitations."""
         return request.user.has_perm("accounts.change_invitation")
 
     @admin.action(description=_("Revoke"), permissions=["revoke"])

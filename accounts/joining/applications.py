@@ -1,4 +1,4 @@
-"""Applications for accounts. An admin's decision deletes the row."""
+"""Applications for accounts."""
 
 from datetime import timedelta
 
@@ -66,7 +66,7 @@ def is_waiting(username: str, password: str) -> bool:
 
 
 def forget_old() -> int:
-    """Delete up to `FORGOTTEN` old applications. Returns how many."""
+    """Delete up to `FORGOTTEN` old applications."""
     before = Now() - timedelta(days=settings.APPLICATION_DAYS)
     rows = Application.objects.filter(created_at__lt=before).order_by("created_at").values_list("pk", flat=True)
     return Application.objects.filter(pk__in=list(rows[:FORGOTTEN])).delete()[0]

@@ -22,7 +22,7 @@ def token() -> str:
 
 
 def is_good(token: str) -> bool:
-    """Whether the token is ours and younger than `LIFE`."""
+    """Whether the token is ours and fresh."""
     try:
         _signer.unsign(token, max_age=LIFE)
     except signing.BadSignature:

@@ -101,7 +101,7 @@ def made_by(user: User) -> list[Invitation]:
 
 
 def revoke(*, invitation_id: int, user: User | None = None) -> bool:
-    """Revoke an invitation, only `user`'s if given. False if already revoked."""
+    """Revoke an invitation, only `user`'s if given."""
     rows = Invitation.objects.filter(pk=invitation_id, revoked_at=None)
     return bool((rows.filter(made_by=user) if user else rows).update(revoked_at=timezone.now()))
 
@@ -130,7 +130,7 @@ def use(code: str) -> Invitation | None:
 
 @transaction.atomic
 def purge(*, user: User, limit: int) -> int:
-    """Delete about `limit` rows of a deleted account's invitations. Returns how many."""
+    """Delete about `limit` rows of a deleted account."""
     gone = Invited.objects.filter(user=user).delete()[0]
     theirs = Invitation.objects.filter(made_by=user)
     came = Invited.objects.filter(invitation__in=theirs).values_list("pk", flat=True)[:limit]

@@ -1,4 +1,4 @@
-"""Tables of sign-up: invitations, who used them, and applications."""
+"""Tables of sign-up."""
 
 from django.db import models
 from django.db.models.functions import Lower, Now

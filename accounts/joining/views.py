@@ -1,4 +1,4 @@
-"""Pages for joining: sign-up, the first administrator, invitations."""
+"""Pages for joining."""
 
 from django.contrib import messages
 from django.contrib.auth import login
@@ -106,7 +106,7 @@ def signup_waiting(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(FORM_METHODS)
 def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
-    """Create the first superuser by link, then show the site's form."""
+    """Create the first superuser by link."""
     if not (first_admin.is_good(token) and first_admin.is_wanted()):
         return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
     form = SignUpForm(request.POST or None)

@@ -44,7 +44,7 @@ def demote(*, user: User, by: User | None = None) -> bool:
 
 @transaction.atomic
 def allow_tagging(*, user: User, by: User | None = None) -> bool:
-    """Allow automatic tagging again, at the next follow. False if already allowed."""
+    """Allow automatic tagging again. False if already allowed."""
     if not User.objects.filter(pk=user.pk, is_auto_big_v=False).update(is_auto_big_v=True):
         return False
     _note(user, BigVChange.Kind.ALLOWED, by=by, origin=_origin(by))

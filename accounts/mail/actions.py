@@ -1,7 +1,4 @@
-"""Writes, retries and deletes letters.
-
-See docs/decisions.md: Letters are rows.
-"""
+"""Writes, retries and deletes letters."""
 
 from datetime import timedelta
 from typing import Any
@@ -61,6 +58,6 @@ def retry(*, letter_id: int) -> bool:
 
 
 def forget(*, user_id: int, limit: int) -> int:
-    """Delete up to `limit` of a user's letters. Returns how many."""
+    """Delete up to `limit` of a user's letters."""
     ids = list(Letter.objects.filter(user_id=user_id).values_list("pk", flat=True)[:limit])
     return Letter.objects.filter(pk__in=ids).delete()[0]

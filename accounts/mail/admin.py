@@ -1,4 +1,4 @@
-"""Letters in the admin, with states and errors, but not texts."""
+"""Letters in the admin, without texts."""
 
 from django.contrib import admin
 from django.db.models import QuerySet

@@ -164,7 +164,7 @@ def _close(connection: BaseEmailBackend) -> None:
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
-    """Periodic: fail, expire, delete and send letters. Returns how many were sent."""
+    """Periodic: fail, expire, delete and send letters."""
     now = Now()
     # Its worker died in the last attempt.
     Letter.objects.filter(state=State.WAITING, next_at__lt=now, attempts__gte=ATTEMPTS).update(state=State.FAILED)

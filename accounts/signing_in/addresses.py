@@ -94,7 +94,7 @@ def add(*, user: User, address: str) -> None:
 
 @transaction.atomic
 def send_again(*, user: User) -> bool:
-    """Send a new letter, which invalidates the last. False without an unconfirmed address."""
+    """Send a new letter, which invalidates the last."""
     row = EmailAddress.objects.select_for_update().filter(user=user, verified=False).order_by("-pk").first()
     if row is None:
         return False
@@ -140,7 +140,7 @@ def of_link(key: str) -> EmailAddress | None:
 
 
 def prove_by_link(*, key: str) -> User:
-    """Confirm an address by link, in any browser. Raises SpentError."""
+    """Confirm an address by link. Raises SpentError."""
     row = of_link(key)
     if row is None:
         raise SpentError
@@ -223,7 +223,7 @@ def tell(user: User, kind: str, *, to: str = "", **context: str) -> None:
 
 
 def forget_checks() -> int:
-    """Delete expired links and codes. Returns how many."""
+    """Delete expired links and codes."""
     return AddressCheck.objects.filter(expires_at__lt=Now()).delete()[0]
 
 

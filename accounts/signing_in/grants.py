@@ -57,7 +57,7 @@ class Ticket(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """The credentials of an open connection. Unused ones are empty."""
+    """The credentials of an open connection."""
 
     user_id: int
     password: str
@@ -81,7 +81,7 @@ def issue_ticket(*, user: User, origin: str, token: int) -> str:
 
 
 def read_ticket(text: str) -> Ticket | None:
-    """A valid ticket's content. None if it is too old or not ours."""
+    """A valid ticket's content, or None."""
     try:
         user_id, origin, token, sessions = _signer.unsign_object(text, max_age=TICKET_SECONDS)
     except (signing.BadSignature, ValueError):
@@ -98,7 +98,7 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
         return "", ticket and ticket.user_id
 
     def authenticate(self, request: Request) -> tuple[User, Ticket] | None:
-        """The ticket's user and the ticket. Raises AuthenticationFailed."""
+        """The ticket's user and the ticket."""
         text = request.query_params.get("ticket")
         if not text:
             return None
@@ -151,7 +151,7 @@ def session_mark(user: User) -> str:
 
 
 def standing(grants: Sequence[Grant]) -> list[bool]:
-    """Whether each grant still holds. One query. Raises Django's database errors."""
+    """Whether each grant still holds. One query."""
     rows = fetch(
         STANDING,
         {

@@ -72,7 +72,7 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
         return {uri.partition(":")[0].lower() for uri in self.redirect_uris.split()} - FORBIDDEN_SCHEMES
 
     def redirect_uri_allowed(self, uri: str) -> bool:
-        """False for an invalid one, where django-oauth-toolkit raises."""
+        """False for an invalid one, instead of an exception."""
         try:
             return bool(super().redirect_uri_allowed(uri))
         except ValueError:

@@ -67,7 +67,7 @@ class Place(NamedTuple):
 
 
 def device_name(agent: str) -> str:
-    """Browser and system, or the beginning of the program's name."""
+    """Browser and system, or the program's name."""
     return _known_name(agent) or re.sub(r"[^ -~]", "", agent)[:40].strip() or _("Unknown device")
 
 
@@ -85,7 +85,7 @@ def _known_name(agent: str) -> str:
 
 
 def note(request: HttpRequest) -> None:
-    """Record where and when this session was seen, except in the read-only mode."""
+    """Record where and when this session was seen."""
     key, user_id = request.session.session_key, request.session.get(SESSION_KEY)
     if key and user_id and current().takes_notes:
         with connection.cursor() as cursor:
@@ -107,7 +107,7 @@ def ip_of(request: HttpRequest) -> str:
 
 
 def sessions(user: User, here: str | None) -> list[Place]:
-    """The user's valid sessions, this one first, then latest first."""
+    """The user's valid sessions, this one first."""
     rows = UserSession.objects.filter(user=user).order_by("-last_seen_at")[:SHOWN]
     kept = Session.objects.filter(
         session_key__in=[row.session_key for row in rows], user_id=user.pk, expire_date__gt=timezone.now()
@@ -176,14 +176,14 @@ def _words(row: Any) -> list[str]:
 
 
 def end_token(*, user: User, key: str) -> bool:
-    """Revoke a token by its key. False if there is none."""
+    """Revoke a token by its key."""
     rows = AccessToken.objects.filter(user=user).values_list("pk", "token_checksum")
     found = next((pk for pk, digest in rows if _name(digest) == key), None)
     return found is not None and revoke_token(token_id=found)
 
 
 def end_session(*, user: User, key: str) -> bool:
-    """End a session by its key. False if there is none."""
+    """End a session by its key."""
     keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
     found = next((each for each in keys if _name(each) == key), None)
     if found is None:
@@ -196,7 +196,7 @@ def end_session(*, user: User, key: str) -> bool:
 
 
 def forget_ended(limit: int = 5_000) -> int:
-    """Delete rows of old sessions. Returns how many."""
+    """Delete rows of old sessions."""
     age = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)
     return sum(_forget_old(begin, age, limit) for begin in (0, _somewhere()))
 

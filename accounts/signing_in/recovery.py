@@ -47,13 +47,13 @@ tokens = Tokens()
 
 @transaction.atomic
 def ask(*, asked: str, language: str) -> None:
-    """Request a letter for the account with this name or address, if any."""
+    """Request a letter for this name or address."""
     ResetRequest.objects.create(asked=asked.strip()[:254], language=language)
     transaction.on_commit(lambda: enqueue("accounts.send_resets"))
 
 
 def work_off() -> int:
-    """Handle waiting requests, each once. Returns how many."""
+    """Handle waiting requests, each once."""
     ResetRequest.objects.filter(created_at__lt=Now() - KEPT).delete()
     met = 0
     while met < AT_ONCE and _work_off_one():
@@ -82,7 +82,7 @@ def _work_off_one() -> bool:
 
 
 def account_of(name_or_address: str) -> User | None:
-    """The active account with this username or confirmed address."""
+    """The active account with this name or confirmed address."""
     text = name_or_address.strip()
     if "@" in text.lstrip("@"):
         return addresses.owner(text)
@@ -107,7 +107,7 @@ def of_link(number: str, token: str) -> User | None:
 
 @transaction.atomic
 def set_password(*, number: str, token: str, new: str) -> User:
-    """Set a password by link, and end sessions and tokens. Raises SpentError and ValidationError."""
+    """Set a password by link. Raises SpentError and ValidationError."""
     user = of_link(number, token)
     if user is None:
         raise SpentError

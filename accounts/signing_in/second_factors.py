@@ -91,7 +91,7 @@ def rows_of(user: User) -> list[Authenticator]:
 
 @transaction.atomic
 def use_code(*, user: User, code: str) -> None:
-    """Use up a code of the app or a recovery code. Raises RefusedError."""
+    """Use up a code. Raises RefusedError."""
     code = "".join(code.split())[:CODE_LENGTH]
     types = [Type.TOTP, Type.RECOVERY_CODES]
     rows = Authenticator.objects.select_for_update().filter(user=user, type__in=types).order_by("pk")
@@ -134,7 +134,7 @@ def _step(secret: str, code: str, *, after: int) -> int | None:
 # --- Authenticator apps ----------------------------------------------------------------------------------
 @transaction.atomic
 def set_up_app(*, user: User, secret: str, code: str) -> None:
-    """Accept an app with this secret, after its first code. Raises RefusedError."""
+    """Accept an app after its first code. Raises RefusedError."""
     User.objects.select_for_update().get(pk=user.pk)
     step = _step(secret, "".join(code.split())[:CODE_LENGTH], after=0)
     if step is None or Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
@@ -155,14 +155,14 @@ def _webauthn() -> Any:
 
 
 def offer_passkey(user: User) -> dict[str, Any]:
-    """Options for the browser to create a passkey. The session keeps the challenge."""
+    """Options to create a passkey."""
     options: dict[str, Any] = _webauthn().begin_registration(user, passwordless=True)
     return options
 
 
 @transaction.atomic
 def add_passkey(*, user: User, name: str, credential: Any) -> None:
-    """Add a passkey from the browser. Raises RefusedError, FullError."""
+    """Add a passkey. Raises RefusedError, FullError."""
     User.objects.select_for_update().get(pk=user.pk)
     if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= PASSKEYS:
         raise FullError
@@ -184,7 +184,7 @@ def ask_passkey(user: User | None) -> dict[str, Any]:
 
 
 def use_passkey(*, user: User | None, answer: Any) -> User:
-    """The user whose passkey answered this session's challenge. Raises RefusedError."""
+    """The passkey's user. Raises RefusedError."""
     webauthn = _webauthn()
     try:
         owner: Any = user or webauthn.extract_user_from_response(answer)
@@ -224,7 +224,7 @@ def recovery_codes(user: User) -> list[str]:
 
 @transaction.atomic
 def renew_recovery_codes(*, user: User) -> None:
-    """Replace the recovery codes. Raises RefusedError without a factor."""
+    """Replace the recovery codes. Raises RefusedError."""
     User.objects.select_for_update().get(pk=user.pk)
     if not is_set(user):
         raise RefusedError
@@ -235,7 +235,7 @@ def renew_recovery_codes(*, user: User) -> None:
 
 @transaction.atomic
 def forget(*, user: User) -> bool:
-    """Remove all factors, for an admin. False without any."""
+    """Remove all factors, for an admin."""
     gone, _rows = Authenticator.objects.filter(user=user).delete()
     if gone:
         addresses.tell(user, "factor_removed")

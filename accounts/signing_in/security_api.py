@@ -30,7 +30,7 @@ class Accepted(msgspec.Struct):
 
 
 class LogIn(StrictSerializer):
-    """Name or e-mail address, password, and a second factor's code."""
+    """Name or e-mail address, password and code."""
 
     username = TextField(max_length=guard.NAME_LENGTH, trim_whitespace=False)
     password = TextField(max_length=4096, trim_whitespace=False)

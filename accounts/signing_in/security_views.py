@@ -1,4 +1,4 @@
-"""Pages of account security: e-mail address, second factors, devices, and proof of identity."""
+"""Pages of account security."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ APP_SECRET = "app_secret"  # noqa: S105 (a session key)
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def confirm(request: PageRequest, reader: User) -> HttpResponse:
-    """Ask for password and second factor. The form carries a waiting POST (`step_up.proven_to_act`)."""
+    """Ask for password and second factor. The form carries a waiting POST."""
     has_factor = second_factors.is_set(reader)
     is_answer = request.method == "POST" and "act" not in request.GET
     form = ProofForm(request.POST if is_answer else None, asks_code=has_factor)
@@ -93,7 +93,7 @@ def _carried(request: HttpRequest) -> dict[str, Any]:
 
 
 def _go_on_proven(request: HttpRequest) -> HttpResponseRedirect:
-    """Record the proof, then repeat the waiting POST or return."""
+    """Record the proof, then repeat the waiting POST."""
     step_up.note(request)
     act = request.POST.get("act", "")
     if is_local(act):

@@ -34,11 +34,11 @@ class WaitError(Exception):
 
 
 class WrongError(Exception):
-    """Unknown account, wrong password or sign-in not allowed. Callers do not learn which."""
+    """Unknown account, wrong password or sign-in not allowed."""
 
 
 class WaitingError(WrongError):
-    """Name and password of a waiting application. Its owner may know."""
+    """Name and password of a waiting application."""
 
 
 class CodeNeededError(Exception):
@@ -76,7 +76,7 @@ def decide(request: HttpRequest, *, name: str, password: str, code: str = "") ->
 
 
 def username_of(name: str) -> str:
-    """The username for a typed name or address. One query for any address."""
+    """The username for a typed name or address."""
     text = unicodedata.normalize("NFKC", name[: guard.NAME_LENGTH]).replace("\0", "").strip()
     if "@" not in text.lstrip("@"):
         return text.removeprefix("@")
@@ -86,7 +86,7 @@ def username_of(name: str) -> str:
 
 
 def check_code(request: HttpRequest, *, user: User, code: str) -> None:
-    """Count an attempt and use up a code. Raises WaitError, WrongCodeError."""
+    """Use up a code. Raises WaitError, WrongCodeError."""
     wait = guard.attempt_code(request, user)
     if wait is not None:
         raise WaitError(wait)
@@ -127,7 +127,7 @@ def begin(request: HttpRequest, user: User) -> None:
 
 
 def tell(request: HttpRequest, user: User) -> None:
-    """Write the owner about a sign-in from a new browser or program."""
+    """Write the owner about a sign-in from somewhere new."""
     addresses.tell(user, "new_sign_in", **whence(request))
 
 

@@ -1,4 +1,4 @@
-"""Pages before a session: log-in, password reset and confirming addresses."""
+"""Pages before a session."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ GONE = 410
 @never_cache
 @require_http_methods(FORM_METHODS)
 def log_in(request: PageRequest) -> HttpResponse:
-    """Sign in by name or address. Another page asks for a second factor."""
+    """Sign in by name or address."""
     if request.user.is_authenticated:
         return go_on(request, "home")
     form = LoginForm(request.POST or None)
@@ -55,7 +55,7 @@ def log_in(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(FORM_METHODS)
 def log_in_code(request: PageRequest) -> HttpResponse:
-    """The second factor, after the right password."""
+    """The second factor, after the password."""
     user = sign_in.put_off_user(request)
     if user is None:
         return redirect(_with_next(request, "login"))
@@ -78,7 +78,7 @@ def log_in_code(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_POST
 def passkey_options(request: PageRequest) -> HttpResponse:
-    """A challenge: for the user with the right password, or any."""
+    """A challenge for a passkey."""
     wait = guard.attempt_passkey(request)
     if wait is not None:
         return too_many(request, wait)
@@ -104,7 +104,7 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
 
 
 def answer_of(text: str) -> Any:
-    """A passkey's answer. Raises BadRequest unless it is a JSON object."""
+    """A passkey's answer. Raises BadRequest."""
     try:
         answer = json.loads(text) if len(text) <= ANSWER_LENGTH else None
     except (ValueError, RecursionError):

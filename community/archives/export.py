@@ -1,4 +1,4 @@
-"""The user's imports of archives, for their export."""
+"""The user's imports of archives."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,7 +13,7 @@ from community.archives.models import ArchiveImport
 
 
 class ImportRow(msgspec.Struct):
-    """An uploaded archive: what it brought and left out."""
+    """An uploaded archive and its outcome."""
 
     uploaded_at: datetime
     state: str

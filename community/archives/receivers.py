@@ -12,7 +12,7 @@ from community.archives import actions, export
 
 @receiver(account_purged)
 def forget_archives(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Delete at most `limit` rows of a deleted account. Return how many."""
+    """Delete at most `limit` rows of a deleted account."""
     return actions.purge(user=user, limit=limit)
 
 

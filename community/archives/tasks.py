@@ -19,5 +19,5 @@ def run_import(import_id: int) -> None:
 @shared_task(name="moving.sweep")
 @asks("moving.sweep", importing.LEFT)
 def sweep() -> None:
-    """Periodic: queue lost imports, and remove files of ended ones."""
+    """Periodic: queue lost imports, and tidy up."""
     importing.sweep()

@@ -1,4 +1,4 @@
-"""Template tags of the admin: staff's queues, people and texts."""
+"""Template tags of the admin."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""The verbs that change who takes push messages. Each is one transaction."""
+"""The verbs that change who takes push messages."""
 
 from collections.abc import Collection
 from ipaddress import ip_address
@@ -35,11 +35,11 @@ class BadSubscriptionError(ValueError):
 
 
 class TakenError(Exception):
-    """The session or token has ended, or another user has the endpoint."""
+    """The credentials have ended, or another user has the endpoint."""
 
 
 class Holder(NamedTuple):
-    """The session or the token that a subscription belongs to."""
+    """The session or token of a subscription."""
 
     session_key: str | None = None
     token_id: int | None = None
@@ -132,12 +132,12 @@ def unsubscribe(*, user: User, subscription_id: int) -> bool:
 
 
 def end_sessions(*, user: User) -> None:
-    """Forget the subscriptions of the user's sessions, which have all ended."""
+    """Forget the subscriptions of all the user's sessions."""
     PushSubscription.objects.filter(user=user, token_id=None).delete()
 
 
 def keep_quiet(*, user: User, hours: tuple[int, int] | None) -> None:
-    """Push nothing between these hours of the user's day."""
+    """Push nothing between these hours."""
     if hours is None or hours[0] == hours[1]:
         QuietHours.objects.filter(user=user).delete()
         return

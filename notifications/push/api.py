@@ -22,7 +22,7 @@ KEY_LENGTH = 100
 
 
 class KeysBody(StrictSerializer):
-    """The keys of a device, as PushSubscription.toJSON() of browsers has them."""
+    """The keys of a device, as browsers have them."""
 
     p256dh = TextField(max_length=KEY_LENGTH)
     auth = TextField(max_length=KEY_LENGTH)
@@ -80,7 +80,7 @@ class PushView(ApiView):
         operation_id="subscribe_push", request=SubscriptionBody, responses={201: OwnSubscription, 409: Problem}
     )
     def post(self, request: Request) -> HttpResponse:
-        """Push to this device, in place of the caller's subscription."""
+        """Push to this device from now on."""
         user, fields = signed_in(request), body(request, SubscriptionBody)
         device = Device(
             fields["endpoint"],
@@ -100,7 +100,7 @@ class PushView(ApiView):
 
     @extend_schema(operation_id="unsubscribe_push", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
-        """Push nothing to this session or token any more."""
+        """Push nothing to the caller any more."""
         user = signed_in(request)
         row = holder_of(request).subscription(user)
         if row is not None:

@@ -114,7 +114,7 @@ def _told(server_key: str) -> ec.EllipticCurvePrivateKey:
 
 
 def signed(letter: Letter, endpoint: str, server_key: str) -> dict[str, str]:
-    """The headers with the site's signature for the service at this endpoint."""
+    """The headers with the site's signature."""
     own = _told(server_key)
     parts = parse_url(endpoint)  # by which it was checked
     contact = current().contact_email

@@ -58,7 +58,7 @@ def message(told: Told, subscription: PushSubscription) -> bytes:
 
 
 def trial(subscription: PushSubscription) -> bytes:
-    """The JSON of a message by which a user tries a device."""
+    """The JSON of a trial message."""
     with translation.override(subscription.language or settings.LANGUAGE_CODE):
         fields = {
             "notification_id": 0,

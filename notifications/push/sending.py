@@ -144,7 +144,7 @@ def push(act_ids: Sequence[int], *, only: int | None = None, attempt: int = 0) -
 
 
 def push_trial(subscription_id: int) -> None:
-    """Send a message by which a user tries a device."""
+    """Send a trial message to a device."""
     subscription = PushSubscription.objects.filter(pk=subscription_id).first()
     if subscription is not None:
         _send(subscription, messages.trial(subscription), Kind.MENTION, "trial")

@@ -29,7 +29,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Load the folder. Raises CommandError if a line is wrong, and loads nothing."""
+        """Load the folder. Raises CommandError."""
         begin = time.monotonic()
         if options["password"] == "":
             raise CommandError("The password is empty.")
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         self.suggest(record.pk, options["password"])
 
     def load(self, options: dict[str, Any]) -> Loaded:
-        """Load the data set. Raises CommandError for every failure."""
+        """Load the data set. Raises CommandError."""
         try:
             dataset = Dataset(options["dir"], quiet=options["verbosity"] == 0)
             return load(dataset, password=options["password"], say=self.say)

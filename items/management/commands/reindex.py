@@ -1,4 +1,4 @@
-"""`manage.py reindex`: write the words and tags of all items again."""
+"""`manage.py reindex`: write all words and tags again."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from items.indexing import reindex
 
 
 class Command(BaseCommand):
-    """Write the words and tags of all items again."""
+    """Write all words and tags again."""
 
     help = "Rebuild the search words and tags of all items. Publishing waits: ten seconds for 400,000 items."
 

@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--why", default="", help="the reason, shown on every page")
 
     def handle(self, *args: Any, state: str | None, why: str, **options: Any) -> None:
-        """Change or show the mode. Raises CommandError without a valid reason."""
+        """Change or show the mode. Raises CommandError."""
         if state == "on" and not why.strip():
             raise CommandError('Give a reason for members: readonly on --why "We move to another server."')
         if state:
