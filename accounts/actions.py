@@ -36,7 +36,7 @@ from storage.queue import enqueue
 
 PASSWORD_LENGTH = 256
 """Limit in characters. Longer passwords take longer to hash."""
-# Missing from Django's Chinese catalogue. Here they get into the site's.
+# Missing from Django's Chinese catalogue.
 TOO_SHORT = ngettext_lazy(
     "This password is too short. It must contain at least %d character.",
     "This password is too short. It must contain at least %d characters.",

@@ -27,7 +27,7 @@ from accounts.user_admin import PermissionsField, is_super
 from web.admin import QuickListAdmin, ReadOnlyAdmin, is_writing
 
 __all__ = ["joining_admin"]  # imported to register its pages
-# Addresses are edited with their user. Factors and sessions belong to their owners (accounts/signing_in).
+# Addresses are edited with their user. Factors and sessions are their owners'.
 admin.site.unregister([EmailAddress, Authenticator, UserSession])
 
 

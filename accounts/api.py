@@ -327,7 +327,7 @@ class SessionsView(ApiView):
         return _stayed(request, user)
 
 
-# A POST, because proxies may drop the body of a DELETE, and an address must not hold a password.
+# A POST: proxies may drop the body of a DELETE, and an address must not hold a password.
 class DeleteMeView(ApiView):
     """The deletion of the caller's account."""
 

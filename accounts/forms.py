@@ -302,7 +302,7 @@ class PreferencesForm(forms.Form):
         language.choices = [as_browser, *settings.LANGUAGES]
         chosen = self.initial.get("time_zone")
         listed = zones()
-        # A chosen zone that is not listed stays until its owner changes it.
+        # A chosen zone that is not listed stays.
         known = {name for _area, places in listed for name, _label in places}
         other = [(chosen, chosen)] if chosen and chosen not in known else []
         time_zone.choices = [as_browser, ("UTC", "UTC"), *[pair for pair in other if pair[0] != "UTC"], *listed]

@@ -160,7 +160,7 @@ class ReaderLocaleMiddleware:
         if is_plain and READER_HEADER not in request.headers:
             return self.get_response(request)
         language, zone = language_of(request), timezone.get_default_timezone() if is_plain else zone_of(request)
-        # Reset afterwards, because a thread serves many readers.
+        # Reset afterwards: a thread serves many readers.
         with translation.override(language), timezone.override(zone):
             response = self.get_response(request)
         response.headers.setdefault("Content-Language", language)

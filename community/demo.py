@@ -272,7 +272,7 @@ class NotEmptyError(Exception):
 @transaction.atomic
 def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
     """Make the demo. Raises NotEmptyError if the site has users."""
-    with connection.cursor() as cursor:  # a second call waits, and finds the users of the first
+    with connection.cursor() as cursor:  # a second call waits, and finds the first one's users
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.demo'))")
     if User.objects.exists():
         raise NotEmptyError
@@ -320,7 +320,7 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
         if taken[name] > 1:
             name += f"-{taken[name]}"
         profiles.append((name, f"{given} {surname}", chance.choice(BIOS)))
-    # 68 random bits are safe with a quick hash. Django rehashes the password when its user signs in.
+    # 68 random bits are safe with a quick hash. Django rehashes at the first sign-in.
     quick: Any = copy(get_hasher())
     quick.iterations = 1000
     unusable = make_password(None)
@@ -358,7 +358,7 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
     follows = []
     for follower in users:
         wanted = min(len(users) // 2, 24 if follower.username in NAMED else chance.randint(3, 18))
-        # Repeated draws are lost. Mostly users with many followers lose them.
+        # Repeated draws are lost, mostly of users with many followers.
         followees = {user.pk for user in chance.choices(ranked, weights, k=2 * wanted)} - {follower.pk}
         if follower.username in READERS or follower.username in AWAY:
             followees |= {user.pk for user in users if user.is_big_v}
@@ -381,7 +381,7 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
 def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item]:
     """Unsaved. None needs a fan-out: windows are built when read."""
     count = len(users) * POSTS_PER_USER
-    # More items near now, the last a few minutes old. Distinct milliseconds, so sequence 0 is free.
+    # More items near now. Distinct milliseconds, so sequence 0 is free.
     ages = sorted({int(chance.random() ** 1.4 * DAYS * 86_400_000) + 180_000 for _ in range(count)}, reverse=True)
     talk = {name: 0.0 if name in AWAY else 2.0 for name in NAMED}
     eager = chance.choices(users, [talk.get(user.username, chance.random()) for user in users], k=len(ages))
@@ -400,7 +400,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
         elif said and what > 1 - REPLY_SHARE:
             nested = replies and chance.random() < NESTED_SHARE
             above = [one for one in (replies[-20:] if nested else said[-40:]) if one.sender != sender] or said[-40:]
-            # Prefer readers to log in as, so that they have replies.
+            # Prefer readers to log in as.
             weights = [5 if one.sender.username in READERS else 1 for one in above]
             item.reply_to = chance.choices(above, weights)[0]
             item.root = item.reply_to.root or item.reply_to

@@ -39,7 +39,7 @@ def tell(items: Sequence[Item], likes: Sequence[Like], follows: Sequence[Follow]
     acts: dict[tuple[object, ...], Act] = {}
     for place, one in enumerate(told):
         key = (one.recipient_id, one.kind, one.item_id, one.day)
-        # By time, so that two acts of one millisecond get different ids.
+        # By time, so that acts of one millisecond get different ids.
         act_id = ids.compose(one.at, place % 2**ids.SEQUENCE_BITS)
         entry = entries.setdefault(
             key, Notification(recipient_id=one.recipient_id, kind=one.kind, item_id=one.item_id, day=one.day)

@@ -60,7 +60,7 @@ def _insertion(columns: str, values: str) -> str:
     """  # noqa: S608 (constants)
 
 
-# The id sequence repeats after 4096. If the clock stepped back, an id may exist: then no row is returned.
+# The id sequence repeats after 4096. If the clock stepped back, an id may exist: then no row comes back.
 INSERT = _insertion("", "")
 INSERT_PAST = _insertion("id, modified_at,", "%(id)s, %(modified_at)s,")
 # The first free one of a millisecond's 4096 ids.
@@ -453,7 +453,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     if is_wider:  # the old versions were for fewer people
         versions.hide(item.pk)
     if reasons:
-        # Rules ignore items that only their sender sees. Such an item counts nowhere, so no count is taken back.
+        # An item that only its sender sees counts nowhere, and rules ignore it.
         item.status, item.link_card = Status.IN_REVIEW, None
         item.save(update_fields=["status", "link_card"])
         attachments.withdraw(item)

@@ -84,11 +84,11 @@ def _people(letters: str, reader: User) -> list[Completion]:
 
 
 def _tags(letters: str, reader: User) -> list[Completion]:
-    # A beginning without a letter, such as digits, is no canonical tag yet.
+    # Digits alone are no canonical tag yet.
     begin = canonical_tag(letters.rstrip(BETWEEN)) or (letters if letters.isdigit() and letters.isascii() else None)
     if begin is None:
         return []
     there = [row[0] for row in fetch(TAGGED, {"begin": begin, "end": f"{begin}\U0010fffd"})]
-    # One sender could fill the list with tags of their own. So tags that several people use come first.
+    # One sender could fill the list with tags of their own. So tags of several people come first.
     tags = [tag for tag in there if tag == begin] + popular_beginning(begin, reader, COUNT) + there
     return [Completion(f"#{tag}") for tag in list(dict.fromkeys(tags))[:COUNT]]

@@ -78,12 +78,12 @@ def _some(which: str, wanted: str) -> str:
 
 
 DOWN, UP = _listed("DESC"), _listed("ASC")
-# One conversation, even if the reader removed it from the list.
+# One conversation, even if removed from the list.
 ONE = _some("p.conversation_id = %(conversation)s", "true")
 AMONG = _some(
     "p.conversation_id = ANY(%(conversations)s::bigint[]) AND p.last IS NOT NULL AND NOT p.is_request", UNMUTED
 )
-# Updates only the reader's own row, so nobody else learns of it.
+# Only the reader's own row, so nobody else learns of it.
 MARK_READ = """
     UPDATE items_participant SET read = last
     WHERE conversation_id = (SELECT coalesce(conversation_id, id) FROM items_item WHERE id = %(item)s)

@@ -10,7 +10,7 @@ from items.signals import counts_folded
 from storage.connections import fetch
 
 COUNTED = [one for one in LISTED if one != Visibility.SELF]
-# A row is deleted only once, so each change counts exactly once. The order of ids avoids deadlocks.
+# A row is deleted only once, so each change counts once. The order of ids avoids deadlocks.
 FOLD = """
     WITH folded AS (DELETE FROM items_countchange RETURNING item_id, likes, replies, circle_replies, reposts, quotes),
     sums AS (

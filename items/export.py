@@ -39,7 +39,7 @@ LIKES, BOOKMARKS = (
     """  # noqa: S608 (constants)
     for table in ("items_like", "items_bookmark")
 )
-# In conversations removed from the list too, and in requests.
+# Also in removed conversations and requests.
 MESSAGES = f"""
     SELECT p.conversation_id, ARRAY(
             SELECT u.username FROM items_participant other JOIN accounts_user u ON u.id = other.user_id

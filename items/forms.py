@@ -76,7 +76,7 @@ def _lines(text: str) -> str:
 
 def text_area(rows: int) -> forms.Textarea:
     """A text area with the length limit of posts."""
-    # Otherwise browsers restore text that was already published. writing.js handles drafts.
+    # Otherwise browsers restore published text. writing.js handles drafts.
     return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH, "autocomplete": "off"})
 
 

@@ -105,7 +105,7 @@ def quote_state(reader: str = READER) -> str:
 
 QUOTING = "items_item i JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id"
 """Items that quote, and the items they quote."""
-# Sent once per page, and only if an item on it quotes another.
+# Only if an item of the page quotes another.
 QUOTED = f"""
     SELECT {columns("o", "os")}, i.id, {quote_state()}, o.is_quote_revoked
     FROM unnest(%(ids)s::bigint[]) AS quoting (id) JOIN ({QUOTING}) ON i.id = quoting.id

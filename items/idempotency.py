@@ -29,7 +29,7 @@ def fingerprint_of(fields: dict[str, Any]) -> str:
 
 def published_under(key: str, sender: User, fingerprint: str) -> Item | None:
     """The item published with this key. Locks the key. Raises IdempotencyConflictError, IdempotencyGoneError."""
-    with connection.cursor() as cursor:  # the second of two concurrent calls waits for the first to commit
+    with connection.cursor() as cursor:  # the second of two concurrent calls waits for the first
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [key, sender.pk])
     used = IdempotencyKey.objects.select_related("item").filter(sender=sender, key=key).first()
     if used is None:

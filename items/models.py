@@ -132,7 +132,7 @@ class Item(models.Model):
     root = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="thread", db_index=False
     )
-    # No constraint: items are never removed, and adding one would scan the whole table.
+    # No constraint: adding one would scan the whole table.
     conversation = models.ForeignKey(
         "self",
         on_delete=models.DO_NOTHING,
@@ -143,7 +143,7 @@ class Item(models.Model):
         db_index=False,
         db_constraint=False,
     )
-    # No constraint: items are never removed, and checking it would lock the row of a popular item.
+    # No constraint: checking it would lock the row of a popular item.
     quote_of = models.ForeignKey(
         "self",
         on_delete=models.DO_NOTHING,
@@ -258,7 +258,7 @@ class Item(models.Model):
                 fields=["conversation", "-id"], condition=Q(conversation__isnull=False), name="item_conversation"
             ),
             models.Index(fields=["link_card", "-id"], condition=Q(link_card__isnull=False), name="item_link_card"),
-            # Discover reads the newest public posts by an index-only scan.
+            # Discover reads these by an index-only scan.
             models.Index(
                 fields=["-id"],
                 include=["sender"],
@@ -319,7 +319,7 @@ class LinkCard(models.Model):
         constraints = [models.UniqueConstraint(fields=["digest"], name="link_card_digest")]
         indexes = [
             models.Index(fields=["state", "-id"], condition=~Q(state="done"), name="link_card_waiting"),
-            # All cards of a host and of those below it are a range.
+            # The cards of a host and those below are a range.
             models.Index(
                 fields=["domain", "asked_at"],
                 opclasses=["text_pattern_ops", "timestamptz_ops"],
@@ -390,7 +390,7 @@ class Like(models.Model):
     """`user` likes `item`."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="likes", db_index=False)
-    # No constraint: items are never removed, and checking it would lock the row of a viral item.
+    # No constraint: checking it would lock the row of a viral item.
     item = models.ForeignKey(
         Item, on_delete=models.DO_NOTHING, related_name="likes", db_index=False, db_constraint=False
     )
@@ -535,7 +535,7 @@ class ItemTag(models.Model):
 
     class Meta:
         indexes = [
-            # The newest public posts of a followed hashtag are an index-only scan.
+            # A followed hashtag's newest public posts are an index-only scan.
             models.Index(fields=["tag", "-item"], condition=Q(is_public_post=True), name="item_tag_posts"),
         ]
 

@@ -5,7 +5,7 @@ from relations.rules import READER, is_wanted
 
 SHOWN = f"u.is_active AND {is_wanted(READER, 'u.id')}"
 LIKERS = Listed("items_like", "item_id", "user_id", shown=SHOWN)
-# Ordered by user id, which an index has. Ordering by time would sort all reposts of a viral item.
+# By user id, which an index has. Ordering by time would sort all reposts of a viral item.
 REPOSTERS = Listed(
     "items_item",
     "repost_of_id",

@@ -129,7 +129,7 @@ def vote(*, user: User, item: Item, choices: Sequence[int | str]) -> None:
         raise ChoiceError("This post has no poll.")
     if item.sender_id == user.pk:
         raise OwnPollError
-    # Edits wait for the lock: read again what the options are.
+    # Edits wait for the lock: read the options again.
     asked = Item.objects.values_list("content", flat=True).get(pk=item.pk)["poll"]
     places = [_place(one, asked["options"]) for one in choices]
     if not places or len(set(places)) < len(places):
@@ -209,7 +209,7 @@ def poll_of(item: ItemBody, tally: Tally, *, is_own: bool) -> bodies.Poll | None
     if poll is None:
         return None
     texts, is_told = poll["options"], is_own or tally.is_closed or tally.choices is not None
-    # An edit between the two statements may have changed the number of answers. Nobody has voted then.
+    # An edit in between may have changed the number of answers. Nobody has voted then.
     votes = tally.votes if len(tally.votes) == len(texts) else [0] * len(texts)
     options = [Option(text, count if is_told else None) for text, count in zip(texts, votes, strict=True)]
     return bodies.Poll(options, poll["multiple"], tally.closes_at, tally.is_closed, tally.voters, tally.choices)

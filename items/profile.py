@@ -53,7 +53,7 @@ def _by_circle(kind: str) -> list[str]:
     return [*published, f"{UNPUBLISHED} AND {kind}"]
 
 
-# The reader's own newest held posts, among the newest held or rejected ones.
+# The reader's own newest held posts.
 HELD_POSTS = f"""
     SELECT id FROM (
         SELECT i.id, i.status, i.reply_to_id, i.visibility FROM items_item i

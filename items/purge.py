@@ -57,7 +57,7 @@ UNMUTE = """
 """
 
 
-# The others keep their messages. The tallies of polls keep what was counted.
+# The others keep their messages, and polls their tallies.
 LEAVE = (
     """
     DELETE FROM items_vote WHERE (item_id, user_id) IN (

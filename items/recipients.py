@@ -45,7 +45,7 @@ BEGIN = f"""
         u.id <> {SENDER} AND {_is_stranger(SENDER, "u.id")}
     FROM unnest(%(people)s::bigint[]) AS u (id) RETURNING user_id
 """  # noqa: S608 (constants)
-# The same lock order for concurrent messages of a conversation.
+# One lock order for concurrent messages.
 CONTINUE = f"""
     WITH there AS MATERIALIZED (
         SELECT p.user_id FROM items_participant p WHERE p.conversation_id = %(conversation)s

@@ -161,7 +161,7 @@ def publish_due() -> int:
     for post_id in list(due.values_list("pk", flat=True)[:BATCH]):
         try:
             published += publish_scheduled(post_id=post_id)
-        except OperationalError as error:  # tried again by the next run. The other posts do not wait for it.
+        except OperationalError as error:  # tried again by the next run; others do not wait for it
             broken = error
     if broken:
         raise broken
@@ -209,7 +209,7 @@ def _publish(row: ScheduledPost) -> Item | Failure:
         return Failure.QUOTE_GONE
     except OperationalError:
         raise
-    except Exception:  # a fault of ours must not keep others waiting, nor be tried for ever
+    except Exception:  # a fault of ours must not stop others, nor be tried for ever
         logger.exception("the scheduled post %s could not be published", row.pk)
         return Failure.ERROR
 

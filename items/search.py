@@ -74,7 +74,7 @@ def search_items(
         found += verified(ids, reader, Context.PUBLIC)
         if len(found) > limit or bound or len(ids) < count:
             break
-        top = ids[-1]  # the primary no longer has some of what the replica proposed
+        top = ids[-1]  # the primary lacks some of what the replica proposed
     part = part_of(found, limit, lambda item: int(item.id), bound=bound or None)
     return ItemPage(list(part.shown), as_text(part.last_id), part.has_more)
 

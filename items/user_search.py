@@ -109,7 +109,7 @@ def _similar() -> str:
             / (count(*) + cardinality(%(grams)s::text[]))
         FROM unnest(feedsite_grams({name})) AS gram)
     """
-    # A typing error leaves the front or the back half of a name unchanged.
+    # A typing error leaves one half of a name unchanged.
     halves = " UNION ".join(
         f"(SELECT u.id FROM accounts_user u WHERE {has} LIMIT {SIMILAR_CANDIDATES})"  # noqa: S608
         for half in ("front", "back")

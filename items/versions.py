@@ -24,7 +24,7 @@ KEEP = """
     INSERT INTO items_itemversion (item_id, title, content, written_at, is_hidden)
     VALUES (%(item)s, %(title)s, %(content)s, %(written_at)s, %(is_hidden)s) RETURNING 1
 """
-# The item's row is locked, so no other edit adds a version meanwhile.
+# The item is locked, so no other edit adds a version meanwhile.
 TRIM = """
     DELETE FROM items_itemversion WHERE item_id = %(item)s AND id <= (
         SELECT id FROM items_itemversion WHERE item_id = %(item)s ORDER BY id DESC OFFSET %(kept)s LIMIT 1)

@@ -99,7 +99,7 @@ def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     last_id = position(request)
     page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
     answered = {} if tab == "media" else answered_senders(page.items, request.user)
-    # Pinned posts are at the top of the page that begins with the newest, and not repeated below.
+    # Pinned posts top the newest page, and are not repeated below.
     has_pins = tab == "posts" and (last_id is None or wants_part(request))
     pinned = pinned_items(person, request.user) if has_pins else []
     ids = {item.id for item in pinned}
@@ -365,7 +365,7 @@ def _publish(reader: User, answered: Item | None, quoted: Item | None, form: Ite
     try:
         return actions.publish(**post, idempotency_key=form.cleaned_data["key"])
     except idempotency.IdempotencyConflictError:
-        # The sender went back to a sent form and changed it: that is another item.
+        # The sender changed a sent form: that is another item.
         return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
 
 

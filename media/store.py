@@ -97,7 +97,7 @@ def _folder(root: Path) -> Folder:
 
 @lru_cache(1)
 def _bucket(url: str, timeout_seconds: float) -> Store:
-    from media.bucket import Bucket  # boto3 takes half a second and 20 MB; only bucket sites need it
+    from media.bucket import Bucket  # half a second and 20 MB that only bucket sites need
 
     return Bucket(bucket_address.parse(url), timeout_seconds)
 

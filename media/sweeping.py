@@ -41,7 +41,7 @@ def sweep() -> int:
 @transaction.atomic
 def _forget(due: QuerySet[MediaFile]) -> int:
     ids = list(due.values_list("pk", flat=True)[:BATCH])
-    # The condition is asked again under the lock: a member may have used a medium since.
+    # Asked again under the lock: a member may have used a medium since.
     rows = list(due.select_for_update(skip_locked=True).filter(pk__in=ids).order_by("pk"))
     forget(rows)
     return len(rows)

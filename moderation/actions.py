@@ -26,7 +26,7 @@ REASONS = 20
 ABOUT_LETTERS = 200
 """Most characters quoted in a warning."""
 
-# Leaves out rules removed meanwhile, and does not lock rules against other items.
+# Leaves out removed rules, and does not lock rules against other items.
 JOIN_WORDS = """
     INSERT INTO moderation_case_words (case_id, wordrule_id)
     SELECT %(case)s, rule.id FROM (

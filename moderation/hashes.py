@@ -30,7 +30,7 @@ ATTEMPTS = 1_000
 LIFE = timedelta(days=90)
 BATCH = 1_000
 
-# Writing rules and comparing exclude each other, so each sees the other's rows.
+# Writing rules and comparing exclude each other.
 SHARED = "SELECT FROM pg_advisory_xact_lock_shared(hashtext('feedsite.picturerules'))"
 ALONE = "SELECT FROM pg_advisory_xact_lock(hashtext('feedsite.picturerules'))"
 SAME = """(r.sha256 = m.sha256 OR bit_count((r.phash # m.phash)::bit(64)) <= r.distance)"""

@@ -368,7 +368,7 @@ class Decision(models.Model):
         verbose_name_plural = _("decisions")
         default_permissions = ("view",)
         indexes = [
-            # Decisions about a user, not an item or session: bans, warnings, lists.
+            # About a user: bans, warnings, lists.
             models.Index(fields=["user", "-id"], condition=Q(item=None, session_id=None), name="decision_of_user"),
         ]
 

@@ -8,7 +8,7 @@ from storage.connections import fetch, id_array
 REASONS = """
     SELECT item_id, reasons FROM moderation_case WHERE item_id = ANY(%(items)s::bigint[]) AND state = 'open'
 """
-# The median of the latest decided cases. Fewer than 5 say too little.
+# The median of the latest cases. Fewer than 5 say too little.
 USUAL = """
     SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY decided_at - opened_at)
     FROM (SELECT opened_at, decided_at FROM moderation_case ORDER BY id DESC LIMIT 100) latest

@@ -57,7 +57,7 @@ ADD = """
     SELECT EXISTS (SELECT FROM moved), (SELECT id FROM act) FROM found
 """
 ADD_TO_ITEM = ADD.format(key=OF_ITEM)
-# The kind is in the text, because each has its own index.
+# The kind is in the text: each has its own index.
 ADD_TO_TODAY = {
     kind: ADD.format(key=OF_TODAY.format(kind=kind.value))
     for kind in (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.FOLLOW_ACCEPTED)
@@ -103,11 +103,11 @@ TELL = _tell("""
     SELECT id FROM answered UNION SELECT id FROM quoted
     UNION SELECT id FROM accounts_user WHERE lower(username) = ANY(%(names)s::text[])
 """)
-# A private mention notifies all participants, except those who have it among their requests.
+# A private mention notifies all participants, except those who have it as a request.
 TELL_PEOPLE = _tell("""
     SELECT user_id AS id FROM items_participant WHERE conversation_id = %(conversation)s AND NOT is_request
 """)
-# Once per session and user. Users with a block either way, and those who mute the host's notifications, get none.
+# Once per session and user, without blocks either way and muted notifications.
 TELL_OF_SESSION = f"""
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, session_id)
@@ -123,7 +123,7 @@ TELL_OF_SESSION = f"""
     )
     SELECT recipient_id, position FROM told
 """  # noqa: S608 (constants)
-# The act is its sender's, for the sender too: apps name the account of the poll. It is told once.
+# The act is its sender's, for the sender too: apps name the account of the poll.
 TELL_OF_POLL = f"""
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
@@ -137,7 +137,7 @@ TELL_OF_POLL = f"""
     )
     SELECT recipient_id, position FROM told
 """  # noqa: S608 (constants)
-# The act is the recipient's own, so no block or mute hides it.
+# The recipient's own act: no block or mute hides it.
 WARN = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, text) VALUES (%(user)s, 'warning', %(text)s)
@@ -157,7 +157,7 @@ TELL_OF_SCHEDULED = """
     INSERT INTO notifications_act (id, notification_id, recipient_id, actor_id)
     SELECT position, id, recipient_id, recipient_id FROM told RETURNING id
 """
-# One entry per post. A further removal moves it to the top, with the new text.
+# One entry per post. A further removal moves it up, with the new text.
 TELL_OF_PICTURES = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id, text)
@@ -283,7 +283,7 @@ def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
             has_moved, act_id = found[0]
             if act_id and params.get("kind") in PUSHED:
                 _push_later([(params["recipient"], act_id)])
-            # Pages need one announcement a second per entry. The entry is unread since the last one.
+            # Pages need one announcement a second per entry.
             if is_new or has_moved:
                 _announce_later([params["recipient"]])
             elif act_id:
@@ -380,7 +380,7 @@ def give_recipients() -> int:
 
 
 # --- Putting away ----------------------------------------------------------------------------------------
-# A viral item has many acts. They stay, hidden by the mark, until `forget_old`.
+# A viral item has many acts. The mark hides them until `forget_old`.
 MARK_PUT_AWAY = """
     INSERT INTO notifications_readmark AS mark (user_id, up_to, put_away) VALUES (%(user)s, 0, feedsite_next_id())
     ON CONFLICT (user_id) DO UPDATE SET put_away = greatest(mark.put_away, EXCLUDED.put_away)

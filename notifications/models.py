@@ -64,7 +64,7 @@ class Notification(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notifications", db_index=False
     )
     kind = models.CharField(max_length=16, choices=Kind.choices)
-    # No constraint: items are never removed, and checking it would lock the row of a popular item.
+    # No constraint: checking it would lock the row of a popular item.
     item = models.ForeignKey(
         Item, on_delete=models.DO_NOTHING, null=True, related_name="+", db_index=False, db_constraint=False
     )

@@ -30,7 +30,7 @@ ACTS = f"""
     WHERE a.recipient_id = %(reader)s AND a.id < %(below)s AND a.id > greatest(%(above)s::bigint, {PUT_AWAY})
     ORDER BY a.id {{order}} LIMIT %(scan)s
 """  # noqa: S608 (constants)
-# The position is the id of the only act, which may be deleted.
+# The position is the id of the only act, which may be gone.
 ACTS_OF_CONVERSATIONS = f"""
     SELECT c.position AS id, a.actor_id, c.id AS notification_id
     FROM (

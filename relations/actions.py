@@ -19,7 +19,7 @@ from relations.visibility import FOLLOWER_COUNT
 from storage.connections import fetch
 from storage.draws import Draw
 
-# One statement, because a separate read could be outdated at the insertion.
+# One statement: a separate read could be outdated at the insertion.
 BLOCK = "INSERT INTO relations_block (blocker_id, blocked_id) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING id"
 MUTE = """
     INSERT INTO relations_mute (muter_id, muted_id, expires_at, notifications)

@@ -13,7 +13,7 @@ from relations.rules import may_know_of
 from relations.tags import followed_tags_page
 from storage.connections import stream
 
-# Only visible users are named, and those whom the user blocked or muted.
+# Only visible users, and those whom the user blocked or muted.
 OF_USER = """
     SELECT u.id, u.username, r.created_at FROM relations_{table} r JOIN accounts_user u ON u.id = r.{other}_id
     WHERE r.{own}_id = %(user)s AND {seen} ORDER BY r.id

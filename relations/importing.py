@@ -83,7 +83,7 @@ def _part(import_id: int) -> bool:
     is_done = len(lines) < PART or row.done >= row.total
     changed = ["done", "changed", "requested", "refused", "attempts", "tried_at"]
     if is_done:
-        row.finished_at, row.lines = Now(), []  # keep other people's names no longer than needed
+        row.finished_at, row.lines = Now(), []  # other people's names are kept no longer than needed
         changed += ["finished_at", "lines"]
     row.save(update_fields=changed)
     return is_done

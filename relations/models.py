@@ -46,7 +46,7 @@ class Follow(models.Model):
             models.Index(fields=["followee", "follower"], name="follow_reverse"),
             models.Index(fields=["follower", "-id"], name="follow_following_page"),
             models.Index(fields=["followee", "-id"], name="follow_followers_page"),
-            # Such follows are few, and the query runs for every repost in a home.
+            # They are few, and every repost in a home asks.
             models.Index(fields=["follower", "followee"], condition=Q(reposts=False), name="follow_without_reposts"),
         ]
 

@@ -45,7 +45,7 @@ class Listed(NamedTuple):
 FOLLOWERS = Listed("relations_follow", "followee_id", "follower_id")
 FOLLOWEES = Listed("relations_follow", "follower_id", "followee_id")
 REQUESTS = Listed("relations_followrequest", "followee_id", "follower_id")
-# The reader's own blocks and mutes are shown even if those users block the reader: the reader knew them before.
+# The reader's own blocks and mutes show even users who block the reader: the reader knew them before.
 BLOCKS = Listed("relations_block", "blocker_id", "blocked_id", shown="u.is_active")
 MUTES = Listed("relations_mute", "muter_id", "muted_id", shown="u.is_active")
 

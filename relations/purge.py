@@ -4,7 +4,7 @@ exact.
 
 from django.db import connection, transaction
 
-# The account's own follows. Every change of follows locks the follower's row.
+# The account's own follows, under the lock of the follower's row.
 FOLLOWS = """
     WITH follower AS (SELECT id FROM accounts_user WHERE id = %(user)s FOR NO KEY UPDATE),
     gone AS (
@@ -15,7 +15,7 @@ FOLLOWS = """
     UPDATE accounts_user SET following_count = following_count - (SELECT count(*) FROM gone)
     WHERE id = %(user)s AND EXISTS (SELECT FROM gone) RETURNING (SELECT count(*) FROM gone)
 """
-# Lock the followers before deleting their follows, in the order of ids, so that a concurrent unfollow counts once.
+# In the order of ids, and locked, so that a concurrent unfollow counts once.
 LOCK_FOLLOWERS = """
     SELECT id FROM accounts_user WHERE id IN (
         SELECT follower_id FROM relations_follow WHERE followee_id = %(user)s ORDER BY follower_id LIMIT %(limit)s
@@ -38,13 +38,13 @@ PAIRS = """
         UNION ALL (SELECT id FROM {table} WHERE {other}_id = %(user)s LIMIT %(limit)s))
 """
 
-# Lists without members: those went with the account's follows.
+# Without members: those went with the follows.
 LISTS = """
     DELETE FROM relations_list WHERE id IN (
         SELECT l.id FROM relations_list l WHERE l.owner_id = %(user)s AND NOT EXISTS (
             SELECT FROM relations_listmember m WHERE m.list_id = l.id) LIMIT %(limit)s)
 """
-# At most relations.tags.TAGS. Every change of followed hashtags locks the row.
+# At most relations.tags.TAGS, under the lock of the row.
 TAGS = """
     WITH follower AS (SELECT id FROM accounts_user WHERE id = %(user)s FOR NO KEY UPDATE),
     gone AS (DELETE FROM relations_tagfollow h USING follower WHERE h.user_id = follower.id RETURNING h.id)

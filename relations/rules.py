@@ -113,7 +113,7 @@ def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
     return f"EXISTS (SELECT FROM {table} WHERE {condition} {PROBED if is_probe else ''})"
 
 
-# --- Lists: queries that end with a condition, to which others may be added with AND ------------------------
+# --- Lists: queries to which conditions may be added with AND -------------------------------------------------
 def followees(follower: str, columns: str = "followee_id") -> str:
     """A user's followees. `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"  # noqa: S608

@@ -6,7 +6,7 @@ from django.dispatch import Signal
 # Receivers: notifications.receivers.tell_of_follow.
 followed = Signal()
 
-# A user asks to follow another, whose account is locked.
+# A user asks to follow one with a locked account.
 # Receivers: notifications.receivers.tell_of_request.
 follow_requested = Signal()
 

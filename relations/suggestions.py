@@ -95,7 +95,7 @@ def _known() -> str:
 
 @once
 def _walk(count: int) -> str:
-    # The LIMIT lets the planner see that they are few, so it does not sort all users. A reader may have many blocks.
+    # The LIMIT lets the planner see that they are few, so it does not sort all users.
     most_followed = f"SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT {LOOKED_AT}"  # noqa: S608
     return f"SELECT {user_columns('u')} FROM ({most_followed}) u WHERE {MAY_BE} LIMIT {count:d}"  # noqa: S608 (constants)
 

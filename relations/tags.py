@@ -29,7 +29,7 @@ class TagCapError(Exception):
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------
-# Two statements: of two first followers, the second waits for the other's row and then sees it.
+# Two statements: the second of two first followers waits for the other's row and then sees it.
 KNOW = "INSERT INTO relations_tag (name) VALUES (%(tag)s) ON CONFLICT DO NOTHING RETURNING id"
 FOLLOW = """
     INSERT INTO relations_tagfollow (user_id, tag_id) SELECT %(user)s, id FROM relations_tag WHERE name = %(tag)s

@@ -89,7 +89,7 @@ class SiteAdmin(OwnersAdmin):
     """The one row. The first save creates it."""
 
     form = SiteForm
-    # One labelled field. Django's two have no labels, and their calendar styles itself inline.
+    # Django's two fields have no labels, and their calendar styles itself inline.
     formfield_overrides = {
         models.DateTimeField: {
             "form_class": forms.DateTimeField,

@@ -2,6 +2,6 @@
 
 from django.dispatch import Signal
 
-# Sent once per process, when a client first asks for limits. Receivers return a dict of names and numbers.
+# Sent once per process. Receivers return a dict of names and numbers.
 # Receivers: items.receivers.tell_limits.
 limits_asked = Signal()

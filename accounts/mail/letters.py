@@ -46,7 +46,7 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
     """The letter in its reader's language, always with the same Message-ID."""
     with translation.override(letter.language or settings.LANGUAGE_CODE):
         facts: dict[str, Any] = {"site": accounts.about.site.current().name, "site_url": settings.SITE_URL}
-        # Plain text needs no escaping. The HTML template escapes paragraphs.
+        # Plain text needs no escaping. The HTML template escapes.
         said = render_to_string(
             template_of(letter.kind), {name: _raw(each) for name, each in (facts | letter.context).items()}
         )

@@ -56,7 +56,6 @@ CLAIM = """
         ORDER BY next_at LIMIT 1 FOR UPDATE SKIP LOCKED
     ) RETURNING id, address
 """
-# Letters in other states can be tidied up any time.
 WAITING = "SELECT FROM mail_letter WHERE state = 'waiting'"
 UNREACHED = (OSError, SoftTimeLimitExceeded)
 """Errors of the server. smtplib's are all OSErrors, and `_try` handles those of a letter."""

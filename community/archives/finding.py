@@ -23,7 +23,7 @@ DEEPEST = 64
 _KEY = re.compile(rb'"orderedItems"\s*+:\s*+\[')
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)'
 _ENTRY = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
-# Everything up to the next bracket. Strings may contain brackets.
+# Up to the next bracket. Strings may contain some.
 _BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+([\[\]{}])", re.DOTALL)
 _PUBLISHED = re.compile(rb'"published"\s*+:\s*+"([0-9TtZz:.+ -]{10,40})"')
 _LEAP = re.compile(r"(\d\d:\d\d):60(?!\d)")

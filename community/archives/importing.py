@@ -314,7 +314,7 @@ def _tidy() -> None:
     place = folder_of("")
     folders = {path.name: path for path in place.iterdir()} if place.is_dir() else {}
     running = set(ArchiveImport.objects.filter(folder__in=folders, finished_at=None).values_list("folder", flat=True))
-    # Ask for ended rows too: the row of a folder may be newer than the first query.
+    # Ended rows too: the row of a folder may be newer than the first query.
     ended = set(
         ArchiveImport.objects.filter(folder__in=folders, finished_at__isnull=False).values_list("folder", flat=True)
     )

@@ -168,7 +168,7 @@ def _is_public(host: str, port: int | None) -> bool:
     try:
         return outbound.is_public(ip_address(name))
     except ValueError:
-        # Resolvers read a last label of digits as an old spelling of an IPv4 address.
+        # Resolvers read digits as a last label as an old IPv4 address.
         last = name.rpartition(".")[2]
         return "." in name and not last[:1].isdigit() and not name.endswith(INNER)
 

@@ -35,7 +35,7 @@ class Command(BaseCommand):
         try:
             with transaction.atomic():
                 made = demo.make(size=options["users"], has_pictures=not options["no_pictures"])
-                # Before the commit, so that passwords of existing users are never lost.
+                # Before the commit, so that passwords are never lost.
                 keep(path, made.logins)
         except demo.NotEmptyError:
             if options["if_empty"]:
