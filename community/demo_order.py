@@ -22,7 +22,7 @@ KEPT = 3
 
 
 def arrange(users: Sequence[User], items: Sequence[Item], follows: Sequence[Follow], likes: Sequence[Like]) -> None:
-    """Create them for readers to log in as. They and big-Vs also pin their most liked post."""
+    """Create them. Readers to log in as and big-Vs also pin their most liked post."""
     liked = Counter(like.item_id for like in likes)
     posts = [item for item in items if item.visibility == Visibility.PUBLIC and not (item.reply_to or item.repost_of)]
     posts.sort(key=lambda item: (-liked[item.pk], item.pk))

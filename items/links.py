@@ -33,8 +33,8 @@ def is_host(name: str) -> bool:
 
 
 def is_link(address: str, *, is_secure: bool = True) -> bool:
-    """Whether it is a complete web address without user name, spaces, controls or backslashes, and invisible characters
-    in the host.
+    """Whether it is a complete web address without user name, spaces, controls, backslashes, or invisible characters in
+    the host.
     """
     scheme = _SCHEME.match(address)
     if scheme is None or (is_secure and scheme[0].lower() != "https://") or _NEVER.search(address):

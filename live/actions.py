@@ -117,8 +117,8 @@ def create(
 @telling
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
-    """Change a session; before the start also its plan. New words may hold it. A young account cannot add links to a
-    visible one. Raises ValidationError by field.
+    """Change a session; before the start also its plan. New words may hold it, and always hold a rejected one. A young
+    account cannot add links to a visible one. Raises ValidationError by field.
     """
     session = _held(session)
     if session.state not in OPEN_TO_EDIT:

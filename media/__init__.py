@@ -1,1 +1,1 @@
-"""Pictures and videos: uploads, checks, files and their removal."""
+"""Pictures and videos: uploads, checks, files and their removal. Knows owners only by id."""

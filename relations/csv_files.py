@@ -71,7 +71,7 @@ _ADDRESS = re.compile(r"[\w.+-]+@[^\s@/:]+(?::\d+)?")
 WITHOUT_HEADER = frozenset({Kind.BLOCKS, Kind.LISTS})
 """Mastodon writes these files without a header."""
 KNOWN = may_know_of("u", "%(user)s", is_probe=False)
-# Named even if they block the user, who knew them before.
+# Blocked and muted users are named even if they block the user, who knew them before.
 EXPORTS = {
     Kind.FOLLOWS: f"""
         SELECT u.username, f.reposts FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id

@@ -1,7 +1,7 @@
 """Unpacks a Mastodon archive (zip or tar.gz) into a folder.
 
-Archives are untrusted. Only known files are unpacked, each up to its limit, under names that we choose. Total bytes are
-bounded. Without Django: a process with limits runs it (reading.py).
+Archives are untrusted. Only known files are unpacked, each up to its limit, under names that we choose. Links and
+devices are skipped. Total bytes are bounded. Without Django: a process with limits runs it (reading.py).
 """
 
 import gzip
