@@ -1,4 +1,4 @@
-"""Pages for signed-in users, and requests from open pages for their reader only."""
+"""Pages for signed-in users, and requests of open pages."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -130,7 +130,7 @@ def _take_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
 
 
 def _save(user: User, fields: list[str]) -> None:
-    """Write unless the account was deleted, so that no personal data returns."""
+    """Write unless deleted, so that no personal data returns."""
     if "display_name" in fields:
         user.folded_name = folded_name(user.username, user.display_name)
         fields = [*fields, "folded_name"]
@@ -306,7 +306,7 @@ def forget_held_names() -> int:
 
 @transaction.atomic
 def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
-    """Issue an API token. Only its hash is stored. Deletes the oldest beyond `TOKEN_CAP`."""
+    """Issue an API token, of which only the hash is stored."""
     tokens = AccessToken.objects.filter(user=user, application=OWN_APP)
     tokens.filter(expires__lt=Now()).delete()
     kept = tokens.order_by("-pk").values_list("pk", flat=True)

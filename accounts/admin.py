@@ -115,7 +115,7 @@ class GroupAdmin(DjangoGroupAdmin):
 
 
 def shown_time(moment: datetime) -> str:
-    """A time as in lists. Django shows it raw on detail pages."""
+    """A time as in lists: detail pages show it raw."""
     return display_for_value(moment, "-")
 
 

@@ -269,7 +269,7 @@ class AvatarView(FaceView):
 
     @extend_schema(operation_id="set_avatar", request={FILES_TYPE: Face}, responses={200: Account})
     def put(self, request: Request) -> HttpResponse:
-        """Set the avatar. The picture is cut to a square from its middle."""
+        """Set the avatar, cut to a square from the middle."""
         return self._put(request)
 
     @extend_schema(operation_id="remove_avatar", responses={204: None})
@@ -359,7 +359,7 @@ class ExportView(ApiView):
 
     @extend_schema(operation_id="export_me", responses={(200, ZIP_TYPE): OpenApiTypes.BINARY})
     def get(self, request: Request) -> FileResponse:
-        """All data that the site keeps about you, as a zip archive."""
+        """All data that the site keeps about you, as a zip."""
         user = signed_in(request)
         step_up.check(request)
         return archive_response(user)

@@ -51,7 +51,7 @@ def banner_url(banner: Mapping[str, Any] | None, username: str) -> str:
 
 
 def small(url: str) -> str:
-    """The small avatar for a large one. Drawings have one size."""
+    """The small avatar for a large one."""
     if not url.startswith(settings.MEDIA_ADDRESS):
         return url
     name, _, extension = url.rpartition(".")
@@ -70,7 +70,7 @@ def tint(username: str) -> int:
 
 @lru_cache(4096)
 def drawn_url(username: str, name: str) -> str:
-    """Address of the drawn avatar, with the letter in code points."""
+    """Address of the drawn avatar."""
     return f"/avatars/v{DRAWING}/{tint(username)}-{_spelled(_drawn(name))}.svg"
 
 

@@ -32,7 +32,7 @@ class UserCard(msgspec.Struct):
         is_big_v: bool,
         avatar: Mapping[str, Any] | str | None,
     ) -> Self:
-        """A card from columns. `avatar`: the column or its JSON text."""
+        """A card from columns. `avatar`: JSON, perhaps as text."""
         url = avatar_url(avatar, username, display_name or username)
         return cls(str(user_id), username, display_name, is_big_v, url)
 

@@ -91,7 +91,7 @@ class FactorRow(msgspec.Struct):
 
 
 class MediumRow(msgspec.Struct):
-    """A picture or video, its file in the archive, and its use."""
+    """A picture or video, its file, and its use."""
 
     id: str
     file: str

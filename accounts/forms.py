@@ -118,7 +118,7 @@ ANSWER_LENGTH = 20_000
 
 
 def code_field(label: Any, help_text: Any = "") -> forms.CharField:
-    """A field for a code, with number keys and autofill on phones."""
+    """A field for a code, with number keys and autofill."""
     attrs = {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
     return forms.CharField(
         label=label, max_length=FACTOR_CODE_LENGTH, help_text=help_text, widget=forms.TextInput(attrs=attrs)

@@ -87,14 +87,14 @@ def named_zone(name: str) -> tzinfo:
 
 
 def place_name(name: str) -> str:
-    """The city of an IANA zone, translated if it is one of `PLACES`."""
+    """The city of an IANA zone, translated if in `PLACES`."""
     if name in PLACES:
         return str(PLACES[name])
     return name.partition("/")[2].replace("_", " ").replace("/", " / ") or name
 
 
 def moment_of(text: str, zone: tzinfo) -> datetime:
-    """The moment that a `datetime-local` field names in a zone. Raises ValidationError."""
+    """The moment of a `datetime-local` field. Raises ValidationError."""
     try:
         naive = datetime.fromisoformat(text.strip())
         if naive.tzinfo is not None:

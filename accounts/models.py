@@ -88,7 +88,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return found
 
     def held(self) -> Self:
-        """Lock users until the transaction ends. Rows may still refer to them."""
+        """Lock users. Rows may still refer to them."""
         return self.select_for_update(no_key=True)
 
     def advance_epoch(self) -> int:
@@ -297,7 +297,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         return self.username
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """A new password or session epoch changes it, and so ends all sessions."""
+        """A new password or session epoch ends all sessions."""
         value = f"{self.password} {self.session_epoch}"
         return salted_hmac("accounts.User.session", value, secret=secret, algorithm="sha256").hexdigest()
 
@@ -403,7 +403,7 @@ class Timeline(models.Func):
 
 
 class Policy(models.Model):
-    """Which readers have an inbox, and which receive big-Vs' posts there. One row (accounts/levels/policy.py)."""
+    """Which readers have an inbox, and which receive big-Vs' posts there."""
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
     push_level = models.SmallIntegerField(

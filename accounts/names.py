@@ -16,7 +16,7 @@ from web.letters import folded
 
 
 def grams(word: str, size: int = 3) -> list[str]:
-    """All runs of `size` letters. The whole word if it is shorter."""
+    """All runs of `size` letters, or the whole shorter word."""
     return [word[at : at + size] for at in range(max(len(word) - size, 0) + 1)]
 
 
@@ -26,7 +26,7 @@ def grams_of(words: list[str]) -> list[str]:
 
 
 def folded_name(username: str, display_name: str) -> str | None:
-    """The folded name. None if PostgreSQL's own folding gives the same."""
+    """The folded name, or None if PostgreSQL's folding is the same."""
     name = f"{username} {display_name}"
     found = folded(name)
     return found if found != unicodedata.normalize("NFKC", name).lower() else None

@@ -23,12 +23,12 @@ _OFFICES = (
 
 @cache
 def _offices() -> frozenset[str]:
-    """Built at first use, because the table of letters is large."""
+    """Built at first use: the table of letters is large."""
     return frozenset(map(skeleton_of_words, _OFFICES))
 
 
 def check_imitation(name: str) -> None:
-    """Raise ValidationError for a whole name that looks like the site's or an office."""
+    """Raise ValidationError for a name like the site's or an office."""
     words, site = skeleton_of_words(name), skeleton_of_words(current().name)
     rest = words.replace(site, "") if site else words
     if words and (words == site or rest in _offices()):

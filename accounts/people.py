@@ -72,7 +72,7 @@ def name_of(person: Person, address: str = "") -> SafeString:
 
 
 def isolated(name: str) -> SafeString:
-    """A name in <bdi>: its direction does not affect the text around it."""
+    """A name in <bdi>."""
     return format_html("<bdi>{}</bdi>", name)
 
 
@@ -103,7 +103,7 @@ def badge() -> SafeString:
 
 
 def lock_of(person: Person) -> SafeString:
-    """The lock of an account that decides on each follower, or nothing."""
+    """The lock of an account that approves followers."""
     if not getattr(person, "is_locked", False):
         return SafeString()
     return format_html(
@@ -114,7 +114,7 @@ def lock_of(person: Person) -> SafeString:
 
 
 def avatar(person: Person, size: int = 42) -> SafeString:
-    """The avatar, hidden from screen readers: the name stands beside it. `size`: pixels without CSS."""
+    """The avatar, hidden from screen readers: the name stands beside it."""
     drawn = drawn_url(person.username, person.name)
     large = person.avatar_url or drawn
     letter = letter_of_name(person.name)

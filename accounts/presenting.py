@@ -34,7 +34,7 @@ def present(
     removed: Collection[Use],
     is_locked: bool | None = None,
 ) -> None:
-    """Change the profile, all or nothing. None: no change. Raises FacesError and ValidationError."""
+    """Change the profile, all or nothing. Raises FacesError and ValidationError."""
     new: dict[Use, MediaFile | None] = dict.fromkeys(removed)
     taken: list[MediaFile] = []
     reasons: dict[Use, Exception] = {}

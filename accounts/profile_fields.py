@@ -1,4 +1,4 @@
-"""Profile fields: pairs of label and text, chosen by the user."""
+"""Profile fields: pairs of label and text."""
 
 from collections.abc import Iterable
 

@@ -29,7 +29,7 @@ SWEPT = 100
 
 
 def purge(user_id: int) -> bool:
-    """Do the next part of a deletion. True if it is complete."""
+    """Do the next part of a deletion. True if complete."""
     claimed = Deletion.objects.filter(unclaimed(), user=user_id)
     if not claimed.update(tried_at=Now(), attempts=F("attempts") + 1):
         return False

@@ -46,7 +46,7 @@ def only_links(found: Sequence[str]) -> bool:
 
 
 def reasons(submission: Submission) -> list[str]:
-    """Why a moderator must see the text first. Each is `code: words for people`."""
+    """Why a moderator must see the text first: `code: words`."""
     answers = text_submitted.send(sender=Submission, submission=submission)
     return [reason for _, found in answers for reason in found or ()]
 

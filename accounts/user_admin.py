@@ -86,7 +86,7 @@ def is_super(request: HttpRequest) -> bool:
 
 
 class UserList(ChangeList):
-    """Sorts ties by followers in the same direction, as the index does."""
+    """Sorts ties by followers as the index does."""
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[User]) -> list[Any]:
         """An order that an index has."""
@@ -164,7 +164,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[User], search_term: str
     ) -> tuple[QuerySet[User], bool]:
-        """Search by index only. A part of names finds at most `FOUND` users."""
+        """Search by index. A part of names finds at most `FOUND`."""
         term = search_term.strip().removeprefix("@")
         if not term:
             return queryset, False
@@ -192,7 +192,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return is_writing(request) and self.has_change_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Only superusers change accounts with powers: staff could otherwise take these over."""
+        """Only superusers change accounts with powers."""
         if obj is not None and obj != request.user and not is_super(request) and _has_powers(obj):
             return False
         return super().has_change_permission(request, obj)

@@ -263,6 +263,6 @@ def _settings(request: PageRequest, template: str, form: forms.Form) -> HttpResp
 
 
 def tell(form: forms.Form, error: ValidationError, fields: dict[str, str]) -> None:
-    """Show an action's errors in the form. `fields`: other names of the form."""
+    """Show an action's errors in the form."""
     for field, problems in error.error_dict.items():
         form.add_error(fields.get(field, field), problems)

@@ -33,7 +33,7 @@ def check(dataset: Dataset, report: Report) -> list[UserRow]:
 
 
 def _named(dataset: Dataset) -> Iterator[UserRow]:
-    """The users whose names the site can take. Reports the others."""
+    """Users whose names the site can take."""
     users = list(dataset.users())
     used: set[str] = set()
     for start in range(0, len(users), CHUNK):

@@ -52,7 +52,7 @@ def _raised(error: LineError) -> None:
 
 
 class UserRow(NamedTuple):
-    """A user and their line. `avatar` is a path in the folder, or empty."""
+    """A user and their line."""
 
     line: int
     id: int
@@ -69,7 +69,7 @@ class FollowRow(NamedTuple):
 
 
 class Medium(NamedTuple):
-    """A picture or video of a post, by its path in the folder."""
+    """A picture or video of a post."""
 
     path: str
     description: str
@@ -219,7 +219,7 @@ class Dataset:
             yield UserRow(file.line, user_id, row["name"], row.get("avatar", ""))
 
     def follows(self) -> Iterator[FollowRow]:
-        """Follows between known users. Repeated ones are reported at the end."""
+        """Follows between known users."""
         file, pairs = self._follows, Rows(2)
         for row in file.table("follower_id", "followee_id"):
             try:
@@ -256,7 +256,7 @@ class Dataset:
         return moment
 
     def posts(self) -> Iterator[PostRow]:
-        """Valid posts of known authors. Repeated ids are reported at the end."""
+        """Valid posts of known authors."""
         file, rows = self._posts, Rows(1)
         decode = msgspec.json.Decoder(_Post).decode
         for line in file:

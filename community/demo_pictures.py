@@ -206,7 +206,7 @@ def faces(users: Sequence[User], items: Sequence[Item]) -> None:
 
 
 def illustrate(items: Sequence[Item]) -> None:
-    """Add pictures to unsaved items. If posts begin alike, the newest gets them."""
+    """Add pictures to unsaved items."""
     posts = [item for item in reversed(items) if not (item.repost_of or item.reply_to)]
     with _decoding():
         plans = list(_featured(posts))

@@ -37,7 +37,7 @@ class Pictures:
             check_file(file, pictures_only=True)
 
     def look_at_media(self, post: PostRow) -> None:
-        """Report media that are unreadable, of a wrong type, or do not go together."""
+        """Report media that do not fit."""
         kinds = []
         for path, words in post.media:
             with self._told(lambda what: self._wrong_medium(post, what), path):

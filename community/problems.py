@@ -9,7 +9,7 @@ REASON_LENGTH = 300
 
 
 class Problem(NamedTuple):
-    """A wrong line. `column` is empty if all of it is. `kind` groups equal faults."""
+    """A wrong line, or its `column`. `kind` groups equal faults."""
 
     table: str
     line: int

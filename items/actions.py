@@ -173,7 +173,7 @@ class PastError(ValueError):
 
 
 class HeldError(Exception):
-    """A rule would hold the item for review, for these `reasons`."""
+    """A rule would hold the item, for these `reasons`."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__(", ".join(reasons))
@@ -224,7 +224,7 @@ def publish_past(
 
 @transaction.atomic
 def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
-    """Repost an item. Returns whether it is new, too. Raises AudienceError."""
+    """Repost an item. Returns whether it is new, too."""
     if item.is_private:
         raise AudienceError("Private mentions can't be reposted.")
     original_id = item.repost_of_id or item.pk

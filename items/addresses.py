@@ -27,7 +27,7 @@ def item_id_at(address: str) -> int | None:
 
 
 def item_address(item_id: str | int) -> str:
-    """The address of an item's page, thirty times as fast as `reverse`."""
+    """An item's address, thirty times as fast as `reverse`."""
     return f"{ITEM}{item_id}"
 
 

@@ -101,7 +101,7 @@ class ItemAdmin(ModeratedAdmin):
         )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Item]:
-        """All but private mentions. Staff see reported ones in the case."""
+        """All but private mentions."""
         items: QuerySet[Item] = super().get_queryset(request)
         return items.filter(visibility__in=LISTED)
 
@@ -138,7 +138,7 @@ class ItemAdmin(ModeratedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Item], search_term: str
     ) -> tuple[QuerySet[Item], bool]:
-        """By id, sender, or words as on the site, in every status."""
+        """By id, sender, or words, in every status."""
         term = search_term.strip()
         if not term:
             return queryset, False

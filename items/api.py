@@ -116,7 +116,7 @@ class NewItem(StrictSerializer):
 
 
 class Ballot(StrictSerializer):
-    """A vote in a poll: the places of the chosen answers, from 0."""
+    """A vote: the places of the chosen answers, from 0."""
 
     choices = serializers.ListField(child=serializers.IntegerField(min_value=0), max_length=MOST_OPTIONS)
 
@@ -161,7 +161,7 @@ def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool
 
 
 def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = None) -> Item:
-    """A quote of the user's own item, visible or not. Raises Http404."""
+    """A quote of the user's own item, visible or not."""
     number = parse_id(str(quote_id))
     quote = Item.objects.filter(pk=number, quote_of__sender=user).first() if number else None
     if quote is None or (quoted_id is not None and quote.quote_of_id != parse_id(str(quoted_id))):
@@ -170,7 +170,7 @@ def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = 
 
 
 def find_items(fields: dict[str, Any], sender: User) -> None:
-    """Replace ids by the replied-to and quoted items. Raises Http404, ValidationError."""
+    """Replace ids by items. Raises Http404, ValidationError."""
     if fields["reply_to"] is not None:
         answered = Item.objects.visible_to(sender).select_related("repost_of")
         fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()
@@ -206,7 +206,7 @@ class ItemsView(ApiView):
         },
     )
     def post(self, request: Request) -> HttpResponse:
-        """Publish an item. When this answers, it is in every follower's home."""
+        """Publish an item into every follower's home."""
         sender = signed_in(request)
         fields = body(request, NewItem)
         key = idempotency_key(request)
@@ -338,7 +338,7 @@ class VoteView(ApiView):
         responses={200: ItemBody, 409: OpenApiResponse(Problem, "The caller has voted, or the poll has ended.")},
     )
     def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Vote in a poll, once. Returns the item with the numbers."""
+        """Vote in a poll, once. Returns the item."""
         user = signed_in(request)
         choices = body(request, Ballot)["choices"]
         item = item_or_404(item_id, user)

@@ -17,7 +17,7 @@ FIELD = "content.media"
 
 
 def claimed(item: Item) -> list[MediaFile]:
-    """Lock a new item's media and put their facts into it, unsaved. Raises ContentError."""
+    """Lock a new item's media and take their facts. Raises ContentError."""
     ids = media_ids(item.content)
     if not ids:
         return []

@@ -184,7 +184,7 @@ class ItemBody(msgspec.Struct):
 
     @property
     def shown(self) -> "ItemBody":
-        """The item that a card shows and acts on: a repost's original."""
+        """The item that a card shows: a repost's original."""
         return self.repost_of or self
 
     @property

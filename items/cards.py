@@ -235,7 +235,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A card in a thread, with links to replies on other pages."""
+    """A card in a thread, with links to further replies."""
 
     card: Card
     is_answer: bool
@@ -255,7 +255,7 @@ class Cards:
         *,
         sought: Query | None = None,
     ) -> None:
-        """`items`, `texts`: the whole page, if several calls make its cards."""
+        """`items`, `texts`: the whole page's."""
         self._reader = reader
         self._sought = sought
         self._faces: dict[str, Face] = {}
@@ -408,7 +408,7 @@ class Cards:
         return found
 
     def _leads(self, name: str) -> bool:
-        """Whether a mention is visible. Looks up the page's names at once."""
+        """Whether a mention is visible. Asks for the page's names at once."""
         name = name.lower()
         if name not in self._names:
             asked = {name, *(one.lower() for text in self._texts for one in mentions(text))}

@@ -180,7 +180,7 @@ def placed_page(
 
 
 def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
-    """None if the reader is not in it or sees nothing of it."""
+    """None if the reader is not in it or sees nothing."""
     found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_Row.of)
     return _conversations(found, reader)[0] if found else None
 
@@ -208,7 +208,7 @@ def people_of(item_ids: Sequence[int], reader: User) -> dict[str, list[UserCard]
 
 
 def request_of(item_id: int, reader: User) -> int | None:
-    """The conversation of a visible item, if it is a request."""
+    """The conversation of an item, if it is a request."""
     found = fetch(IS_REQUEST, {"item": item_id, "reader": reader.pk})
     return found[0][0] if found else None
 

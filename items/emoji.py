@@ -1,4 +1,4 @@
-"""Emoji by English and Chinese names, in the order of the Unicode CLDR."""
+"""Emoji by English and Chinese names."""
 
 import re
 from functools import cache
@@ -19,7 +19,7 @@ LENGTH = 30
 
 
 class Emoji(NamedTuple):
-    """An emoji. `names`: its name and other words, folded, in both languages."""
+    """An emoji. `names`: folded, in both languages."""
 
     emoji: str
     names: tuple[str, ...]

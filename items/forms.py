@@ -63,7 +63,7 @@ KEY = re.compile(r"^[0-9a-f]{32}\Z")
 
 
 class TextField(forms.CharField):
-    """Text with line feeds: browsers send CR LF. `check_content` limits its length."""
+    """Text with line feeds: browsers send CR LF."""
 
     def to_python(self, value: Any) -> str:
         """Convert line breaks to line feeds."""
@@ -314,7 +314,7 @@ class ItemForm(forms.Form):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The content of the new item, if the form is valid."""
+        """The content of the new item."""
         content: dict[str, Any] = {"text": self.cleaned_data["text"]}
         if self.taken:
             content["media"] = [str(row.pk) for row in self.taken]
@@ -324,7 +324,7 @@ class ItemForm(forms.Form):
 
     @property
     def post(self) -> dict[str, Any]:
-        """The arguments of `publish` that the form has, if it is valid."""
+        """The arguments of `publish` that the form has."""
         return {
             "type": self.type,
             "title": self.cleaned_data["title"],
@@ -340,7 +340,7 @@ def _warned(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def focus_of(text: str) -> tuple[float, float]:
-    """Parse "x,y", each from -1 to 1. The centre for anything else."""
+    """Parse "x,y", each from -1 to 1, or the centre."""
     try:
         x, y = (float(part) for part in text.split(","))
     except ValueError:

@@ -12,7 +12,7 @@ HITS = 100
 
 
 class _Automaton:
-    """State 0 is the start. A state's number is its index in each list."""
+    """State 0 is the start. A state is an index in each list."""
 
     def __init__(self, query: Query) -> None:
         self._next: list[dict[str, int]] = [{}]
@@ -60,7 +60,7 @@ class _Automaton:
         return shorter
 
     def step(self, state: int, word: str) -> tuple[int, int]:
-        """The state after `word`, and how many words up to it are hit."""
+        """The next state, and how many words are hit."""
         is_open = self._is_begun[state] and word.startswith(self.open_word)
         while state and word not in self._next[state]:
             state = self._shorter[state]

@@ -96,7 +96,7 @@ VERIFIED = f"""
 
 
 def quote_state(reader: str = READER) -> str:
-    """The state of the quote `i` in `QUOTING` for a reader (bodies.Quote)."""
+    """The state of the quote `i` for a reader (bodies.Quote)."""
     return f"""
     CASE WHEN i.is_quote_revoked THEN 'revoked' WHEN o.status = 'deleted' THEN 'deleted'
         WHEN {quoted_visible("i", "o", "os", reader)} THEN 'accepted' ELSE 'unauthorized' END
@@ -150,7 +150,7 @@ class ItemRow(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "ItemRow":
-        """A row that begins with `COLUMNS`, or with `columns`, which have no original."""
+        """A row that begins with `COLUMNS`, or with `columns`."""
         said = Said._make(row[:SAID])
         counts, is_liked, is_reposted, is_bookmarked = row[SAID:MET]
         original = Said._make(row[MET:WIDTH]) if said.repost_of_id else None
@@ -211,7 +211,7 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
 
 
 def as_met(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
-    """Add visible quoted items, polls, and the reader's filters of this context."""
+    """Add quoted items, polls, and the reader's filters."""
     quoting = [item.shown for item in items if item.shown.quote]
     quoted = quoted_in(quoting, reader)
     for item in quoting:

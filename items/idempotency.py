@@ -1,4 +1,4 @@
-"""Idempotency keys: repeating a `publish` with its key returns the first item, for a day."""
+"""Idempotency keys: repeating a `publish` returns the first item, for a day."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ class IdempotencyConflictError(Exception):
 
 
 class IdempotencyGoneError(Exception):
-    """The key was used for an item that was deleted since."""
+    """The key's item was deleted."""
 
 
 def fingerprint_of(fields: dict[str, Any]) -> str:

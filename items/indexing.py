@@ -35,7 +35,7 @@ def found_by(item: Item) -> dict[str, Any]:
 
 
 def index(item: Item) -> bool:
-    """Update an item's words and tags. True if it has new tags."""
+    """Update an item's words and tags. True with new tags."""
     params: dict[str, Any] = {"item": item.pk} | found_by(item)
     with connection.cursor() as cursor:
         cursor.execute(FORGET, params)

@@ -68,7 +68,7 @@ class _Row(NamedTuple):
 
 
 def kept_page(reader: User, kept: Kept, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """`last_id` is the id of a bookmark or like, not of an item."""
+    """`last_id` is a bookmark's or like's."""
     page = placed_page(reader, kept, last_id=last_id, limit=limit)
     return ItemPage(page.items, as_text(page.last_id), page.has_more)
 

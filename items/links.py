@@ -1,4 +1,4 @@
-"""The rule of a link: for texts, an item's content.url, and live sessions."""
+"""The rule of a link, for texts, items and live sessions."""
 
 import ipaddress
 import re

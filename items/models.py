@@ -93,7 +93,7 @@ class ItemQuerySet(models.QuerySet["Item"]):
 
 
 def was_edited(created_at: datetime, modified_at: datetime) -> bool:
-    """Whether an item was edited. `created_at` comes from the id, without microseconds."""
+    """Whether it was edited. `created_at` has no microseconds."""
     return modified_at - created_at >= MILLISECOND
 
 
@@ -505,7 +505,7 @@ class CountChange(models.Model):
 
 
 class ItemDocument(models.Model):
-    """An item's words for search, in a table that timelines do not read past."""
+    """An item's words for search."""
 
     item = models.OneToOneField(
         Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False

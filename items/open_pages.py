@@ -211,7 +211,7 @@ def _media(item: ItemBody) -> str:
 
 
 def _etag(body: bytes, nonce: str) -> str:
-    """Ignores the nonce. Weak, because pages are sent compressed or not."""
+    """Without the nonce. Weak, because of compression."""
     text = body.replace(nonce.encode(), b"") if nonce else body
     return f'W/"{hashlib.sha256(text).hexdigest()[:32]}"'
 

@@ -1,4 +1,4 @@
-"""Who likes and who reposted an item, without blocked or muted users."""
+"""Who likes and who reposted an item."""
 
 from relations.people import Listed
 from relations.rules import READER, is_wanted

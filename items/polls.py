@@ -51,7 +51,7 @@ class PollFixedError(Exception):
 
 
 class ChoiceError(ValueError):
-    """The choices do not fit the poll. The message is for people."""
+    """The choices do not fit. The message is for people."""
 
 
 class AnswersChangedError(ChoiceError):
@@ -158,7 +158,7 @@ def _place(choice: int | str, options: Sequence[str]) -> int:
 
 # --- The end ---------------------------------------------------------------------------------------------
 def end_polls() -> int:
-    """Tell senders and voters of polls that ended. Returns how many ended."""
+    """Tell of polls that ended. Returns how many."""
     count = 0
     while count < ENDED_AT_ONCE and _end_next():
         count += 1

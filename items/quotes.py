@@ -38,5 +38,5 @@ def may_quote(item: Item | ItemBody, user: User) -> bool:
 
 
 def quotes_page(item: ItemBody, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """The quotes of an item, or a repost's original, as in `Walk.page`."""
+    """The quotes of an item, as in `Walk.page`."""
     return QUOTING.page(reader, item=int(item.shown.id), context=Context.THREAD, **at)

@@ -100,7 +100,7 @@ def offset_name(moment: datetime) -> str:
 
 
 def excerpt(text: str, letters: int) -> str:
-    """The text cut to `letters` characters, with an ellipsis. Clusters stay whole."""
+    """The text cut to `letters` characters, with an ellipsis."""
     return text if len(text) <= letters else f"{beginning(text, letters - 1)}…"
 
 
@@ -159,7 +159,7 @@ class _Marks:
         self._at = 0
 
     def put(self, part: str, begin: int) -> SafeString:
-        """Escape the part that begins at `begin`, with its hits marked."""
+        """Escape a part, with its hits marked."""
         parts: list[str] = []
         done, length, places = 0, len(part), self._places
         while self._at < len(places) and places[self._at][0] < begin + length:

@@ -118,7 +118,7 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
 
 
 def write(item: Item, people: Sequence[int]) -> None:
-    """Write a new private mention's people, and its place in their lists."""
+    """Write the people of a new private mention."""
     params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id}
     params["conversation"] = item.conversation_id or item.pk
     if item.conversation_id:
@@ -129,7 +129,7 @@ def write(item: Item, people: Sequence[int]) -> None:
 
 
 def is_for(names: Iterable[str], *, sender: User, answered: Item) -> bool:
-    """Whether these lower-case names are exactly those whom a reply reaches."""
+    """Whether a reply reaches exactly these lower-case names."""
     conversation = answered.conversation_id or answered.pk
     rows = fetch(NAMED, {"names": list(names), "conversation": conversation, "sender": sender.pk})
     return bool(rows[0][0])

@@ -46,7 +46,7 @@ class ScheduledCapError(Exception):
 
 
 class TimeError(ValueError):
-    """The time is too soon or too far. The message is for people."""
+    """The time is wrong. The message is for people."""
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------

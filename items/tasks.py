@@ -50,7 +50,7 @@ def read_link_pages() -> None:
 
 @shared_task(name="items.remove_refused_cards")
 def remove_refused_cards(host_id: int) -> None:
-    """Empty the cards of a refused host, some in each task."""
+    """Empty the cards of a refused host."""
     if link_cards.remove_refused(host_id=host_id):
         enqueue("items.remove_refused_cards", host_id)
 

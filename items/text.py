@@ -31,7 +31,7 @@ MEDIA_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
 class ContentError(ValueError):
-    """The content does not fit the item's type. The message is for people."""
+    """The content does not fit. The message is for people."""
 
     def __init__(self, message: str, field: str = "content") -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ def _checked_url(content: dict[str, Any]) -> str:
 
 
 def counted_length(text: str) -> int:
-    """The characters of a text, with long links shortened to `LINK_LENGTH`."""
+    """The characters of a text, with long links shortened."""
     beyond = (len(span.text) - LINK_LENGTH for span in spans(text) if span.kind == Kind.LINK)
     return len(text) - sum(more for more in beyond if more > 0)
 

@@ -145,7 +145,7 @@ class Branch(NamedTuple):
 
 
 class Thread(NamedTuple):
-    """A page of replies. `last_id` and `has_more` are as in items.listing."""
+    """A page of replies, as in items.listing."""
 
     branches: list[Branch]
     last_id: str | None
@@ -173,7 +173,7 @@ class _Row(NamedTuple):
 
 
 def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | None = None) -> Thread:
-    """The replies after `last_id`. On the first page near ones come first."""
+    """The replies after `last_id`, near ones first."""
     params = {"item": int(item.shown.id), "reader": reader.pk or 0, "above": last_id or 0}
     statement = ANSWERED if item.shown.reply_to else THREAD
     rows = fetch(statement, params | {"scan": SCAN, "count": BRANCHES + 1}, into=_Row.of)

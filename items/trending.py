@@ -35,14 +35,14 @@ USES = f"""
 
 
 class Trend(msgspec.Struct):
-    """A popular hashtag, and its uses in the last seven days, oldest first."""
+    """A popular hashtag, and its uses by day, oldest first."""
 
     tag: str
     days: list[int]
 
     @property
     def points(self) -> str:
-        """The points of an SVG line in a box of 60 by 20."""
+        """The points of an SVG line, 60 by 20."""
         most = max(*self.days, 1)
         return " ".join(f"{place * 10},{18 - 16 * uses // most}" for place, uses in enumerate(self.days))
 

@@ -116,7 +116,7 @@ class LiveSessionAdmin(ModeratedAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """Needed for the list's actions. A session's own page is read-only."""
+        """Needed for the list's actions."""
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:

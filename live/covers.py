@@ -33,14 +33,14 @@ def give(session: LiveSession, medium: MediaFile) -> None:
 
 
 def remove(session: LiveSession) -> None:
-    """Remove it for good. Its address is invalid after the commit."""
+    """Remove it. Its address is invalid after the commit."""
     if session.cover_id is not None:
         attaching.retire_cover(session.cover_id)
     session.cover = None
 
 
 def put_away(session: LiveSession) -> None:
-    """Give a hidden session's cover a new address, for host and staff only."""
+    """Give a hidden session's cover a new address."""
     if session.cover_id is not None:
         show(session, attaching.renamed_cover(session.cover_id))
 

@@ -110,7 +110,7 @@ class SessionBody(msgspec.Struct):
 
     @property
     def is_short(self) -> bool:
-        """Whether it would be shorter than `SHORT` if it ended now."""
+        """Whether it would now be shorter than `SHORT`."""
         return self.started_at is not None and timezone.now() - self.started_at < SHORT
 
 
@@ -123,7 +123,7 @@ class SessionPage(msgspec.Struct):
 
 
 def body(row: SessionRow, shown_as: str | None = None) -> SessionBody:
-    """The session of a row. `shown_as`: the state it was shown as."""
+    """The session of a row, as it was shown."""
     return SessionBody(
         id=str(row.id),
         title=row.title,
@@ -169,7 +169,7 @@ def sessions_of(
 
 
 def shown_in_notifications(reader: str) -> str:
-    """SQL: whether `reader` (an expression) may see the session of notification `n`."""
+    """SQL: whether `reader` may see the session of notification `n`."""
     return f"EXISTS (SELECT FROM {SESSIONS} WHERE l.id = n.session_id AND {visible('l', 'h', reader)} OFFSET 0)"
 
 

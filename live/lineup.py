@@ -96,7 +96,7 @@ class Lineup:
 
     @staticmethod
     def packed(host_id: int) -> bytes:
-        """Raw RESP of `reading`, because a page may read very many."""
+        """Raw RESP of `reading`: a page may read very many."""
         key = keys.lineup(host_id).encode()
         return READING % (len(key), key)
 

@@ -90,5 +90,5 @@ def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], i
 
 
 def pull_bodies(reader_id: int, *, below: int, count: int, held: str) -> list[Pulled]:
-    """Visible replays, newest first, without sessions in `held` (a PostgreSQL array)."""
+    """Visible replays, newest first, without sessions in `held`."""
     return fetch(BODIES, {"reader": reader_id, "below": below, "count": count, "held": held}, into=Pulled.of)

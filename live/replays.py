@@ -66,7 +66,7 @@ class Replays(BuiltWindow):
 
 
 def materialise(user_id: int, token: str) -> bool:
-    """Fill the inbox for construction `token`. True if it is now in use."""
+    """Fill the inbox for construction `token`. True if in use."""
     window = Replays(user_id)
     if not construction.is_under_way(window, token):
         return False

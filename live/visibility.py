@@ -23,12 +23,12 @@ def shown(session: str, host: str) -> str:
 
 
 def visible(session: str, host: str, reader: str = READER) -> str:
-    """Whether a reader sees a session: their own, or one shown and unblocked."""
+    """Whether a reader sees a session."""
     return f"({session}.host_id = {reader} OR ({shown(session, host)} AND {unblocked(reader, f'{session}.host_id')}))"
 
 
 def announced(session: str, host: str, was_hidden: str) -> str:
-    """SQL: whether others hear of a change, also of its hiding."""
+    """SQL: whether others hear of a change."""
     return f"{host}.is_active AND NOT ({hidden(session)} AND {was_hidden})"
 
 

@@ -218,7 +218,7 @@ class Walk:
 
     @property
     def is_done(self) -> bool:
-        """One more than the page shows, or the walk has ended."""
+        """One more than the page shows, or the end."""
         return self.ended or len(self.shown) > self.limit
 
     @property
@@ -234,7 +234,7 @@ class Walk:
             self.shown.append(body(session, shown_as))
 
     def read(self, commands: Sequence[Command | bytes], count: int) -> list[Any]:
-        """Replies, in one round trip with the inbox if `count` asks for it."""
+        """Replies, in one round trip with the inbox."""
         if self.is_windowless or not count:
             return pipelined(feeds(), commands)
         window = Replays(self.reader.pk)

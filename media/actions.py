@@ -178,7 +178,7 @@ def check_file(file: IO[bytes], *, pictures_only: bool = False) -> Kind:
 
 
 def check_description(text: str) -> None:
-    """Raise MediaError if it is too long or PostgreSQL cannot store it."""
+    """Raise MediaError for a wrong description."""
     try:
         check_text(text)
     except ValueError as error:
@@ -362,7 +362,7 @@ def forget(rows: Sequence[MediaFile]) -> None:
 
 
 def rename(rows: Sequence[MediaFile]) -> None:
-    """Rename files in the caller's transaction. After the commit the old addresses are not found."""
+    """Rename files in the caller's transaction."""
     _move(rows, new_name)
     MediaFile.objects.bulk_update(rows, ["name"])
 

@@ -30,7 +30,7 @@ def shots(media: Iterable[MediaFile], *, is_veiled: bool, is_unmarked: bool = Fa
 
 
 class ShotList(ChangeList):
-    """Rows about items. One query reads the media of a page."""
+    """Rows about items, with their media in one query."""
 
     def get_results(self, request: HttpRequest) -> None:
         """Add the items' media."""

@@ -38,12 +38,12 @@ def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
 
 
 def reserve(rows: Sequence[MediaFile], *, is_private: bool) -> None:
-    """Keep claimed media for a scheduled post. `is_private`: staff do not see them."""
+    """Keep claimed media for a scheduled post."""
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(use=Use.LATER, is_private=is_private)
 
 
 def release(*, owner_id: int, ids: Sequence[int]) -> None:
-    """Let media of a scheduled post be claimed again, or swept."""
+    """Let media of a scheduled post be claimed, or swept."""
     MediaFile.objects.filter(pk__in=ids, owner_id=owner_id, use=Use.LATER).update(use=Use.NONE, is_private=False)
 
 
@@ -62,7 +62,7 @@ def check_together(kinds: Sequence[str]) -> None:
 
 
 def use(rows: Sequence[MediaFile], *, item_id: int, is_private: bool = False) -> None:
-    """Assign claimed media to the item. `is_private`: staff do not see them."""
+    """Assign claimed media to the item. `is_private`: not for staff."""
     fetch(USE, {"item": item_id, "ids": id_array(row.pk for row in rows), "private": is_private})
 
 
@@ -77,7 +77,7 @@ def place(ids: Sequence[int], *, item_id: int) -> None:
 
 
 def of_item(item_id: int, *, withdrawn: bool = False) -> list[MediaFile]:
-    """The item's media in order, locked, without hidden ones. `withdrawn`: those instead."""
+    """The item's media, locked, without hidden ones. `withdrawn`: those."""
     rows = MediaFile.objects.select_for_update().filter(item_id=item_id, withdrawn_at__isnull=not withdrawn)
     return list(rows.filter(hidden_at=None).order_by("position", "pk"))
 
@@ -145,7 +145,7 @@ def renamed_cover(medium_id: int) -> MediaFile | None:
 
 
 def retire_cover(medium_id: int) -> None:
-    """Withdraw an unused cover. Staff see it until it is swept."""
+    """Withdraw an unused cover. Staff see it until the sweep."""
     row = renamed_cover(medium_id)
     if row is not None:
         MediaFile.objects.filter(pk=row.pk).update(withdrawn_at=Now())

@@ -174,7 +174,7 @@ def errors() -> Iterator[None]:
 
 
 class _Remote(io.RawIOBase):
-    """A seekable file. Opening costs one request, and each seek elsewhere one more."""
+    """A seekable file. Each seek elsewhere costs a request."""
 
     _body: Any = None
 

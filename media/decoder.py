@@ -1,4 +1,4 @@
-"""Starts media.decoding, which decodes pictures and reads videos, and sends it jobs."""
+"""Starts media.decoding, and sends it jobs."""
 
 import atexit
 import contextlib
@@ -29,7 +29,7 @@ REASONS = frozenset(
 
 
 class DecoderError(Exception):
-    """The file is refused or cannot be written. `reason`: one of `REASONS`."""
+    """The file is refused, for one of `REASONS`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -64,7 +64,7 @@ class Film(msgspec.Struct):
 
 
 class Decoder:
-    """One program for all threads of a process. A fork starts its own."""
+    """One program for all threads of a process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -80,7 +80,7 @@ def check_size(image: Image.Image, pixels: int) -> None:
 
 
 def is_moving(image: Image.Image) -> bool:
-    """Whether there is a second frame. Counting them all takes long."""
+    """Whether there is a second frame."""
     try:
         image.seek(1)
     except EOFError:
@@ -109,7 +109,7 @@ def still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
-    """Write an animation as WebP, and its first frame as preview."""
+    """Write an animation as WebP, and its preview."""
     frames: list[Image.Image] = []
     durations: list[int] = []
     pixels = 0
@@ -264,7 +264,7 @@ def over_white(image: Image.Image) -> Image.Image:
 
 
 def save(image: Image.Image, target: str, quality: int) -> str:
-    """Write pixels only: JPEG, or WebP if transparent. Returns the extension."""
+    """Write pixels: JPEG, or WebP if transparent. Returns the extension."""
     bare = Image.new(image.mode, image.size)
     bare.im = image.im  # without `info`, because writers keep parts of it
     if image.mode == "RGB":

@@ -28,7 +28,7 @@ CACHING = "public, max-age=31536000, immutable"
 
 
 class StoreError(UnavailableError):
-    """The store is full or does not answer. Nothing was kept."""
+    """The store is full or silent. Nothing was kept."""
 
 
 class Stored(NamedTuple):
@@ -46,7 +46,7 @@ class Store(Protocol):
     """Whether each file comes from a server, so that a thread waits for it."""
 
     def save(self, source: Path, name: str) -> None:
-        """Move a file of `incoming` into the store. It is on disk on return."""
+        """Move a file of `incoming` into the store, onto disk."""
 
     def move(self, name: str, to: str) -> None:
         """Rename a file, if it exists."""

@@ -25,7 +25,7 @@ def keep(data: bytes) -> MediaFile:
 
 
 def use(picture: MediaFile) -> bool:
-    """Note that a card shows a picture. False if it is gone."""
+    """Note that a card shows a picture. False if gone."""
     return bool(MediaFile.objects.filter(pk=picture.pk, use__in=[Use.NONE, Use.LINK]).update(use=Use.LINK))
 
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class BlockedMediaError(Exception):
-    """Rules block an owner's media. The cause of the error that users see."""
+    """Rules block an owner's media."""
 
     def __init__(self, owner_id: int, rules: Sequence[int]) -> None:
         super().__init__(_("This site's rules don't allow this picture or video."))
@@ -31,7 +31,7 @@ def offer(media: Sequence[MediaFile], *, owner_id: int, is_face: bool = False) -
 
 
 def telling(verb: Callable[P, T]) -> Callable[P, T]:
-    """Decorate an action: send `media_blocked` after its rollback by a BlockedMediaError."""
+    """Decorate an action: send `media_blocked` after a rollback by BlockedMediaError."""
 
     @wraps(verb)
     def tells(*args: P.args, **kwargs: P.kwargs) -> T:

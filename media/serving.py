@@ -43,7 +43,7 @@ ALWAYS: Headers = [
 
 
 def served(application: Application, places: threading.Semaphore) -> Application:
-    """Serve media before the application. `places`: for answers that may block a thread."""
+    """Serve media before the application."""
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")

@@ -1,4 +1,4 @@
-"""The store of this site's media: the data folder or a bucket."""
+"""The store of this site's media."""
 
 import contextlib
 import os

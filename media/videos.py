@@ -55,7 +55,7 @@ def rewrite(source: str, target: str) -> Facts:
 
 
 class _Plan:
-    """What to copy, and what to write over it. The rest becomes zeros."""
+    """What to copy, and what to write over it."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -413,7 +413,7 @@ class _Movie:
             self.plan.patch(inner.body, b"\0\0\0\1")
 
     def see_sides(self, head: bytes) -> None:
-        """Note the size of the largest track, rotated by its matrix."""
+        """Note the size of the largest track."""
         at = 88 if head[0] else 76
         matrix = struct.unpack(">9i", head[at - 36 : at])
         width, height = (side >> 16 for side in struct.unpack(">II", head[at : at + 8]))

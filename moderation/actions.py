@@ -205,7 +205,7 @@ def _has_open_case(item_id: int | None, session_id: int | None) -> bool:
 
 
 def _case_by_hand(subject: review.Subject, item_id: int | None, session_id: int | None, by: User, note: str) -> Case:
-    """The open case of the locked subject, or a new one."""
+    """The subject's open case, or a new one."""
     reasons = [f"moderator: @{by.username}{': ' if note else ''}{note}"]
     if item_id:
         return open_case(
@@ -218,7 +218,7 @@ def _case_by_hand(subject: review.Subject, item_id: int | None, session_id: int 
 # --- Words -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def put_word(*, rule: WordRule, by: User) -> WordRule:
-    """Add or change a rule. It applies to items published from now on."""
+    """Add or change a rule for items published later."""
     before = WordRule.objects.select_for_update(no_key=True).filter(pk=rule.pk).first() if rule.pk else None
     rule.save()
     write(by, Verb.WORD, note=rule.text, before=_word(before) if before else None, after=_word(rule))

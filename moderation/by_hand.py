@@ -54,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Choosable:
-    """A kind of rows to choose: name in the address, permission, list, actions."""
+    """A kind of rows to choose."""
 
     name: str
     permission: str

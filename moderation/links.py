@@ -20,7 +20,7 @@ def remove(*, card: LinkCard, by: User, item: Item | None = None, note: str = ""
 
 @transaction.atomic
 def refuse(*, host: RefusedHost, by: User) -> None:
-    """Show no link cards of a host and of those below it."""
+    """Show no link cards of a host and below."""
     link_cards.refuse(host=host)
     write(by, Verb.REFUSE, note=host.host, after={"note": host.note})
 

@@ -31,7 +31,7 @@ def tell_beforehand(sender: object, author: User, **kwargs: Any) -> str:
 
 @receiver(held_shown)
 def tell_why(sender: object, item_ids: list[int], **kwargs: Any) -> dict[int, str]:
-    """Why these items of one author wait, and how long that usually takes."""
+    """Why these items wait, and how long that takes."""
     wait = waiting.usual()
     return {item_id: sentences.for_author(reasons, wait) for item_id, reasons in waiting.reasons_of(item_ids)}
 

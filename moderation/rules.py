@@ -91,7 +91,7 @@ _list: WordList | None = None
 
 
 def word_list(version: UUID | None) -> WordList:
-    """The rules of `version` or later, compiled about once per version."""
+    """The rules of `version` or later."""
     global _list
     current = _list
     if current is None or current.version != version:
@@ -212,7 +212,7 @@ def hit_rules(text: str) -> set[int]:
 
 
 def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """Pieces of `text`, each with whether it matches a rule (text, whole)."""
+    """Pieces of `text`, each with whether a rule matches."""
     matcher = Matcher(Word(number, fold(rule), whole) for number, (rule, whole) in enumerate(rule_texts))
     return marked(text, matcher)
 
@@ -257,7 +257,7 @@ def _context(item: Item, is_new: bool) -> _Context | None:
 
 
 def _before(item: Item) -> Item | None:
-    """The published item, or None if others do not see it."""
+    """The published item, if others see it."""
     rows = fetch(BEFORE, {"item": item.pk})
     if not rows:
         return None

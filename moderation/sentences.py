@@ -76,7 +76,7 @@ VALUES: dict[Any, Any] = {
 
 # --- The log ---------------------------------------------------------------------------------------------
 def sentence(decision: Decision) -> SafeString:
-    """A decision as a sentence with links. `why` gives the reasons."""
+    """A decision as a sentence with links."""
     words: Any = SENTENCES.get(decision.verb, decision.verb)  # a newer version may have other verbs
     if decision.verb == Verb.LIST:
         words = LISTED[SenderKind((decision.after or {})["list"])]
@@ -197,7 +197,7 @@ TOLD = {
 
 
 def beforehand(until: datetime) -> str:
-    """The notice for an author whose posts with links are held."""
+    """The notice for an author whose links are held."""
     words = _("Your account is new. Until %(time)s, moderators check your posts with links before others see them.")
     return words % {"time": full_time(until)}
 

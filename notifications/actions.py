@@ -276,7 +276,7 @@ def _add(kind: Kind, item: Item, actor_id: int) -> None:
 
 
 def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
-    """Create the entry if it is missing, also if it was just deleted."""
+    """Create the entry if it is missing."""
     is_new = False
     for _ in range(ATTEMPTS):
         if found := fetch(add, params):
@@ -335,7 +335,7 @@ def _announce_together(user_id: int) -> None:
 
 
 def announce_to(user_id: int) -> None:
-    """Tell a user's open pages and apps that something may be new."""
+    """Tell a user's open pages and apps of news."""
     _announce([user_id])
 
 

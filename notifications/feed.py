@@ -82,7 +82,7 @@ def item_shown(reader: str = READER) -> str:
 
 
 def act_shown(reader: str = READER) -> str:
-    """Whether an act was not undone, and its actor is visible."""
+    """Whether it was not undone, and its actor is visible."""
     return f"""
     u.is_active AND {is_told(reader, "a.actor_id")}
     AND CASE n.kind
@@ -312,7 +312,7 @@ def unread_counts(user_ids: Sequence[int]) -> dict[int, Unread]:
 
 
 def unread_count(reader: User) -> Unread:
-    """The unread count. One small query if nothing is new, else two."""
+    """The unread count, usually by one small query."""
     if not fetch(ANYTHING_NEW, {"reader": reader.pk, "still": STILL}):
         return Unread(0, False)
     return _capped(fetch(_unread_of_one(), {"reader": reader.pk, "still": STILL})[0][0])

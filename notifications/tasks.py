@@ -38,7 +38,7 @@ def push(act_ids: list[int]) -> None:
 
 @shared_task(name="notifications.push_again")
 def push_again(act_id: int, subscription_id: int, attempt: int) -> None:
-    """Push an act again to a device that did not take it."""
+    """Push an act again to a device."""
     sending.push([act_id], only=subscription_id, attempt=attempt)
 
 

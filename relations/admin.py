@@ -22,7 +22,7 @@ from web.rest import parse_id
 
 
 class CountedUserAdmin(UserAdmin):
-    """Users with the exact number of followers, sorted by the indexed folded one."""
+    """Users with exact numbers of followers, sorted by the folded one."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Users with their exact number of followers."""

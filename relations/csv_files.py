@@ -114,7 +114,7 @@ FAULTS = {
 
 
 class CsvError(ValueError):
-    """A file that cannot be imported. `why` is a key of `FAULTS`."""
+    """The file cannot be imported. `why`: a key of `FAULTS`."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -164,7 +164,7 @@ def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
 
 
 def cells(lines: Iterable[str], refuse: Callable[[csv.Error], None], separator: str = ",") -> Iterator[list[str]]:
-    """The rows of a CSV file. Broken ones go to `refuse`."""
+    """The rows. Broken ones go to `refuse`."""
     reader = csv.reader(lines, strict=True, delimiter=separator)
     while True:
         try:

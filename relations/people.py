@@ -135,7 +135,7 @@ def mutes_among(reader: User, people: Sequence[User]) -> dict[int, Mute]:
 
 
 def followable_among(reader: User, user_ids: Collection[int]) -> dict[int, User]:
-    """Users among these whom the reader neither follows nor asks to."""
+    """Users whom the reader neither follows nor asks to."""
     if not user_ids:
         return {}
     followed = Follow.objects.filter(follower=reader, followee=OuterRef("pk"))

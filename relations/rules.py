@@ -25,7 +25,7 @@ def follows(follower: str, followee: str, also: str = "", *, is_probe: bool = Tr
 
 
 def asks(follower: str, followee: str, also: str = "") -> str:
-    """Whether one asks to follow the other. `also` is as in `follows`."""
+    """Whether one asks to follow the other."""
     condition = f"f.follower_id = {follower} AND f.followee_id = {followee} {also}"
     return _exists("relations_followrequest f", condition)
 
@@ -74,7 +74,7 @@ def unlisted(reader: str, sender: str) -> str:
 
 
 def is_wanted(reader: str, sender: str) -> str:
-    """Whether neither blocks the other and the reader does not mute the sender."""
+    """Whether neither blocks the other, and no mute."""
     return f"({' AND '.join(wanted(reader, sender).values())})"
 
 

@@ -1,4 +1,4 @@
-"""Which users a reader sees, and the reader's relation to them."""
+"""Which users a reader sees, and relations to them."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -55,7 +55,7 @@ class Standing(NamedTuple):
 
 
 def is_username(text: str) -> bool:
-    """Whether it can be a username. Saves queries for arbitrary text."""
+    """Whether it can be a username."""
     try:
         username_pattern(text)
     except ValidationError:
@@ -70,7 +70,7 @@ def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
 
 
 def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
-    """The user of this name, if `reader` may know of them. Takes any string."""
+    """The user of this name, if `reader` may know of them."""
     if not is_username(username):
         return None
     rows = fetch(_by_name(), {"username": username.lower(), "reader": reader.pk or 0})

@@ -1,4 +1,4 @@
-"""The announcement on every page, which a browser dismisses by a cookie."""
+"""The announcement on every page, dismissed by a cookie."""
 
 import hashlib
 

@@ -36,7 +36,7 @@ def mixed(first: str, second: str, share: float) -> str:
 
 
 def contrast(first: str, second: str) -> float:
-    """The contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
+    """The contrast ratio of two colours, 1 to 21 (WCAG 2.2)."""
     darker, lighter = sorted((_luminance(first), _luminance(second)))
     return (lighter + 0.05) / (darker + 0.05)
 

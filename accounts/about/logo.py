@@ -41,7 +41,7 @@ ICONS = {
 
 
 def icon_url(facts: Mapping[str, Any] | None, name: str) -> str:
-    """The address of one of `ICONS`, which changes with the logo."""
+    """The address of one of `ICONS`."""
     return reverse("icon", args=[facts["id"], name]) if facts else static(f"feedsite/{name}.png")
 
 

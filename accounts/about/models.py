@@ -47,7 +47,7 @@ class Looking(models.TextChoices):
 
 
 class SiteSettings(models.Model):
-    """The site's description, and who may look and join. One row, or the defaults."""
+    """The site's description, and who may look and join, in at most one row."""
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
     name = models.CharField(

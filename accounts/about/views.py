@@ -1,4 +1,4 @@
-"""The about page, the accent's stylesheet, and icons of the logo."""
+"""The about page, stylesheet and icons of the site."""
 
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse

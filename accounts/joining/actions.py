@@ -96,7 +96,7 @@ def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
 
 
 def sign_up(*, username: str, password: str, display_name: str = "") -> User:
-    """Create an active account in any mode. Raises ValidationError by field."""
+    """Create an account in any mode. Raises ValidationError."""
     return _insert(_new(Candidate(username, password, display_name), has_email=False))
 
 
@@ -129,7 +129,7 @@ def apply(candidate: Candidate) -> Application:
 
 
 def admit(application: Application) -> User:
-    """Create an application's account; the caller removes that first. Raises ValidationError if the name is taken."""
+    """Create an application's account. Raises ValidationError if the name is taken."""
     user = User(
         username=application.username,
         display_name=application.display_name,
@@ -255,7 +255,7 @@ def count(address: str, *, code: str = "") -> float | None:
 
 
 def count_code(address: str, code: str) -> float | None:
-    """Count an invalid code against its address. Returns None, or seconds to wait."""
+    """Count an invalid code. Returns None, or seconds to wait."""
     if not code:
         return None
     wait = rates.hit("invite", address)
@@ -265,7 +265,7 @@ def count_code(address: str, code: str) -> float | None:
 
 
 def unavailable(usernames: Collection[str]) -> dict[str, str]:
-    """Names that no new user can take, with the error code of `sign_up`."""
+    """Names that no new user can take, with the error code."""
     lower = {name: name.lower() for name in usernames}
     looks = {name: skeleton(name) for name in usernames}
     params: dict[str, Any] = {

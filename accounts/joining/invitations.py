@@ -107,7 +107,7 @@ def revoke(*, invitation_id: int, user: User | None = None) -> bool:
 
 
 def find(code: str) -> Invitation | None:
-    """The valid invitation with this code, if its maker may still invite."""
+    """The valid invitation, if its maker may still invite."""
     if not CODE.fullmatch(code):
         return None
     row = Invitation.objects.select_related("made_by").filter(code=code).first()
@@ -120,7 +120,7 @@ def is_good(code: str) -> bool:
 
 
 def use(code: str) -> Invitation | None:
-    """Count a use in the caller's transaction. None if invalid. A lock keeps the limit."""
+    """Count a use in the caller's transaction. None if invalid."""
     row = Invitation.objects.select_for_update().filter(code=code).first() if CODE.fullmatch(code) else None
     if row is None or find(code) is None:
         return None

@@ -28,7 +28,7 @@ def skeleton(username: str) -> str:
 
 
 def skeleton_of_words(text: str) -> str:
-    """The skeleton of a name in any script, in Latin letters."""
+    """The skeleton of a name in any script."""
     text = unicodedata.normalize("NFKD", text)
     letters = "".join(_latin(letter) for letter in text if unicodedata.category(letter)[0] in "LNP")
     return re.sub(r"[\W_]+", "", skeleton(letters))

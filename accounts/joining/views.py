@@ -32,7 +32,7 @@ GONE = 410
 @never_cache
 @require_http_methods(FORM_METHODS)
 def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
-    """Create an account and sign in, or apply, as the mode says."""
+    """Create an account and sign in, or apply."""
     if request.user.is_authenticated:
         return go_on(request, "home")
     form = JoinForm(request.POST if request.method == "POST" else None, initial={"invite": code})
@@ -43,7 +43,7 @@ def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
 
 
 def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
-    """All errors show at once, even taken names, so every attempt is counted."""
+    """All errors show at once, so every attempt is counted."""
     is_valid = form.is_valid()
     fields = {name: form.cleaned_data.get(name, "") for name in form.fields}
     invite = fields.pop("invite")

@@ -54,7 +54,7 @@ LOWER = """
 
 
 def is_due(user: User) -> bool:
-    """Whether being seen now would change the row, as far as known."""
+    """Whether being seen now might change the row."""
     interval: timedelta = settings.LAST_SEEN_INTERVAL
     return user.level < Level.DAILY or user.last_seen_at is None or user.last_seen_at < timezone.now() - interval
 

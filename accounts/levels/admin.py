@@ -145,7 +145,7 @@ class BigVAdmin(ModeratedAdmin):
         return [*verbs, *super().get_urls()]
 
     def make_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Make a user big-V, asking first if the button showed no cost."""
+        """Make a user big-V, perhaps asking first."""
         user = self._asked(request, user_id)
         if user is None or request.method != "POST":
             return self._refused(request, user_id, user)

@@ -49,7 +49,7 @@ IN_FORCE = f"""(
 
 
 def push_generation(push_level: str = PUSH_LEVEL) -> str:
-    """The push generation of a user `u` who receives big-Vs' posts, else 0."""
+    """A user's push generation; 0 below the push level."""
     return f"CASE WHEN u.level >= {push_level} THEN u.push_generation ELSE 0 END"
 
 
@@ -146,7 +146,7 @@ def renew() -> None:
 
 
 def follow_timeline() -> bool:
-    """Draw a new generation if PostgreSQL's timeline changed. Returns whether it did."""
+    """Draw a new generation if PostgreSQL's timeline changed."""
     return bool(fetch(FOLLOW_TIMELINE, configured()._asdict()))
 
 

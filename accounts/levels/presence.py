@@ -1,4 +1,4 @@
-"""Every page, API call and open stream (stream.hub) counts as being here."""
+"""Every page, API call and open stream counts as being here."""
 
 import logging
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class PresenceMiddleware:
 
 
 def see(user_id: int) -> None:
-    """Record a user's presence. If PostgreSQL fails, the next request tries again."""
+    """Record a user's presence. If PostgreSQL fails, the next request does."""
     try:
         touch([user_id])
     except (DatabaseError, *OUTAGES) as error:
@@ -42,7 +42,7 @@ def see(user_id: int) -> None:
 
 
 def see_place(request: HttpRequest) -> None:
-    """Record where the session was seen, about once an hour (accounts/signing_in/sessions.py)."""
+    """Record where the session was seen, about hourly."""
     try:
         places.note(request)
     except (DatabaseError, *OUTAGES) as error:

@@ -1,4 +1,4 @@
-"""Letters on the terminal or in the log, without a mail server."""
+"""Letters on the terminal or in the log."""
 
 import sys
 from collections.abc import Sequence

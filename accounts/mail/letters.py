@@ -23,7 +23,7 @@ CODE = re.compile(r"[0-9]{4,12}")
 
 
 class Paragraph(NamedTuple):
-    """A paragraph's text, and whether it is only an address or a code."""
+    """A paragraph, and whether it is only an address or a code."""
 
     text: str
     is_link: bool
@@ -43,7 +43,7 @@ def plain(value: Any) -> Any:
 
 
 def compose(letter: Letter) -> EmailMultiAlternatives:
-    """The letter in its reader's language, always with the same Message-ID."""
+    """The letter in its reader's language. Its Message-ID is constant."""
     with translation.override(letter.language or settings.LANGUAGE_CODE):
         facts: dict[str, Any] = {"site": accounts.about.site.current().name, "site_url": settings.SITE_URL}
         # Plain text needs no escaping. The HTML template escapes.

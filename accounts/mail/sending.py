@@ -105,7 +105,7 @@ def _send_all() -> tuple[int, bool]:
 
 
 def _claim() -> int | None:
-    """Count an attempt of the next due letter. Addresses that got many wait."""
+    """The next due letter, with its attempt counted."""
     while rows := fetch(CLAIM, {"attempts": ATTEMPTS}):
         letter_id, address = rows[0]
         wait = rates.hit("mail", address.lower())

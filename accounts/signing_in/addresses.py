@@ -59,7 +59,7 @@ def owner(address: str) -> User | None:
 
 
 def _adopt(user: User) -> str:
-    """Confirm the address of the user's column, if it is the only one and nobody else's."""
+    """Confirm the address of the user's column, if it is free."""
     address = user.email.strip().lower()
     if not mail.is_address(address) or EmailAddress.objects.filter(user=user).exists():
         return ""
@@ -215,7 +215,7 @@ def entered(*, user: User) -> None:
 
 
 def tell(user: User, kind: str, *, to: str = "", **context: str) -> None:
-    """Write the user about their account. `to`: instead of the confirmed address."""
+    """Write the user about their account."""
     address = to or proven(user)
     if address:
         language = user.language or translation.get_language() or ""

@@ -1,4 +1,4 @@
-"""Whether a request has a known caller, before a large body is read."""
+"""Whether a caller is known, before a large body is read."""
 
 from django.conf import settings
 from django.db.models.functions import Now

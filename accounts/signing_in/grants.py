@@ -110,7 +110,7 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
 
 
 def _still_counts(ticket: Ticket, user: User) -> bool:
-    """Its token exists, or its user's sessions have not all ended."""
+    """Its token exists, or not all sessions have ended."""
     if not ticket.token:
         return ticket.sessions == session_mark(user)
     return bool(AccessToken.objects.filter(pk=ticket.token, user=user, expires__gt=Now()).exists())
@@ -128,7 +128,7 @@ class TicketScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 def token_behind(request: Request) -> int:
-    """The API token's id behind a request or its ticket, or 0."""
+    """The API token's id behind a request, or 0."""
     return request.auth.token if isinstance(request.auth, Ticket) else token_of(request)
 
 

@@ -60,13 +60,13 @@ def attempt_passkey(request: HttpRequest) -> float | None:
 
 
 def known_device(request: HttpRequest, user: User) -> str:
-    """This browser's name if its cookie is valid for the user, or ""."""
+    """This browser's name, if its cookie is valid for the user, or ""."""
     device, standing = _device(request, _canonical(user.username))
     return device if device and constant_time_compare(standing, user.get_session_auth_hash()) else ""
 
 
 def remember(response: HttpResponseBase, user: User) -> None:
-    """Give the browser a cookie for next time. It names no user."""
+    """Give the browser a cookie, which names no user."""
     response.set_cookie(
         COOKIE,
         _signer(_canonical(user.username)).sign(f"{secrets.token_urlsafe(9)}.{user.get_session_auth_hash()}"),

@@ -28,7 +28,7 @@ class ClientAppManager(models.Manager["ClientApp"]):
         return self.get(client_id=client_id)
 
     def own(self) -> "ClientApp":
-        """The built-in app. Without secret and address, no program can use it."""
+        """The built-in app. Without secret and address, no client can use it."""
         fields = {
             "client_id": "api",
             "name": "API",
@@ -46,7 +46,7 @@ class ClientAppManager(models.Manager["ClientApp"]):
 
 
 class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
-    """An app. `scopes`: what it may ask for, separated by spaces."""
+    """An app. `scopes`: what it may ask for."""
 
     website = models.CharField(_("website"), max_length=WEBSITE_LENGTH, blank=True, default="", db_default="")
     scopes = models.CharField(_("scopes"), max_length=SCOPES_LENGTH, default="read", db_default="read")

@@ -72,7 +72,7 @@ def device_name(agent: str) -> str:
 
 
 def device_kind(agent: str) -> str:
-    """Browser and system only: letters must not carry a stranger's words."""
+    """Browser and system: letters must carry no stranger's words."""
     return _known_name(agent) or _("Unknown device")
 
 
@@ -130,7 +130,7 @@ def sessions(user: User, here: str | None) -> list[Place]:
 
 
 def _is_of_now(row: Session, user: User) -> bool:
-    """Whether it is newer than the last password change and log-out everywhere."""
+    """Newer than the last password change and log-out everywhere."""
     return bool(SessionStore().decode(row.session_data).get(HASH_SESSION_KEY) == user.get_session_auth_hash())
 
 

@@ -124,7 +124,7 @@ def _counts(row: Authenticator, code: str) -> bool:
 
 
 def _step(secret: str, code: str, *, after: int) -> int | None:
-    """The code's time step, if valid now and later than `after`."""
+    """The code's time step, if valid and later than `after`."""
     for step in yield_hotp_counters_from_time():
         if step > after and compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, step))):
             return int(step)
@@ -178,7 +178,7 @@ def add_passkey(*, user: User, name: str, credential: Any) -> None:
 
 
 def ask_passkey(user: User | None) -> dict[str, Any]:
-    """Options for a proof by a passkey: the user's, or any."""
+    """Options for a proof by a passkey."""
     options: dict[str, Any] = _webauthn().begin_authentication(user)
     return options
 
@@ -244,7 +244,7 @@ def forget(*, user: User) -> bool:
 
 # --- Another secret key ----------------------------------------------------------------------------------
 def seal_anew() -> tuple[int, int]:
-    """Re-encrypt all secrets. Returns how many changed, and how many no key decrypts."""
+    """Re-encrypt all secrets. Returns numbers of changed and unreadable ones."""
     changed = lost = after = 0
     while True:
         with transaction.atomic():

@@ -32,7 +32,7 @@ APP_SECRET = "app_secret"  # noqa: S105 (a session key)
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def confirm(request: PageRequest, reader: User) -> HttpResponse:
-    """Ask for password and second factor. The form carries a waiting POST."""
+    """Ask for password and second factor, then send a waiting POST."""
     has_factor = second_factors.is_set(reader)
     is_answer = request.method == "POST" and "act" not in request.GET
     form = ProofForm(request.POST if is_answer else None, asks_code=has_factor)

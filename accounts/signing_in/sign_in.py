@@ -132,7 +132,7 @@ def tell(request: HttpRequest, user: User) -> None:
 
 
 def whence(request: HttpRequest) -> dict[str, str]:
-    """Where and when a request came from, without the caller's words."""
+    """Where and when a request came from."""
     return {
         "device": places.device_kind(places.agent_of(request)),
         "ip": places.ip_of(request),

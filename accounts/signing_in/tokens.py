@@ -59,7 +59,7 @@ def digest_of(text: str) -> str:
 
 
 def find(text: str) -> Token | None:
-    """The unexpired token with this text, unless its user is inactive."""
+    """The unexpired token, unless its user is inactive."""
     rows = fetch(_by_digest(), {"digest": digest_of(text), "noted": NOTED}, into=Token.of)
     return rows[0] if rows else None
 

@@ -62,7 +62,7 @@ def cancel(*, user: User, import_id: int) -> bool:
 
 
 def purge(*, user: User, limit: int) -> int:
-    """Delete a user's imports, and at most `limit` records of posts."""
+    """Delete a user's imports, and at most `limit` records."""
     brought = BroughtItem.objects.filter(user=user).values_list("pk", flat=True)[:limit]
     gone: tuple[int, Any] = BroughtItem.objects.filter(pk__in=list(brought)).delete()
     imports: tuple[int, Any] = ArchiveImport.objects.filter(user=user).delete()
@@ -76,7 +76,7 @@ def folder_of(name: str) -> Path:
 
 
 def _keep(file: IO[bytes], path: Path) -> None:
-    """Hard-link the upload if its file is on the same disk, else copy it."""
+    """Hard-link the upload, or copy it from another disk."""
     name = getattr(file, "temporary_file_path", None)
     if name is not None:
         try:

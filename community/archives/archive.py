@@ -91,7 +91,7 @@ def _unpack(source: Path, folder: Path, room: "_Room") -> None:
 
 
 def medium(folder: Path, url: str) -> Path | None:
-    """The unpacked file of an attachment, by its address in the post."""
+    """The unpacked file of an attachment."""
     bare = re.split(r"[?#]", url, maxsplit=1)[0]
     plain = unquote(bare)
     for address in dict.fromkeys((url, bare, plain, unquote(url), quote(plain, errors="replace"))):

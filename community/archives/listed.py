@@ -60,7 +60,7 @@ Entry = str | Line
 
 
 class ListError(ValueError):
-    """The file is not a valid list. The message is a key of models.LIST_FAILURES."""
+    """The list is not valid. The message is a key of models.LIST_FAILURES."""
 
 
 class _Named(msgspec.Struct):
@@ -76,7 +76,7 @@ class Tally:
     notes: list[list[str]] = field(default_factory=list)
 
     def leave_out(self, why: str, name: str = "") -> None:
-        """Count a left-out entry. Note its name unless the reason is expected."""
+        """Count a left-out entry, and perhaps its name."""
         self.left_out[why] += 1
         if name and why not in EXPECTED:
             self.notes.append([said(name, ADDRESS_LENGTH), why])
@@ -102,7 +102,7 @@ class Lists:
         self._entries: dict[Listed, list[Entry]] = {}
 
     def entries(self, kind: Listed) -> list[Entry]:
-        """The distinct entries of a list, in file order. Raises ListError."""
+        """The distinct entries in file order. Raises ListError."""
         if kind not in self._entries:
             path = self._folder / FILES[kind]
             self._entries[kind] = _entries(path, kind) if path.is_file() else []
@@ -171,7 +171,7 @@ def _address(entry: bytes) -> str:
 
 # --- Bringing --------------------------------------------------------------------------------------------
 def bring(user: User, kind: Listed, entries: Sequence[Entry], progress: Progress) -> list[list[str]]:
-    """Import the next entries in the caller's transaction. Return the left-out names with reasons."""
+    """Import the next entries. Return left-out names with reasons."""
     size = importing.PART if kind in CSV else FEATURED if kind == Listed.PINS else TOGETHER
     part, some = _Part(), entries[progress.done : min(progress.done + size, progress.total)]
     if kind in CSV:
@@ -230,7 +230,7 @@ def _posts(user: User, addresses: Sequence[str]) -> dict[str, Item]:
 
 
 def _pin(user: User, posts: dict[str, Item], part: _Part) -> None:
-    """The file's first post is pinned last, so it is shown first."""
+    """The file's first post is pinned last: it is shown first."""
     pinned = set(Pin.objects.filter(sender=user).values_list("item_id", flat=True))
     room = PINS - len(pinned)
     chosen: list[tuple[str, Item]] = []

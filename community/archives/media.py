@@ -19,7 +19,7 @@ TRIES = 24
 
 
 class Shown(NamedTuple):
-    """Stored media of one kind, and why others are left out (keys of models.MEDIA_REASONS)."""
+    """Stored media of one kind, and why others are left out."""
 
     type: str
     rows: list[MediaFile]

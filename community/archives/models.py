@@ -226,7 +226,7 @@ class ArchiveImport(ClaimedRow):
 
 
 class BroughtItem(models.Model):
-    """An imported post. It is not imported again, even after deletion."""
+    """An imported post, never imported again."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     origin = models.CharField(max_length=64, help_text="SHA-256 of the post's address.")

@@ -32,7 +32,7 @@ class LeftOutError(Exception):
 
 
 class Attachment(NamedTuple):
-    """A picture or video. The archive has its file under one of `paths`."""
+    """A picture or video, under one of `paths`."""
 
     paths: tuple[str, ...]
     description: str

@@ -20,7 +20,7 @@ TIMES_UP = frozenset({-signal.SIGXCPU, -signal.SIGALRM})
 
 
 class ReaderError(Exception):
-    """The process died, or the disk is full. The archive can be retried."""
+    """The process died, or the disk is full."""
 
 
 def bounds() -> Bounds:

@@ -123,7 +123,7 @@ def expect(item: Item) -> None:
 
 
 def give(*, item_id: int) -> bool:
-    """Give an item its card. True if the page should be read."""
+    """Give an item its card. True if its page should be read."""
     with transaction.atomic():
         item = Item.objects.select_for_update(no_key=True, of=("self",)).filter(pk=item_id).first()
         url = link_of(item) if item else ""
@@ -249,7 +249,7 @@ def refuse(*, host: RefusedHost) -> None:
 
 
 def remove_refused(*, host_id: int) -> bool:
-    """Empty some cards of a refused host. True if there may be more."""
+    """Empty some cards of a refused host. True if more."""
     host = RefusedHost.objects.filter(pk=host_id).first()
     if host is None:
         return False

@@ -42,7 +42,7 @@ UNSEEN = compiled(rf"(?:[{INVISIBLE}--{SHAPING}])+")
 
 
 class Page(NamedTuple):
-    """A page elsewhere, by its own words. `picture` is an address, or empty."""
+    """A page elsewhere, by its own words."""
 
     title: str
     description: str
@@ -55,7 +55,7 @@ class NothingError(outbound.OutboundError):
 
 
 def read(url: str) -> tuple[Page, str]:
-    """What is at an address, and where it led. Raises outbound.OutboundError."""
+    """What is at an address, and where it led. Raises OutboundError."""
     answer = outbound.get(url, types=HTML)
     if answer.status != 200:
         raise outbound.OutboundError(f"status {answer.status}")
@@ -71,7 +71,7 @@ def read_picture(url: str) -> bytes:
 
 
 def text_of(body: bytes, content_type: str) -> str:
-    """The text of a page, by the encoding that it or its server names."""
+    """The text of a page, by its or its server's encoding."""
     for bom, encoding in BOMS.items():
         if body.startswith(bom):
             return body[len(bom) :].decode(encoding, errors="replace")

@@ -32,7 +32,7 @@ SIGNATURE_SECONDS = 12 * 3600
 
 
 class Letter(NamedTuple):
-    """An encrypted message, and the headers that tell how to open it."""
+    """An encrypted message, and headers to open it."""
 
     body: bytes
     headers: dict[str, str]
@@ -56,7 +56,7 @@ def point(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) -> bytes:
 
 # --- Encryption ------------------------------------------------------------------------------------------
 def encrypted(message: bytes, *, p256dh: str, auth: str, is_standard: bool = True) -> Letter:
-    """A message that only the device with these keys can open."""
+    """A message that only this device can open."""
     sealing = sealed if is_standard else sealed_by_draft
     return sealing(message, bytes_of(p256dh), bytes_of(auth), ec.generate_private_key(CURVE), os.urandom(16))
 
@@ -75,7 +75,7 @@ def sealed(message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePr
 def sealed_by_draft(
     message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePrivateKey, salt: bytes
 ) -> Letter:
-    """The letter by draft-ietf-webpush-encryption-04, with salt and public key in headers."""
+    """The letter by draft-ietf-webpush-encryption-04."""
     ours = point(own)
     key = _derived(_shared(own, device), secret, b"Content-Encoding: auth\0", 32)
     context = b"P-256\0" + b"".join(len(each).to_bytes(2, "big") + each for each in (device, ours))

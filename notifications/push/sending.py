@@ -111,7 +111,7 @@ class _Due(NamedTuple):
 
 
 def push_later(told: Iterable[tuple[int, int]]) -> None:
-    """Have workers push acts, by recipient, to those who have devices."""
+    """Have workers push acts to those who have devices."""
     acts = dict(told)
     if not acts:
         return
@@ -121,7 +121,7 @@ def push_later(told: Iterable[tuple[int, int]]) -> None:
 
 
 def push(act_ids: Sequence[int], *, only: int | None = None, attempt: int = 0) -> None:
-    """Push acts to the devices that take them, or one again to `only` one."""
+    """Push acts to devices, or one again to `only` one."""
     due = fetch(_due(), {"acts": id_array(act_ids), "only": only}, into=_Due._make)
     now = timezone.now()
     due = [row for row in due if not is_quiet(row.begins, row.ends, row.time_zone, now)]
@@ -159,7 +159,7 @@ def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: d
 
 
 def _told(due: Sequence[_Due]) -> Mapping[int, Told]:
-    """What to tell of each act, without items that filters hide."""
+    """What to tell, without items that filters hide."""
     told = {}
     readers = User.objects.in_bulk({row.recipient_id for row in due})
     for row in {row.act_id: row for row in due}.values():

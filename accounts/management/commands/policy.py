@@ -1,4 +1,4 @@
-"""`policy`: shows or changes which readers have an inbox and receive big-Vs' posts."""
+"""`policy`: shows or changes the push level and `inbox_from`."""
 
 import re
 from typing import Any

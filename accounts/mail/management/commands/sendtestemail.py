@@ -14,7 +14,7 @@ from accounts.mail.models import Letter
 
 
 class Command(BaseCommand):
-    """Django's command, with a letter of the site, without the queue."""
+    """Django's command, with a letter of the site."""
 
     help = "Send a test letter now, and print the mail server's answer."
     requires_system_checks: list[str] = []
