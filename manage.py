@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Every command of the site. `python3 manage.py up` runs it, `python3 manage.py check_all` tests it.
 
-Needs only Python 3.11 with its venv module. The first run makes `.venv` from the lock file and restarts in it. So
-everything but `run_command` uses the standard library only. It must parse on older Pythons, to refuse them.
+The first run makes `.venv` from the lock file and restarts in it. So everything but `run_command` uses the standard
+library only. It must parse on older Pythons, to refuse them.
 
 The lock files cover Linux on x86-64 and ARM64 and macOS on ARM64. musl and Intel Macs lack wheels (lmdb, cryptography).
 """
@@ -62,7 +62,7 @@ SERVERLESS_COMMANDS = {
 
 
 def main() -> None:
-    """Run a Django command in the project's environment, which is created if needed."""
+    """Run a Django command in the project's environment, created if needed."""
     reason = unsupported(sys.version_info[:2], sys.platform, platform.machine(), platform.libc_ver())
     if reason:
         print("feedsite: " + reason, file=sys.stderr)
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def unsupported(python: tuple[int, ...], system: str, processor: str, libc: tuple[str, str]) -> str | None:
-    """Why the site cannot run on this machine, in one line."""
+    """Why the site cannot run here, in one line."""
     oldest, newest = PYTHONS
     if python[:2] < oldest or python[:2] > newest:
         tried = "{}.{} to {}.{}".format(*oldest, *newest)
@@ -108,8 +108,8 @@ def is_installed(lock: Path) -> bool:
 def installed_locks() -> dict[str, str]:
     """Lock names of the environment, with fingerprints, which are empty unless it is complete.
 
-    The fingerprints are emptied before every change and written last. A copied tree or a replaced interpreter does not
-    count, because an environment works only in its place.
+    They are emptied before every change and written last. A copied tree or a replaced interpreter does not count,
+    because an environment works only in its place.
     """
     try:
         stamp = json.loads(STAMP.read_text())
@@ -134,7 +134,7 @@ def fingerprint(lock: Path) -> str:
 
 
 def install(lock: Path) -> None:
-    """Bring the environment to `lock`, from scratch if it is incomplete. Exits with one line on failure."""
+    """Bring the environment to `lock`, from scratch if it is incomplete. Exits on failure."""
     if importlib.util.find_spec("venv") is None or not pip_wheel():
         sys.exit("feedsite needs Python's venv module (Debian: apt install python3-venv).")
     try:
@@ -161,7 +161,7 @@ def install(lock: Path) -> None:
 
 
 def check_owner(lock: Path) -> None:
-    """Exit with one line if this user cannot write the environment."""
+    """Exit if this user cannot write the environment."""
     folder = VENV if VENV.exists() else VENV.parent
     if not os.access(folder, os.W_OK):
         name = lock.relative_to(ROOT)
@@ -174,7 +174,7 @@ def check_owner(lock: Path) -> None:
 
 
 def check_port() -> None:
-    """Exit with one line if the port of `up` is taken, before minutes of installing."""
+    """Exit if the port of `up` is taken, before minutes of installing."""
     from runtime.ports import PortError, reserved_port
 
     file = Path(os.environ.get("FEEDSITE_ENV_FILE") or ROOT / ".env")
@@ -204,7 +204,7 @@ def fill(lock: Path) -> None:
 
 
 def fill_by_uv(lock: Path) -> bool:
-    """Install by uv, in a quarter of pip's time. False if it failed: pip uses the machine's index and certificates."""
+    """Four times as fast as pip, which uses the machine's index and certificates if this fails."""
     text = DEV_LOCK.read_text() if DEV_LOCK.exists() else ""  # images lack it
     found = re.search(r"^uv==.*?(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
     if found is None:
@@ -240,23 +240,23 @@ COMPILE = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_pa
 
 
 def compile_packages() -> None:
-    """Compile installed packages on all processors. Ignores errors, because some have files that no Python compiles."""
+    """Ignores errors: some packages have files that no Python compiles."""
     run([str(PYTHON), "-c", COMPILE])
 
 
 def run(command: list[str], stderr: int | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run a program. It inherits the lock of `one_at_a_time`."""
+    """The program inherits the lock of `one_at_a_time`."""
     return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stderr=stderr, close_fds=False)
 
 
 def offline() -> list[str]:
-    """Options for a machine without internet: only wheels of the folder FEEDSITE_WHEELS."""
+    """For a machine without internet: only wheels of the folder FEEDSITE_WHEELS."""
     folder = os.environ.get("FEEDSITE_WHEELS")
     return ["--no-index", "--find-links", str(Path(folder).absolute())] if folder else []
 
 
 def make_environment() -> None:
-    """Create the virtual environment, replacing an older one of ours. Raises OSError."""
+    """Replaces only an environment of ours. Raises OSError."""
     import venv
 
     ours = VENV == ROOT / ".venv" or STAMP.exists() or not VENV.exists() or not any(VENV.iterdir())
@@ -267,7 +267,7 @@ def make_environment() -> None:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Let only one command make the environment. Its programs hold the lock too (`run`), also after a kill."""
+    """One command makes the environment. Its programs hold the lock too (`run`), also after a kill."""
     import fcntl  # missing on Windows, which is refused before
 
     VENV.parent.mkdir(parents=True, exist_ok=True)
@@ -283,7 +283,7 @@ def one_at_a_time() -> Iterator[None]:
 # --- Django, inside the environment ----------------------------------------------------------------------
 @contextlib.contextmanager
 def quiet_end_of_output() -> Iterator[None]:
-    """Exit without a traceback if the reader of the output ended, as `head` does."""
+    """No traceback if the reader of the output ended, as `head` does."""
     try:
         try:
             yield
@@ -295,7 +295,7 @@ def quiet_end_of_output() -> Iterator[None]:
 
 
 def run_command(argv: list[str]) -> None:
-    """Run a management command, with the data folder's servers meanwhile."""
+    """Run a management command, with the data folder's servers."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
     if argv[1:2] == ["up"]:
         run_site(argv[2:])

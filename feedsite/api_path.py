@@ -1,7 +1,4 @@
-"""A short path for API requests without a session.
-
-Sessions, CSRF tokens, messages and languages were half the cost of a constant answer.
-"""
+"""A short path for API requests without a session: its middlewares were half the cost of a constant answer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +16,7 @@ API = ("/api/v1/", "/api/v2/")
 
 
 class ApiMiddleware:
-    """Passes API requests without a session to `ApiHandler`. The site's own scripts need all middlewares."""
+    """The site's own scripts have a session, and need all middlewares."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -1,6 +1,6 @@
 """The stream process: `GET /api/v1/stream`, streams and sockets of Mastodon's clients, and its own `/healthz`.
 
-The site's view (stream.api.StreamView) and middlewares decide in a thread who may listen.
+The site's view and middlewares decide in a thread who may listen.
 
 See docs/decisions.md: uvicorn serves open connections.
 """
@@ -66,7 +66,7 @@ class Application:
         self.hub: Hub | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Serve one connection, or the server's lifespan."""
+        """Serve one connection, or the lifespan."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":

@@ -22,7 +22,7 @@ app.autodiscover_tasks()
 # See docs/decisions.md: Programs load the site before they fork.
 @signals.celeryd_after_setup.connect
 def share_memory(**kwargs: Any) -> None:
-    """Hide shared objects from the garbage collector before the fork."""
+    """Hide objects from the garbage collector before the fork."""
     gc.collect()
     gc.freeze()
 
@@ -35,8 +35,8 @@ def tell_of_start(sender: Any, **kwargs: Any) -> None:
 
 # --- Beat as a child of the worker -----------------------------------------------------------------------
 class EndsWithBeat(bootsteps.StartStopStep):
-    """Ends a worker when its beat has died, so that the supervisor restarts both. A beat forked from a running worker
-    would inherit its open connections.
+    """Ends a worker when its beat has died, so that the supervisor restarts both: a new fork would inherit open
+    connections.
     """
 
     requires = ("celery.worker.components:Timer", "celery.worker.components:Beat")

@@ -31,7 +31,7 @@ from web.times import written
 
 
 def environment(**options: Any) -> Environment:
-    """Undefined names are errors in tests and development, and empty in production."""
+    """Undefined names are errors in tests and development, else empty."""
     kept = Path(settings.DATA_DIR, "templates")
     kept.mkdir(parents=True, exist_ok=True)
     options["undefined"] = StrictUndefined if settings.STRICT_TEMPLATES else Undefined
@@ -54,7 +54,7 @@ def environment(**options: Any) -> Environment:
         return drawn(name, get_language())
 
     def fields_of(form: ItemForm) -> Markup:
-        """Empty ones are rendered once per language, on open sites and on sites for members."""
+        """Empty ones are rendered once per language and kind of site."""
         if form.is_empty:
             return empty_fields(get_language(), words.known_site().is_for_members)
         return Markup(made.get_template("items/_fields.html").render(form=form))  # noqa: S704
@@ -114,7 +114,7 @@ def environment(**options: Any) -> Environment:
 
 
 def translated(text: str) -> Markup:
-    """A template's text in the current language, as HTML."""
+    """A text in the current language, as HTML."""
     return _translated(text, get_language())
 
 
@@ -134,7 +134,7 @@ def url(name: str, *args: Any) -> str:
 
 
 def date(moment: datetime, form: str) -> str:
-    """A time in the reader's zone, in a format of web/formats."""
+    """A time in the reader's zone, by web/formats."""
     return written(moment, form)
 
 

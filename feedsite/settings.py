@@ -20,14 +20,14 @@ env = OPTIONS = environment.read(BASE_DIR)
 
 
 def database(url: str) -> dict[str, Any]:
-    """Django's settings for the PostgreSQL at `url`, without the engine."""
+    """Django's settings for the PostgreSQL at `url`."""
     found = conninfo_to_dict(url)
     names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
     return {name: found.pop(key, "") for name, key in names.items()} | {"OPTIONS": found}
 
 
 def replica_database(primary: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The replica's settings: read-only, and with a short connect timeout."""
+    """Read-only, and with a short connect timeout."""
     options = given.get("OPTIONS", {})
     said = f"{options.get('options', '')} -c default_transaction_read_only=on".strip()
     is_pooled = primary.get("DISABLE_SERVER_SIDE_CURSORS", False)

@@ -30,9 +30,8 @@ READERS = max(1, settings.WEB_THREADS - 1)
 class Measured:
     """Reads bodies first, and sets the length of chunked ones: Django takes a body without Content-Length as empty.
 
-    Reads what Django accepts, and for forms with files what `web.uploads` allows, straight to disk. Does not read
-    larger bodies, and files without a valid token or session: the API answers. Refuses incomplete bodies;
-    runtime.slow_senders stops slow ones.
+    Forms with files go straight to disk. Larger bodies, and files without a valid token or session, are not read: the
+    API answers. Incomplete bodies are refused.
 
     At most `readers` threads wait for bodies, so one stays for other requests. Files may take all but one of these.
     """
@@ -75,7 +74,7 @@ class Measured:
         return self.application(environ, start_response)
 
     def too_long(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """The answer to a body that is not read. The API answers itself."""
+        """The answer to an unread body. The API answers itself."""
         if environ.get("PATH_INFO", "").startswith("/api/"):
             return self.application(environ, start_response)
         return refuse(start_response, "413 Content Too Large")
@@ -83,7 +82,7 @@ class Measured:
     def with_files(
         self, environ: dict[str, Any], start_response: Callable[..., Any], size: int, allowed: int
     ) -> Iterable[bytes]:
-        """Answer a request with a body that goes to disk."""
+        """A body that goes to disk."""
         try:
             is_stranger = not self.is_known(*(environ.get(name, "") for name in CREDENTIALS))
         except OUTAGES:
@@ -120,12 +119,12 @@ def measured(application: Application, readers: int = READERS) -> Application:
 
 
 def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The answer if there is no room for a body."""
+    """No room for a body."""
     return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
 
 
 def broken_off(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The answer to an incomplete body. The client is gone, and part of a form must not be used."""
+    """The client is gone, and part of a form must not be used."""
     return refuse(start_response, "400 Bad Request")
 
 

@@ -21,18 +21,17 @@ FAILURES: tuple[type[Exception], ...] = (redis.ConnectionError, redis.TimeoutErr
 
 
 class UnavailableError(Exception):
-    """A server other than PostgreSQL does not answer. The reply is a 503."""
+    """A server other than PostgreSQL is down. The reply is a 503."""
 
 
 class OpenError(ConnectionError):
-    """The server was not asked: it has just failed, or another thread is testing it."""
+    """Not asked: it has just failed, or another thread tests it."""
 
 
 class Breaker:
     """Stops asking a failed server for a second, so that an outage costs one wait, not one per request.
 
-    One per process and server. Then one thread tests the server and the others are refused. A slow server is asked by
-    one thread at a time.
+    Then one thread tests the server and the others are refused. A slow server is asked by one thread at a time.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the server is left alone now. For information only."""
+        """For information only."""
         return time.monotonic() < self._open_until
 
     @contextmanager

@@ -1,7 +1,7 @@
-"""Django's cache: django-redis on the cache server (`CACHE_URL`), for hints only. Keys are in storage/keys.py.
+"""Django's cache: django-redis on the cache server (`CACHE_URL`), for hints only.
 
-If the server does not answer or refuses, reads find nothing and writes do nothing. Values are JSON, because pickle
-would run code of whoever can write there.
+In an outage, reads find nothing and writes do nothing. Values are JSON, because pickle would run code of whoever can
+write there.
 """
 
 from functools import cache
@@ -27,7 +27,7 @@ class Factory(ConnectionFactory):  # type: ignore[misc]
 
 
 class Guarded(redis.Redis):
-    """A client with a breaker around single commands. Requests must not use pipelines (`set_many`)."""
+    """Only single commands have the breaker: requests must not use `set_many`."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Raises redis.ConnectionError while the server is left alone."""
@@ -50,7 +50,7 @@ class Serializer(BaseSerializer):  # type: ignore[misc]
     """JSON. Anything else reads as None."""
 
     def dumps(self, value: Any) -> bytes:
-        """Raises TypeError if JSON cannot hold the value."""
+        """Raises TypeError for what JSON cannot hold."""
         return msgspec.json.encode(value)
 
     def loads(self, value: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Rows of long work: a worker claims one, works part by part, and saves its progress with each part.
+"""Rows of long work: a worker claims one, and saves its progress with each part.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """
@@ -43,7 +43,7 @@ class ClaimedRow(models.Model):
 
 
 def sweep(model: type[ClaimedRow], task: str) -> int:
-    """Enqueue unclaimed rows and delete old ones. Returns the number of unclaimed rows."""
+    """Enqueue unclaimed rows and delete old ones. Returns the unclaimed."""
     waiting = _free(model).filter(created_at__lt=Now() - FRESH)
     ids = list(waiting.order_by("pk").values_list("pk", flat=True)[:SWEPT])
     for pk in ids:
@@ -59,7 +59,7 @@ def _rows(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
 
 
 def unclaimed() -> Q:
-    """The condition that no living worker has the row."""
+    """No living worker has the row."""
     return Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM_LIFE)
 
 

@@ -1,7 +1,6 @@
 """The client of a Redis Cluster: redis-py's `RedisCluster` and pipeline, with one deadline for each trip.
 
-redis-py waits for one node after the other, so a thread makes the trip and the caller waits no longer than the
-time-out. Replicas are not asked: they may lack writes.
+redis-py waits for one node after the other, so a thread makes the trip. Replicas are not asked: they may lack writes.
 
 See docs/decisions.md: Experiments that were not worth it.
 """
@@ -32,7 +31,7 @@ OUTAGES = (redis.ConnectionError, redis.TimeoutError, OSError, ClusterDownError,
 
 
 class Plain(NamedTuple):
-    """A node's client that gives replies as the server sends them."""
+    """A node's client that gives replies as they are sent."""
 
     connection_pool: redis.ConnectionPool
     connection: None = None
@@ -60,7 +59,7 @@ class Pipeline(ClusterPipeline):
         return Plain(super().get_redis_connection(node).connection_pool)
 
     def run(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies in order, with errors in their places. Raises `OUTAGES`.
+        """The replies, with errors in their places. Raises `OUTAGES`.
 
         A command for a moved slot goes to the other node at the end.
         """
@@ -90,10 +89,7 @@ class Pipeline(ClusterPipeline):
 
 
 class Cluster(redis.Redis):
-    """The client of a cluster, for all threads and forks. Connects at the first trip.
-
-    Pipelines, scans and transactions do not work.
-    """
+    """For all threads and forks. Connects at the first trip. Pipelines, scans and transactions do not work."""
 
     def __init__(self, url: str, timeout: float) -> None:
         super().__init__(connection_pool=Trips(self))
@@ -120,7 +116,7 @@ class Cluster(redis.Redis):
             return self._cluster
 
     def _within(self, ask: Callable[[RedisCluster], T]) -> T:
-        """Raises redis.ConnectionError or redis.TimeoutError. The commands may or may not have run then."""
+        """Raises redis.ConnectionError or redis.TimeoutError: the commands may have run."""
         if self._pid != os.getpid():
             self._forget()
         answer: Future[T] = Future()
@@ -154,11 +150,11 @@ class Cluster(redis.Redis):
                 self._cluster.nodes_manager.initialize()
 
     def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies to commands of one key each, with errors in their places."""
+        """Replies to commands of one key each, with errors in their places."""
         return self._within(lambda cluster: Pipeline(cluster).run(commands))
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send one command to the node of its key, or to all nodes."""
+        """Send a command to its key's node, or to all."""
         return self._within(lambda cluster: cluster.execute_command(*args, **options))  # type: ignore[no-untyped-call]
 
     def owner_url(self, key: str) -> str:
@@ -194,7 +190,7 @@ class Trips(redis.ConnectionPool):
 
 
 class Trip:
-    """Replaces a connection: sends commands at once, and holds the replies."""
+    """In place of a connection: sends at once, and holds the replies."""
 
     def __init__(self, ask: Callable[[Sequence[Sequence[Any]]], list[Any]]) -> None:
         self._ask = ask

@@ -46,7 +46,7 @@ class FeedsUnavailableError(Exception):
 
 
 class FeedsRefusedError(FeedsUnavailableError):
-    """The feeds server refused a key or a command."""
+    """The server refused a key or a command."""
 
 
 feeds_breaker = Breaker(name="feeds", slow_share=math.inf)
@@ -57,7 +57,7 @@ broker_breaker = Breaker(name="broker", failures=BROKER_FAILURES)
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:
-    """A client with its own pool. Each call answers within `timeout` or raises."""
+    """A client with its own pool. Calls answer within `timeout` or raise."""
     if names_cluster(url):
         return Cluster(url, timeout)
     # RESP2 keeps scores as bytes, so windows need not parse doubles. A connection that the server closed is replaced
@@ -86,7 +86,7 @@ def feeds_for_tasks() -> redis.Redis:
 
 @contextmanager
 def feeds_errors() -> Iterator[None]:
-    """Turn errors into `FeedsUnavailableError`. The body does not run while the breaker is open."""
+    """Turn errors into `FeedsUnavailableError`. An open breaker skips the body."""
     try:
         with feeds_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
             yield
@@ -142,7 +142,7 @@ def fetch(
     into: Callable[[tuple[Any, ...]], Any] | None = None,
     on: str = DEFAULT_DB_ALIAS,
 ) -> list[Any]:
-    """The rows of one prepared statement in Django's connection and transaction, converted by `into`.
+    """The rows of one prepared statement in Django's connection and transaction.
 
     Planning the verifying query costs more than running it. `on`: for storage.replica only. Raises Django's errors.
     Repeats a statement after a deadlock outside a transaction.
@@ -166,7 +166,7 @@ _asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 @contextmanager
 def count_asked() -> Iterator[Asked]:
-    """Count the block's requests in its own thread."""
+    """Count the block's requests in this thread."""
     asked = Asked()
     token = _asked.set(asked)
     try:
@@ -176,7 +176,7 @@ def count_asked() -> Iterator[Asked]:
 
 
 def is_of_another_version(error: Exception) -> bool:
-    """Whether the database lacks something that this version's migrations make."""
+    """Whether the database lacks this version's migrations."""
     return isinstance(error.__cause__, (UndefinedTable, UndefinedColumn, UndefinedFunction))
 
 
@@ -184,7 +184,7 @@ def is_of_another_version(error: Exception) -> bool:
 def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Callable[[], list[tuple[Any, ...]]]]]:
     """`fetch` in a thread. Yields a function that starts a statement and returns a function that waits for its rows.
 
-    One statement at a time: the thread uses the caller's session.
+    One statement at a time: it is the caller's session.
     """
     wrapper = connections[DEFAULT_DB_ALIAS]
     wrapper.ensure_connection()
@@ -212,7 +212,7 @@ PLACEHOLDER = re.compile(r"%(?:s|%|\((\w+)\)s)")
 
 @lru_cache(512)
 def numbered(query: str) -> tuple[bytes, list[str]]:
-    """A statement with PostgreSQL's placeholders ($1, ...), and its parameters' names.
+    """The statement with PostgreSQL's placeholders ($1, ...), and its parameters' names.
 
     Cached: psycopg converts at every call, a seventh of a page's CPU time.
     """
@@ -228,7 +228,7 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
 
 
 def database_now() -> datetime:
-    """The time by PostgreSQL's clock: no machine's wrong clock matters."""
+    """By PostgreSQL's clock: no machine's wrong clock matters."""
     now: datetime = fetch("SELECT clock_timestamp()")[0][0]
     return now
 
@@ -236,7 +236,7 @@ def database_now() -> datetime:
 def stream(
     query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, size: int = 2000
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows through a server-side cursor, `size` at a time. Read to the end, inside a transaction."""
+    """Rows through a server-side cursor. Read to the end, in a transaction."""
     with connections[DEFAULT_DB_ALIAS].chunked_cursor() as cursor:
         cursor.execute(query, params)
         while rows := cursor.fetchmany(size):
@@ -244,7 +244,7 @@ def stream(
 
 
 def id_array(ids: Iterable[int]) -> str:
-    """Ids as PostgreSQL's bigint[]. Faster than psycopg's dump of a list."""
+    """PostgreSQL's bigint[]. Faster than psycopg's dump of a list."""
     return f"{{{','.join(map(str, ids))}}}"
 
 
@@ -253,7 +253,7 @@ _scripts: dict[str, str] = {}
 
 
 def script(source: str) -> str:
-    """Register a Lua script for one slot. Returns its digest for EVALSHA."""
+    """Register a Lua script for one slot. Returns its digest."""
     digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     _scripts[digest] = source
     return digest
@@ -322,7 +322,7 @@ def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
 
 @contextmanager
 def borrowed(client: redis.Redis) -> Iterator[Any]:
-    """A connection of the pool, for RESP by hand: a pipeline object costs more CPU.
+    """A connection for RESP by hand: a pipeline object costs more CPU.
 
     Closed after an error, because replies may still arrive.
     """

@@ -45,11 +45,11 @@ def begin(window: BuiltWindow, epoch: int) -> bool:
 
 
 def is_under_way(window: Window, token: str) -> bool:
-    """Whether the window still waits for this build. False for many queued builds after a loss of data."""
+    """False for many queued builds after a loss of data."""
     return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 
 def finish(window: Window, token: str, snapshot: Snapshot) -> bool:
-    """Complete what `token` began, with new deliveries. True if the window is in use now."""
+    """Complete what `token` began. True if the window is in use."""
     complete = window.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes)
     return bool(pipelined(feeds_for_tasks(), [complete, window.settle(snapshot.cap)])[0])

@@ -1,7 +1,7 @@
 """Deliveries: a table that is the queue of a fan-out.
 
-Celery tasks only start the work: `sweep` repeats lost ones. A claim counts the attempt before the work, so that an
-attempt that kills the worker counts. After FAN_OUT_ATTEMPTS the row is parked until an admin retries it.
+Celery tasks only start the work: `sweep` repeats lost ones. A claim counts the attempt first, so that one that kills
+the worker counts. After FAN_OUT_ATTEMPTS the row is parked until an admin retries it.
 """
 
 import logging
@@ -47,7 +47,7 @@ class DeliveryQuerySet(models.QuerySet[Any]):
 
 
 class AbstractDelivery(models.Model):
-    """Something whose fan-out is not complete. Pages read it here, so no page waits for a worker.
+    """An incomplete fan-out. Pages read it here, so no page waits for a worker.
 
     Each INSERT and ON CONFLICT draws a `revision`. A fan-out deletes only its own.
     """
@@ -86,7 +86,7 @@ class Attempt:
     """Whether the row counts this attempt. It does not count the parts of a split delivery."""
 
     def run(self, work: Callable[[], bool]) -> bool:
-        """Run the work. False after a recorded error. An outage of Redis does not count as an attempt."""
+        """False after a recorded error. An outage of Redis does not count as an attempt."""
         try:
             with feeds_errors():
                 return work()
@@ -135,7 +135,7 @@ def sweep(model: type[AbstractDelivery]) -> int:
 
 
 def retry(rows: models.QuerySet[Any]) -> int:
-    """Start parked deliveries again. Returns how many."""
+    """Start parked deliveries again."""
     keys = list(rows.values_list("pk", flat=True))
     rows.model.objects.filter(pk__in=keys).update(attempts=0, enqueued=0, parked_at=None, sweep_at=Now())
     for key in keys:

@@ -1,6 +1,6 @@
 """Random numbers of 52 bits, drawn by PostgreSQL (storage/sql/draws.sql) and only compared for equality.
 
-Unlike a sequence they do not repeat after a failover. The XOR of two is exact as a double (a ZSET score).
+Unlike a sequence they do not repeat after a failover. They and XORs of two are exact as a double (a ZSET score).
 
 See docs/decisions.md: Windows are valid for one epoch.
 """

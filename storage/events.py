@@ -95,7 +95,7 @@ _decode = msgspec.json.Decoder(Event).decode
 
 
 class Position(NamedTuple):
-    """An entry's id: Redis's clock in milliseconds, and a number."""
+    """Redis's clock in milliseconds, and a number."""
 
     milliseconds: int
     number: int
@@ -118,7 +118,7 @@ Entry = tuple[Position, Event | None]
 
 
 class Listener(NamedTuple):
-    """An open connection: its reader, and the item or session of its page, or 0."""
+    """An open connection's reader, and the item or session of its page."""
 
     reader: int
     item: int = 0
@@ -131,7 +131,7 @@ def entry(event: Event) -> Command:
 
 
 def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
-    """The event in an entry. None if another version wrote it."""
+    """None if another version wrote it."""
     pairs = fields if isinstance(fields, Mapping) else dict(zip(fields[::2], fields[1::2], strict=False))
     with suppress(msgspec.DecodeError, KeyError):
         event: Event = _decode(pairs[FIELD])
@@ -140,7 +140,7 @@ def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
 
 
 def announce(*events: Event) -> None:
-    """Append the events, after their commit. Never fails: a `Gap` follows for lost events."""
+    """Append events after their commit. Never fails: a `Gap` follows for lost ones."""
     try:
         with feeds_errors():
             pipelined(feeds(), [entry(event) for event in events])

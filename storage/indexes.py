@@ -1,5 +1,3 @@
-"""A migration operation that builds an index while others write."""
-
 from typing import Any
 
 from django.contrib.postgres import operations

@@ -66,7 +66,7 @@ def tail(user_id: int) -> str:
 
 
 def merged_outboxes(user_id: int) -> str:
-    """The hint of which outboxes a reader merges."""
+    """The hint of outboxes to merge."""
     return f"big_vs:{user_id}"
 
 
@@ -76,7 +76,7 @@ def active_fans(user_id: int, shard: int) -> str:
 
 
 def impressions(day: date, shard: int) -> str:
-    """The Bloom filter of what a shard of users was shown on a day (UTC)."""
+    """The Bloom filter of a shard's impressions on a day (UTC)."""
     return f"bf:global:{day:%Y%m%d}:{shard}"
 
 
@@ -111,7 +111,7 @@ def reply_views(user_id: int) -> str:
 
 
 def view_times(views_key: str) -> str:
-    """When each entry was viewed. In the list's slot."""
+    """In the list's slot."""
     return f"user:views:times:{{{views_key}}}"
 
 

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class SiteKey(models.Model):
-    """The fingerprint of the site's secret key (storage.site_key)."""
+    """The fingerprint of the site's secret key."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     fingerprint = models.CharField(max_length=64)

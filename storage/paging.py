@@ -1,6 +1,6 @@
 """Pages of a list.
 
-A page begins below `last_id`, the last position checked. One row more than it shows proves that there is more.
+A page begins below `last_id`, the last position checked. It reads one row more, which proves that there is more.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 
 class Part(NamedTuple, Generic[Row]):
-    """The rows of a page. `has_more`: more rows exist, or may exist beyond the bound."""
+    """`has_more`: more rows exist, or may exist beyond the bound."""
 
     shown: Sequence[Row]
     last_id: int | None
@@ -25,7 +25,7 @@ def below(last_id: int | None) -> int:
 
 
 def part_of(found: Sequence[Row], limit: int, position: Callable[[Row], int], *, bound: int | None = None) -> Part[Row]:
-    """A page of at most `limit` rows. `bound`: where the search had to stop."""
+    """At most `limit` rows. `bound`: where the search had to stop."""
     shown = found[:limit]
     if bound is not None and len(found) <= limit:
         return Part(shown, bound, has_more=True)

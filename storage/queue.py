@@ -21,13 +21,13 @@ QUESTIONS: dict[str, str] = {}
 
 
 def asks(task: str, query: str) -> Callable[[Function], Function]:
-    """Make beat send this task only if the query has a row."""
+    """Beat sends this task only if the query has a row."""
     QUESTIONS[task] = query
     return lambda function: function
 
 
 def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
-    """Send a task by name. False if the broker did not take it.
+    """False if the broker did not take the task.
 
     A dead broker is only logged: the work is in PostgreSQL, or can be skipped.
     """

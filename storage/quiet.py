@@ -3,8 +3,8 @@
 A task costs ten times the CPU of a question. It is sent every `UNASKED_SECONDS` in any case, and while PostgreSQL does
 not answer. So a wrong query only delays a task.
 
-One beat of all machines works: it holds an advisory lock in its session, except behind a pooler. While PostgreSQL does
-not answer, the last holder goes on.
+One beat of all machines works: it holds an advisory lock, except behind a pooler. While PostgreSQL does not answer, the
+last holder goes on.
 
 See docs/decisions.md: Beat asks PostgreSQL before it sends a task.
 See docs/decisions.md: Own code in place of a library.
@@ -55,7 +55,7 @@ class Scheduler(PersistentScheduler):
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
-        """Send what is due if this beat has the lock. Returns the seconds to wait."""
+        """Send what is due if this beat has the lock. Returns seconds to wait."""
         has_turn = settings.POOLED or self._has_lock()
         if has_turn != self.is_at_work:
             self.is_at_work = has_turn
@@ -75,14 +75,14 @@ class Scheduler(PersistentScheduler):
         return self.lock_session is not None
 
     def sync(self) -> None:
-        """Save when tasks were sent. On a full disk everything is sent once after a restart."""
+        """On a full disk everything is sent once after a restart."""
         try:
             super().sync()
         except OSError as error:
             logger.warning("beat cannot save which tasks it has sent: %s", error)
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
-        """Send a due task, unless its query finds no work. Every ten minutes in any case."""
+        """Send a task, unless its query finds no work. Every ten minutes in any case."""
         task, now = str(entry.task), time.monotonic()
         query = QUESTIONS.get(task)
         if query and now < self.sent_at.get(task, -UNASKED_SECONDS) + UNASKED_SECONDS and not is_wanted(query):
@@ -102,7 +102,7 @@ def _holder() -> str:
 
 
 def is_wanted(query: str) -> bool:
-    """Whether the query has a row. True on an error, for example before a migration."""
+    """True on an error, for example before a migration."""
     try:
         return bool(fetch(f"SELECT EXISTS ({query})")[0][0])
     except Error as error:

@@ -57,8 +57,8 @@ SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 # --- How far it is ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How far a replica has replayed the log: `position` in bytes, `committed` the last commit's Unix time by the
-    primary's clock. 0: none since its start.
+    """What a replica has replayed: `position` in bytes, `committed` the last commit's Unix time by the primary's clock.
+    0: none since its start.
     """
 
     is_replica: bool
@@ -83,7 +83,7 @@ class Needed:
         return BEHIND if self.lag(standing) > settings.REPLICA_LAG_SECONDS else ""
 
     def lag(self, standing: Standing) -> float:
-        """The most seconds that it may be behind, including a pause without writes.
+        """The most seconds behind, including a pause without writes.
 
         Infinite without a replayed commit since its start.
         """
@@ -125,7 +125,7 @@ class Router:
         return PRIMARY if hindrance else REPLICA
 
     def db_for_write(self, model: object, **hints: Any) -> str:
-        """The primary, also for rows that came from the replica."""
+        """The primary, also for the replica's rows."""
         return PRIMARY
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
@@ -182,7 +182,7 @@ def _state(error: Error) -> str | None:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def note_write(user_id: int | None) -> None:
-    """Record a possible write, after the request's last commit."""
+    """Record a possible write, after the last commit."""
     if not user_id or not is_configured():
         return
     try:
@@ -199,7 +199,7 @@ def note_write(user_id: int | None) -> None:
 # --- Looking after it ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Whether the replica is one, how far it lags, and whether it is of this primary."""
+    """Whether it is a replica of this primary, and its lag."""
 
     is_replica: bool
     lag: float

@@ -20,7 +20,7 @@ ADVICE = (
 
 
 class WrongKeyError(Exception):
-    """This process's secret key is not the site's."""
+    """This process's key is not the site's."""
 
     def __init__(self) -> None:
         super().__init__("differs from the site's")
@@ -32,7 +32,7 @@ def fingerprint(key: str) -> str:
 
 
 def compare(noted: str | None) -> None:
-    """Raise WrongKeyError for another key's fingerprint. Fallback keys are accepted."""
+    """Raises WrongKeyError. Fallback keys are accepted."""
     if noted not in (None, *_fingerprints([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
         raise WrongKeyError
 
@@ -56,7 +56,7 @@ def check() -> None:
 
 
 def forget() -> None:
-    """Delete the fingerprint, so that the next start stores its own."""
+    """The next start stores its own fingerprint."""
     SiteKey.objects.all().delete()
 
 

@@ -223,12 +223,12 @@ NO_SLICE = Slice((), (), INFINITY, INFINITY, 0, 0, 0)
 
 
 def to_score(reply: bytes) -> int:
-    """The id in a score's text. Infinity becomes `INFINITY`."""
+    """Infinity becomes `INFINITY`."""
     return INFINITY if reply == b"inf" else int(float(reply))
 
 
 def to_number(reply: bytes | None) -> int:
-    """The number of a member with a negative score. 0 if missing."""
+    """The number of a negative score. 0 if missing."""
     return -int(float(reply)) if reply else 0
 
 
@@ -244,7 +244,7 @@ only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
 
 @contextmanager
 def only_looking() -> Iterator[None]:
-    """Reading windows in the block does not renew their life, and begins no tail."""
+    """Reading in the block does not renew windows, and begins no tail."""
     token = only_looks.set(True)
     try:
         yield
@@ -253,7 +253,7 @@ def only_looking() -> Iterator[None]:
 
 
 class Window:
-    """One window. Methods named after a command return it for `connections.pipelined`."""
+    """Methods named after a command return it for `connections.pipelined`."""
 
     ttl: ClassVar[int] = int(settings.WINDOW_TTL.total_seconds())
     __slots__ = ("key",)
@@ -269,7 +269,7 @@ class Window:
     def readings(
         cls, client: redis.Redis, windows: Sequence["Window"], last_id: int, counts: Sequence[int]
     ) -> list[Command]:
-        """`reading` for many windows in few scripts, because each has a fixed cost. A cluster needs one each."""
+        """`reading` for many windows in few scripts, which cost less. A cluster needs one each."""
         length = 1 if isinstance(client, Cluster) else READ_MOST
         commands = []
         for first in range(0, len(windows), length):
@@ -290,7 +290,7 @@ class Window:
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int, epoch: int | None = None) -> Slice:
-        """Parse the reply of `reading`. `epoch`: the only usable one, or None."""
+        """Parse the reply of `reading`. `epoch`: the only usable one."""
         if reply is None or (epoch is not None and to_number(reply[1]) != epoch):
             return NO_SLICE
         floor = to_score(reply[0])
@@ -323,11 +323,11 @@ class Window:
         return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
 
     def settle(self, cap: int) -> Command:
-        """Trim to `cap` entries and raise the floor. Deletes a key that is no window."""
+        """Trim to `cap` and raise the floor. Deletes a key that is no window."""
         return ("EVALSHA", SETTLE, 1, self.key, cap)
 
     def merge(self, entries: Sequence[Entry], floor: int) -> Command:
-        """Add entries of one sender above `floor` (0: all), and raise the window's floor."""
+        """Add a sender's entries above `floor` (0: all), and raise the window's floor."""
         return ("EVALSHA", MERGE, 1, self.key, floor, *scored(entries))
 
     def keep(self) -> Command:
@@ -335,7 +335,7 @@ class Window:
         return ("EVALSHA", KEEP, 1, self.key, self.ttl)
 
     def drop(self) -> Command:
-        """Delete the window. Always safe: pages use PostgreSQL."""
+        """Always safe: pages use PostgreSQL."""
         return ("UNLINK", self.key)
 
 
@@ -381,7 +381,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
 
 
 def is_below(floor: bytes, score: bytes) -> bool:
-    """Whether one score's text is less than another's. Usually they have equal length."""
+    """Compares texts, because they usually have equal length."""
     return floor < score if len(floor) == len(score) else to_score(floor) < int(score)
 
 

@@ -1,5 +1,3 @@
-"""A page upward: the items directly above an id."""
-
 from accounts.models import User
 from storage.window import INFINITY
 from timeline.fold import FOLDED, REACH, folds_among
@@ -16,7 +14,7 @@ SCAN = 60
 def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: int = 20, list_id: int = 0) -> Page:
     """The items directly above `min_id` and below `max_id` (both exclusive), newest first.
 
-    The next page upward starts at `last_id`, the highest id checked. None at the end.
+    The next page upward starts at `last_id`. None at the end.
     """
     scope = Scope(reader.pk, list_id) if list_id else Scope.home_of(reader)
     entries = around(scope, last_id=min_id + 1, above=SCAN + REACH, below=REACH)

@@ -1,9 +1,8 @@
 """A big-V's active fans, as a sharded SET in Redis.
 
 A shard is used only if it is complete for the policy's generation and was built in this run (window.RUN): after a
-failover a replica may lack fans. Otherwise fan-out asks PostgreSQL.
-
-A shard may hold too many fans, never too few: readers are added before their inbox is completed.
+failover a replica may lack fans. Otherwise fan-out asks PostgreSQL. A shard may hold too many fans, never too few:
+readers are added before their inbox is completed.
 """
 
 import secrets
@@ -70,7 +69,7 @@ def _mark(generation: int | None) -> str:
 
 
 def add(follower_id: int) -> None:
-    """Add a reader to the sets of the big-Vs they follow, before their inbox is filled."""
+    """Add a reader to the sets of followed big-Vs, before their inbox is filled."""
     big_vs = [row[0] for row in fetch(FOLLOWED_BIG_VS, [follower_id])]
     shard = shard_of(follower_id)
     pipelined(
@@ -80,7 +79,7 @@ def add(follower_id: int) -> None:
 
 
 def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
-    """Fans in each shard. None if a shard is not complete under this policy."""
+    """Fans in each shard. None if one is incomplete."""
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
     replies = pipelined(feeds_for_tasks(), [("EVALSHA", SIZE, 1, key, _mark(generation)) for key in names])
@@ -90,7 +89,7 @@ def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
 
 
 def members(big_v_id: int, shards: list[int], generation: int | None) -> list[int] | None:
-    """The fans in these shards. None if one is not complete under this policy."""
+    """The fans in these shards. None if one is incomplete."""
     mark = _mark(generation)
     commands = [("EVALSHA", MEMBERS, 1, keys.active_fans(big_v_id, shard), mark) for shard in shards]
     replies = pipelined(feeds_for_tasks(), commands)
@@ -125,7 +124,7 @@ def build(big_v_id: int) -> bool:
 
 
 def drop(big_v_id: int) -> None:
-    """Delete the sets. Fan-out asks PostgreSQL until they are rebuilt."""
+    """Delete the sets. Fan-out then asks PostgreSQL."""
     pipelined(
         feeds_for_tasks(),
         [("UNLINK", keys.active_fans(big_v_id, shard)) for shard in range(settings.ACTIVE_FANS_SHARDS)],

@@ -1,5 +1,3 @@
-"""The API of home and list timelines."""
-
 import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema

@@ -1,8 +1,7 @@
 """The demotion of a big-V: fill all followers' inboxes, then clear the flag.
 
-Meanwhile fan-out pushes new items to all followers and readers still pull the outbox, so no item is missed.
-
-The claim is a lease, because the broker redelivers messages after five minutes.
+Meanwhile fan-out pushes to all followers and readers still pull the outbox, so no item is missed. The claim is a lease,
+because the broker redelivers messages after five minutes.
 """
 
 from django.conf import settings
@@ -36,7 +35,7 @@ CLAIM = """
 
 
 def start(*, sender: User) -> bool:
-    """Begin the demotion unless one is running. True if it began."""
+    """Begin the demotion. False if one is running."""
     backfill, is_new = Backfill.objects.get_or_create(
         sender=sender, finished_at=None, cancelled_at=None, defaults={"followers": follower_count(sender)}
     )
@@ -45,16 +44,13 @@ def start(*, sender: User) -> bool:
 
 
 def cancel(*, sender: User) -> bool:
-    """Stop a running demotion. Inboxes filled so far do no harm."""
+    """Stop a running demotion. Filled inboxes do no harm."""
     running = Backfill.objects.filter(sender=sender, finished_at=None, cancelled_at=None)
     return bool(running.update(cancelled_at=Now()))
 
 
 def run(backfill_id: int) -> bool:
-    """Fill the remaining followers. True if the flag was cleared.
-
-    A killed run is resumed after its lease. Two runs at once do no harm.
-    """
+    """Fill the remaining followers, after a kill too. True if the flag was cleared."""
     rows = fetch(CLAIM, {"backfill": backfill_id, "lease": LEASE})
     if not rows:
         return False
@@ -103,7 +99,7 @@ DUE = "(SELECT FROM timeline_backfill WHERE finished_at IS NULL AND cancelled_at
 
 
 def sweep() -> int:
-    """Enqueue backfills that lost their worker. Returns how many."""
+    """Enqueue backfills that lost their worker."""
     due = fetch(
         """
         UPDATE timeline_backfill SET sweep_at = now() + %s

@@ -67,8 +67,8 @@ class Checked(NamedTuple):
 class Difference:
     """Where a window and PostgreSQL disagree.
 
-    Kinds: `missing` (nowhere but in PostgreSQL), `extra` (that sender has no such item), `order` (the score is not the
-    id), `floor` (there is none).
+    Kinds: `missing` (only in PostgreSQL), `extra` (that sender has no such item), `order` (the score is not the id),
+    `floor` (there is none).
     """
 
     key: str
@@ -95,12 +95,12 @@ class Content:
 
     @property
     def is_used(self) -> bool:
-        """Whether the window is built and of the server's run."""
+        """Whether it is built, and of the server's run."""
         return not self.building and self.is_of_this_run
 
 
 def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
-    """The differences between these users' windows and PostgreSQL. Checks twice, because items move."""
+    """How these users' windows differ from PostgreSQL. Checks twice, because items move."""
     ids = list(user_ids)
     for first in range(0, len(ids), PART):
         part = ids[first : first + PART]
@@ -110,7 +110,7 @@ def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
 
 
 def sampled(*, count: int, seconds: float) -> list[Difference]:
-    """Check the windows of `count` random readers, for at most `seconds`."""
+    """Check random readers' windows, for at most `seconds`."""
     until = time.monotonic() + seconds
     found: list[Difference] = []
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
@@ -131,7 +131,7 @@ def sampled(*, count: int, seconds: float) -> list[Difference]:
 
 
 def repair(found: Iterable[Difference]) -> int:
-    """Drop the windows that differ; returns how many."""
+    """Drop the windows that differ. Returns how many."""
     dropped = {difference.key for difference in found}
     pipelined(feeds_for_tasks(), [Window(key).drop() for key in sorted(dropped)])
     return len(dropped)

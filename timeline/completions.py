@@ -1,7 +1,7 @@
 """Detects whether a delivery was completed while a page was being read, so that a page can read its windows first.
 
-A trigger (timeline/sql/completions.sql) draws a number when a delivery is completed, after its windows are filled, or a
-demotion ends. Each connection remembers the last number it saw. If it has changed, the page reads the windows again.
+A trigger (timeline/sql/completions.sql) draws a number when a delivery is completed or a demotion ends. Each connection
+remembers the last number it saw. If it has changed, the page reads the windows again.
 
 The memory belongs to one PostgreSQL session, because the sequence may go back after a crash or failover. Behind a
 pooler sessions change, so nothing is remembered.
@@ -21,10 +21,7 @@ _seen: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
 
 def have_moved(last: int, process: int) -> bool:
-    """Whether a delivery may have been completed since this thread's connection last asked.
-
-    Takes the columns of `LAST`.
-    """
+    """Whether a delivery may have been completed since the last call. Takes the columns of `LAST`."""
     session = connection.connection
     before = _seen.get(session)
     if session.info.backend_pid != process:

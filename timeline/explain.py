@@ -1,7 +1,4 @@
-"""Explains a reader's home: what serves the next page at what cost, and why an item is in it or not.
-
-Makes the page like a request, but writes nothing.
-"""
+"""Explains a reader's home: what serves the next page at what cost, and why an item is in it or not. Writes nothing."""
 
 import time
 from typing import Any, NamedTuple
@@ -63,7 +60,7 @@ VERDICT = f"""
 
 
 class Part(NamedTuple):
-    """A part of an explanation: keys of `SENTENCES`, and facts (None: unknown)."""
+    """Keys of `SENTENCES`, and facts (None: unknown)."""
 
     title: str
     words: list[str]
@@ -76,7 +73,7 @@ class Part(NamedTuple):
 
 
 def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]:
-    """Explain a reader's home and optionally an item."""
+    """Explain a home, and optionally an item in it."""
     parts = {} if item_id is None else {"item": _item(reader, item_id)}
     walk, words, costs = _page(reader)
     truth = walk.findings.truth

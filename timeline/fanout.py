@@ -93,7 +93,7 @@ BOUNDARIES = f"""
 
 
 class Work(NamedTuple):
-    """What one attempt delivers and to whom: the first columns of `CLAIM`."""
+    """What one attempt delivers and to whom: columns of `CLAIM`."""
 
     item_id: int
     sender_id: int
@@ -120,7 +120,7 @@ class Work(NamedTuple):
 
     @property
     def minimum_level(self) -> int:
-        """The lowest level that receives the item (policy.PUSH_GENERATION)."""
+        """The lowest level that receives the item."""
         return self.push_level if self.selective else 1
 
     def attempt(self, *, is_counted: bool = True) -> Attempt:
@@ -130,7 +130,7 @@ class Work(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A claimed delivery: the work, and the last columns of `CLAIM`."""
+    """A claimed delivery: the work, and other columns of `CLAIM`."""
 
     work: Work
     level: int
@@ -149,7 +149,7 @@ class Claim(NamedTuple):
 def deliver_anew(*, item: Item, again: bool) -> None:
     """Write the delivery row in the publishing transaction, and enqueue on commit.
 
-    An item published again waits `AGAIN_AFTER`. Pages find it in the table.
+    An item published again waits `AGAIN_AFTER`.
     """
     wait = AGAIN_AFTER if again else timedelta(0)
     retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no task is enqueued: the sweeper tries first
@@ -161,7 +161,7 @@ def deliver_anew(*, item: Item, again: bool) -> None:
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
 def fan_out(item_id: int) -> bool:
-    """Deliver an item, or split the work into ranges. True if complete."""
+    """Deliver an item, or split the work. True if complete."""
     claim = _claim(item_id)
     if claim is None:
         return False
@@ -278,7 +278,7 @@ def _enqueue_ranges(pks: Iterable[int]) -> None:
 
 
 def fan_out_range(range_id: int) -> bool:
-    """Deliver one range. True if it is done. The last range completes the delivery.
+    """Deliver one range. True if done. The last range completes the delivery.
 
     The policy may have changed since the claim, without harm.
     """

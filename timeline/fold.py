@@ -1,9 +1,9 @@
 """Folding: a post and its reposts close to each other are one entry of a home.
 
-A repost is folded if one of the `REACH` entries above it reposts the same item, or if the item itself is among the
-`REACH` entries below it. Another repost shows the number of equal reposts among the `REACH` entries below it.
+A repost is folded if one of the `REACH` entries above it reposts the same item, or if the item is among the `REACH`
+entries below. Another repost shows how many equal ones are among the `REACH` entries below it.
 
-Folding depends only on the page's entries and `REACH` more on either side. Reposts with a hidden original count as
+So folding depends only on the page's entries and `REACH` more on either side. Reposts with a hidden original count as
 entries.
 
 See docs/decisions.md: Windows first, then one statement.
@@ -45,7 +45,7 @@ OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id
 
 
 def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
-    """For the reposts among `count` entries below an id: how many others each stands for, or `FOLDED`."""
+    """For reposts among `count` entries below an id: how many others each stands for, or `FOLDED`."""
     return _of_page(around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
 
 
@@ -94,7 +94,7 @@ def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
 
 
 def count_new(scope: Scope, candidates: Sequence[Candidate]) -> int:
-    """How many of the newest entries are shown, not folded and not own reposts. The candidates must have no gap."""
+    """How many entries are shown, not folded and not own reposts. The candidates must have no gap."""
     reposts = [one.item_id for one in candidates if one.repost_of and one.is_shown]
     if not reposts:
         return sum(one.is_shown for one in candidates)

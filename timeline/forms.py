@@ -1,5 +1,3 @@
-"""The form that a new member fills in."""
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +8,7 @@ from accounts.models import User
 
 
 class WelcomeForm(forms.Form):
-    """A display name and interesting hashtags, both optional."""
+    """A new member's display name and interests, both optional."""
 
     display_name = forms.CharField(
         label=_("Display name"),

@@ -46,10 +46,7 @@ _pages_by_sources: dict[str, Any] = {}
 
 @dataclass(slots=True)
 class Page:
-    """A page of a feed.
-
-    `last_id`: the last id checked. `has_more`: another item exists, or may exist beyond the bound.
-    """
+    """`last_id`: the last id checked. `has_more`: another item exists, or may exist beyond the bound."""
 
     items: list[ItemBody]
     last_id: int | None
@@ -61,7 +58,7 @@ class Page:
 
 @dataclass(slots=True)
 class Progress:
-    """The items so far, and the id down to which everything was checked."""
+    """The items so far, and the id down to which all is checked."""
 
     scope: Scope
     limit: int
@@ -104,22 +101,22 @@ class Progress:
 
     @property
     def room(self) -> int:
-        """How many items the page still needs."""
+        """Items still needed."""
         return self.limit - len(self.shown)
 
     @property
     def wanted(self) -> int:
-        """Candidates for the rest of the page, and one that proves more."""
+        """Candidates for the rest, and one that proves more."""
         return self.room + 1 + SLACK
 
     def find_folds(self, entries: int, *, has_reposts: bool) -> None:
-        """Count `entries` more as checked, and find the folds if they have shown reposts."""
+        """Count `entries` as checked. Find the folds if reposts are shown."""
         self.passed += entries
         if has_reposts:
             self.folds = folds(self.scope, last_id=self.top, count=self.passed)
 
     def find_folds_of(self, entries: Sequence[Verified]) -> dict[int, Verified]:
-        """`find_folds` for verified entries. Returns reposts whose originals it had to read."""
+        """`find_folds` for verified entries. Returns reposts whose originals it read."""
         reposts = [row.item.id for row in entries if row.item.is_repost]
         if all(row.has_shown_original is not None for row in entries):
             self.find_folds(len(entries), has_reposts=any(row.is_shown and row.item.is_repost for row in entries))
@@ -260,7 +257,7 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
 
 # --- From the windows ------------------------------------------------------------------------------------
 def _from_windows(walk: Walk) -> bool:
-    """Add a round of candidates. True if another round makes sense.
+    """True if another round makes sense.
 
     A page that reaches below the windows' bound is left to PostgreSQL: one query instead of two.
     """
@@ -316,7 +313,7 @@ def _verify(walk: Walk, read: Reading, ids: Sequence[int], below: int = 0) -> Tr
 
 
 def _show(progress: Progress, ids: Sequence[int], rows: dict[int, Verified]) -> dict[int, Verified]:
-    """Check off the candidates. Returns the rows, with originals of reposts."""
+    """Returns the rows, with originals of reposts."""
     entries = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_entry]
     rows = rows | progress.find_folds_of(entries)
     for item_id in ids:
@@ -385,15 +382,12 @@ def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
 
 
 def _is_shallow(reading: Reading, truth: Truth) -> bool:
-    """Whether a valid inbox lacks pushes that the reader's level takes."""
+    """Whether a valid inbox lacks pushes of the reader's level."""
     return reading.inbox.epoch == truth.epoch and truth.push_generation not in (0, reading.inbox.pushes)
 
 
 def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
-    """Lazy delete.
-
-    `read` is the first reading, because a window forgets only for a limited time after it.
-    """
+    """Lazy delete. `read` is the first reading: a window forgets only for a limited time after it."""
     refused = {item_id for item_id in ids if item_id not in rows or not rows[item_id].belongs}
     unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id].is_published}
     windows: list[tuple[Window, Slice, set[int]]] = []
@@ -415,7 +409,7 @@ def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Ve
 
 
 def _without(truth: Truth, source: int, read: Slice) -> set[int]:
-    """The verified items in a hashtag's outbox without the hashtag."""
+    """Verified items that no longer have the hashtag."""
     tag = truth.tags.get(source)
     found = ((item_id, truth.rows.get(item_id)) for item_id in read.entries if tag)
     return {item_id for item_id, row in found if row and tag not in (row.tags or ())}
@@ -425,8 +419,7 @@ def _without(truth: Truth, source: int, read: Slice) -> set[int]:
 def from_sql(walk: Walk) -> None:
     """Fill the page from PostgreSQL, and keep the rows beyond it as the tail.
 
-    One pull serves almost every page. If hidden or folded entries leave it short, or the windows met many, scan
-    instead.
+    If hidden or folded entries leave one pull short, or the windows met many, scan instead.
     """
     progress, findings = walk.progress, walk.findings
     findings.sources.add("sql")
@@ -463,7 +456,7 @@ def _keep_tail(walk: Walk, rows: Sequence[Pulled], count: int) -> None:
 
 
 def _scan(progress: Progress) -> None:
-    """Check the next `SCAN` entries. The page ends there."""
+    """The page ends after these entries."""
     candidates = pull_below(progress.scope, below=progress.below, count=SCAN)
     progress.find_folds(len(candidates), has_reposts=any(one.is_shown and one.repost_of for one in candidates))
     shown = [one.item_id for one in candidates if one.is_shown and progress.folds.get(one.item_id) != FOLDED]

@@ -23,7 +23,7 @@ NOT_ASKED = "NULL"
 def older(feed: Feed) -> str:
     """The kind of items below the parameter `below`.
 
-    Other statements have `NOT_ASKED`: preparing this part would cost them.
+    Other statements have `NOT_ASKED`, which costs them nothing.
     """
     post, entry = any_below(feed, "stream.repost_of_id IS NULL"), any_below(feed)
     if feed.tags:
@@ -114,17 +114,17 @@ class Verified(NamedTuple):
 
     @property
     def is_entry(self) -> bool:
-        """Whether it is an entry of the home, shown or not."""
+        """Whether it is an entry, shown or not."""
         return self.is_by_sender or self.tags is not None
 
     @property
     def is_shown(self) -> bool:
-        """Whether it is an entry, and it and its original may be shown."""
+        """Whether it is an entry, and may be shown with its original."""
         return self.has_shown_original is True if self.is_by_sender else self.is_welcome and self.tags is not None
 
     @property
     def is_hidden(self) -> bool:
-        """Whether it belongs into the home but is hidden now."""
+        """Whether it belongs but is hidden now."""
         return (self.belongs or self.tags is not None) and not self.is_shown
 
     @property
@@ -142,7 +142,7 @@ ALONE_WIDTH = MET + len(Verified._fields) - 2 - TAG_COLUMNS
 
 
 def verify_bodies(scope: Scope, ids: Sequence[int], below: int = 0) -> dict[int, Verified]:
-    """The existing candidates by id. `below`: an id, to say what is below it."""
+    """Existing candidates by id. `below`: an id, to say what is below it."""
     if not ids:
         return {}
     query: Statement = VERIFY_LAST_BODIES if below else VERIFY_BODIES
@@ -151,5 +151,5 @@ def verify_bodies(scope: Scope, ids: Sequence[int], below: int = 0) -> dict[int,
 
 
 def verify_ids(scope: Scope, ids: Sequence[int]) -> list[Candidate]:
-    """The candidates that are entries of the home, newest first."""
+    """The candidates that are entries, newest first."""
     return VERIFY_IDS.rows({"ids": id_array(ids)}, scope, Candidate._make) if ids else []

@@ -132,13 +132,13 @@ class Inbox(BuiltWindow):
         super().__init__(user_id, keys.inbox(user_id))
 
     def begin_deepening(self, epoch: int) -> Command:
-        """Replies a token. Nil if the inbox is not in use or is being deepened."""
+        """Nil if the inbox is not in use or is being deepened."""
         return ("EVALSHA", BEGIN_DEEPENING, 1, self.key, epoch, BUILD_SECONDS, secrets.randbelow(4096))
 
     def deepen(self, token: int, epoch: int, floor: int, entries: Iterable[Entry], pushes: int) -> Command:
         """Add a snapshot's entries, complete above `floor`. `pushes`: the push generation, or 0.
 
-        Replies 0 if `token` is no longer valid.
+        Replies 0 for an invalid `token`.
         """
         return ("EVALSHA", DEEPEN, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
 
@@ -162,15 +162,15 @@ class Tail:
         self.key = keys.tail(user_id)
 
     def reading(self, last_id: int, count: int, epoch: int, token: str) -> Command:
-        """Read `count` entries below `last_id` from the tail, of this epoch or of any (0).
+        """Read `count` entries below `last_id`, of this epoch or of any (0).
 
-        If it is missing or too short, mark that `token` will pull it.
+        If the tail is missing or too short, mark that `token` will pull it.
         """
         return ("EVALSHA", READ_TAIL, 1, self.key, last_id, count, epoch, token, BUILD_SECONDS)
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int) -> Slice | None:
-        """Parse the reply of `reading`. None if the tail must be pulled."""
+        """None if the tail must be pulled."""
         if reply is None:
             return None
         floor = to_score(reply[0])
@@ -179,7 +179,7 @@ class Tail:
         return Slice(ids, senders, bound, floor, epoch=to_number(reply[2]), read_at=0, pushes=0)
 
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
-        """Write the entries below `top`, unless something was delivered there since `reading`."""
+        """Write the entries below `top`, unless something was delivered there."""
         below = (entry for entry in entries if entry.item_id < top)
         return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL_SECONDS, *scored(below))
 
@@ -189,7 +189,7 @@ class Tail:
 
 
 def cap_of(level: int) -> int:
-    """The most entries in an inbox of this level. 0: no inbox."""
+    """The most entries in an inbox. 0: no inbox."""
     return int(settings.LEVEL_CAPS.get(level, 0))
 
 
@@ -200,7 +200,7 @@ def begin(user_id: int) -> bool:
 
 
 def materialise(user_id: int, token: str) -> bool:
-    """Fill the inbox that `token` began. True if it is in use now.
+    """Fill the inbox that `token` began. True if it is in use.
 
     Checks the token first, because many queued tasks may be outdated.
     """
@@ -224,7 +224,7 @@ def rise(user_id: int) -> bool:
 
 
 def deepen(user_id: int, token: int) -> bool:
-    """Finish the deepening that `token` began. False if the token is gone."""
+    """Finish what `token` began. False if the token is gone."""
     snapshot = _snapshot(user_id)
     if snapshot is None:
         return False
@@ -245,10 +245,8 @@ def _reader(user_id: int) -> _Reader:
 
 
 def _snapshot(user_id: int) -> Snapshot | None:
-    """None if there is no inbox to build.
-
-    The epoch is read and the reader joins the active fans before the snapshot, so the window promises nothing later. If
-    the epoch or push generation changed meanwhile, try again.
+    """The epoch is read and the reader joins the active fans before the snapshot, so the window promises nothing later.
+    If the epoch or push generation changed meanwhile, try again.
     """
     for _ in range(EPOCH_TRIES):
         reader = _reader(user_id)

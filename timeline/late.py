@@ -1,6 +1,6 @@
 """Late arrivals: posts that became visible (approved, restored, shown to more people) below the top of an open page.
 
-The reader has passed their id, so they count as new, for everyone. Reposts do not count: they have no text.
+The reader has passed their id, so they count as new. Reposts do not count: they have no text.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ LATE = statement(_late)
 
 
 def late_ids(scope: Scope, *, since: int, top: int) -> list[int]:
-    """The posts at or below `top` that became visible after `since` (milliseconds), newest first."""
+    """Posts at or below `top` that became visible after `since` (milliseconds), newest first."""
     return [row[0] for row in LATE.rows({"since": since, "top": top, "scanned": SCANNED, "cap": NEW_CAP + 1}, scope)]
 
 
@@ -49,7 +49,7 @@ def arrivals(scope: Scope, items: Sequence[ItemBody], *, since: int | None) -> l
 
 
 def with_late(new: tuple[int, bool], scope: Scope, *, since: int | None, top: int | None) -> tuple[int, bool]:
-    """How many items are new to an open page, with late arrivals below its `top`."""
+    """Items new to an open page, with late arrivals below its `top`."""
     count, capped = new
     if since and top and not capped:
         count += len(late_ids(scope, since=since, top=top))

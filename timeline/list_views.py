@@ -1,5 +1,3 @@
-"""The page of a list, and its count of new posts."""
-
 from django.conf import settings
 from django.http import HttpResponse
 from django.urls import reverse
@@ -40,7 +38,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @require_safe
 @signed_in
 def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """New posts since the top of an open page. 204 if the page already `shows` the number."""
+    """204 if the page already `shows` the number."""
     listed, since_id, at = list_or_404(list_id, reader), position(request, "since_id"), position(request, "at")
     new = list_new_count(reader, listed.id, since_id=since_id or 0)
     count, capped = with_late(new, Scope(reader.pk, listed.id), since=at, top=since_id)

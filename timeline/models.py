@@ -46,10 +46,7 @@ class DeliveryRange(models.Model):
 
 
 class Backfill(models.Model):
-    """A demotion. While it runs, all followers receive new items, and the sender is still big-V.
-
-    Its worker holds `lease` until `leased_until`.
-    """
+    """A demotion. Its worker holds `lease` until `leased_until`."""
 
     sender = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", verbose_name=_("sender")
@@ -84,7 +81,7 @@ class Backfill(models.Model):
 
 
 class Import(models.Model):
-    """A data set that `manage.py load` has loaded completely."""
+    """A data set that `manage.py load` has loaded."""
 
     fingerprint = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the files.")
     users = models.IntegerField()
@@ -98,7 +95,7 @@ class Import(models.Model):
 
 
 class ImportedUser(models.Model):
-    """Which user came from which row of a data set."""
+    """Which user came from which row."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
     source = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="imported", db_index=False)
@@ -112,7 +109,7 @@ class ImportedUser(models.Model):
 
 
 class ReadingPosition(models.Model):
-    """Where in their home a reader was last (timeline.position)."""
+    """Where in their home a reader was last."""
 
     reader = models.OneToOneField(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"

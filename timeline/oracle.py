@@ -97,24 +97,21 @@ REACH = 40
 
 
 def entry_ids(reader_id: int, *, above: int = 0, by_sender: bool = False) -> list[int]:
-    """All entries of a home above an id, newest first, also folded and hidden ones.
-
-    `by_sender`: without entries by hashtags alone.
-    """
+    """All entries above an id, also folded and hidden ones. `by_sender`: without entries by hashtags alone."""
     rows = fetch(ENTRIES, {"reader": reader_id, "above": above})
     return sorted((row[0] for row in rows if row[3] or not by_sender), reverse=True)
 
 
 def home_ids(reader_id: int, *, above: int = 0) -> list[int]:
-    """All items that a home shows, newest first. `above` cuts the home off before folding."""
+    """All items of a home, newest first. `above` cuts it off before folding."""
     return [row[0] for row in fetch(HOME, {"reader": reader_id, "above": above, "reach": REACH})]
 
 
 def new_ids(reader_id: int, *, since: int) -> list[int]:
-    """All items above an id that are new to the reader, newest first."""
+    """All new items above an id, newest first."""
     return [row[0] for row in fetch(NEW, {"reader": reader_id, "above": 0, "since": since, "reach": REACH})]
 
 
 def list_ids(reader_id: int, list_id: int) -> list[int]:
-    """All items that a list shows, newest first."""
+    """All items of a list, newest first."""
     return [row[0] for row in fetch(LIST, {"reader": reader_id, "list": list_id, "above": 0, "reach": REACH})]

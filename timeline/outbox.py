@@ -2,11 +2,11 @@
 
 Its *source* is the id of a big-V, or minus the id of a hashtag.
 
-A big-V's outbox begins at the promotion and lives while it is written or read. Its epoch is the promotion's, so
-leftovers of an earlier one are not used.
+A big-V's outbox lives while it is written or read. Its epoch is the promotion's, so leftovers of an earlier one are not
+used.
 
-A reader begins a hashtag's outbox, and it lives while it is read. Its epoch is in the hashtag's row, written by the
-first follow. A fan-out that does not see the row has an older item, which every builder's snapshot holds.
+A hashtag's outbox lives while it is read. Its epoch is in the hashtag's row, written by the first follow. A fan-out
+that does not see the row has an older item, which every builder's snapshot holds.
 
 See docs/decisions.md: A followed hashtag is an outbox.
 """
@@ -47,7 +47,7 @@ def source_of(*, tag: int) -> int:
 
 
 class Outbox(BuiltWindow):
-    """All posts and reposts of a big-V except private mentions, or public posts with a hashtag."""
+    """A big-V's posts and reposts except private mentions, or public posts with a hashtag."""
 
     builder: ClassVar[str] = "timeline.materialise_outbox"
     __slots__ = ()
@@ -57,7 +57,7 @@ class Outbox(BuiltWindow):
 
 
 def pull(source: int, count: int) -> tuple[list[Entry], int]:
-    """The newest `count` entries from PostgreSQL, and the floor."""
+    """The newest `count` entries, and the floor."""
     query, name = (PULL, "sender") if source > 0 else (TAG_PULL, "tag")
     entries = fetch(query, {name: abs(source), "count": count + 1}, into=lambda row: Entry(*row))
     floor = entries[count].item_id if len(entries) > count else 0
@@ -65,7 +65,7 @@ def pull(source: int, count: int) -> tuple[list[Entry], int]:
 
 
 def epoch_of(source: int) -> int | None:
-    """The epoch that the outbox must have. None if none may be used."""
+    """The epoch that the outbox must have. None: unusable."""
     rows = fetch(EPOCH if source > 0 else TAG_EPOCH, [abs(source)])
     return rows[0][0] if rows else None
 
@@ -77,7 +77,7 @@ def begin(user_id: int) -> bool:
 
 
 def materialise(source: int, token: str, cap: int) -> bool:
-    """Fill the outbox that `token` began. True if it is in use now."""
+    """Fill the outbox that `token` began. True if it is in use."""
     outbox = Outbox(source)
     if not construction.is_under_way(outbox, token):
         return False

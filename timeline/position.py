@@ -1,6 +1,6 @@
 """Where the reader was in their home, and where the last visit ended.
 
-A visit ends with a pause of `GAP`. The next one offers that place until the reader reaches or refuses it.
+A visit ends with a pause of `GAP`. The next one offers that place.
 """
 
 from datetime import timedelta
@@ -71,7 +71,7 @@ def place_of(reader: User) -> Place:
 
 
 def note_position(*, reader: User, item_id: int) -> bool:
-    """Save where the reader is. False within `INTERVAL` or in read-only mode."""
+    """False within `INTERVAL` or in read-only mode."""
     return current().takes_notes and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 

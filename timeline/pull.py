@@ -4,8 +4,8 @@ One index probe for each followee finds their newest entry. Then only followees 
 further. A plain join takes 25 ms at 1000 followees and a million posts, because PostgreSQL changes its plan.
 
 An **entry** is a published post or repost that the rules of home hold (timeline/rules.py), or a public post with a
-followed hashtag. It is **shown** unless it is a repost with a hidden original. A blocked or muted sender's post by
-hashtag is hidden but still takes a place.
+followed hashtag. It is **shown** unless it is a repost with a hidden original, or by hashtag from a blocked or muted
+sender.
 
 See docs/decisions.md: Windows keep what may come back without an event.
 """
@@ -41,9 +41,9 @@ followers.
 
 
 def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` items of a stream that meet a condition.
+    """The first `count` items of a stream.
 
-    `posts` have no `repost_of_id`: their index lacks it, and the planner would choose a worse one.
+    The index of `posts` has no `repost_of_id`, and reading it makes the plan worse.
     """
     repost_of = "NULL::bigint AS repost_of_id" if circle == "posts" else "i.repost_of_id"
     return f"""
@@ -55,7 +55,6 @@ def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DE
 
 
 def _heads(condition: str, order: str = "DESC") -> str:
-    """The first item of every stream of `senders`."""
     return " UNION ALL ".join(
         f"""
         SELECT senders.id, '{circle}' AS circle, head.id AS head, head.repost_of_id
@@ -67,10 +66,7 @@ def _heads(condition: str, order: str = "DESC") -> str:
 
 
 def _reached(heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` entries of all streams in the CTE `heads`.
-
-    Only the streams of the first `count` present heads can have them.
-    """
+    """Only the streams of the first `count` present heads can have them."""
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     within = f"{condition} AND i.id {beyond} reach.id"
     scans = " UNION ALL ".join(
@@ -102,9 +98,9 @@ def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
 
 
 def _tagged(condition: str, count: str, order: str) -> str:
-    """The first `count` public posts with a hashtag of `tags`, each with its first hashtag by alphabet.
+    """Each post with its first hashtag by alphabet.
 
-    A few posts of each hashtag show how far to read. Only hashtags within that reach are read further.
+    A few posts of each hashtag show how far to read.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     few = f"least({count}, 1 + 2 * {count} / (SELECT greatest(count(*), 1) FROM tags))"  # noqa: S608 (constants)
@@ -280,7 +276,7 @@ class Above(NamedTuple):
 
 
 class Pulled(NamedTuple):
-    """A row of `PULL_BODIES`. The first `bodies` have a body."""
+    """A row of `PULL_BODIES`."""
 
     item_id: int
     sender_id: int
@@ -327,7 +323,7 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
 
 
 def pull_bodies(scope: Scope, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[Pulled]:
-    """`count` entries below an id, newest first, the first `bodies` with bodies.
+    """`count` entries below an id, the first `bodies` with bodies.
 
     `for_window`: entries that belong into the reader's windows.
     """
@@ -351,6 +347,6 @@ def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Can
 
 
 def around(scope: Scope, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
-    """`above` entries from `last_id` up and `below` under it, newest first, with what they repost."""
+    """`above` entries from `last_id` up and `below` under it, with what they repost."""
     params = {"last_id": last_id, "above": above, "below": below}
     return [(item_id, repost_of) for item_id, repost_of in AROUND.rows(params, scope)]

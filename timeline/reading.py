@@ -1,9 +1,7 @@
 """Reads the windows of a page: the inbox or the tail below it, and the outboxes to merge.
 
 A hint in Redis says which outboxes to read. PostgreSQL's answer (timeline.truth) checks the windows and corrects the
-hint.
-
-Readers who follow hashtags use no tail: a hashtag added to an old item would not reach it.
+hint. Readers who follow hashtags use no tail: a hashtag added to an old item would not reach it.
 """
 
 import re
@@ -36,7 +34,7 @@ SOURCE = re.compile(rb"-?[1-9][0-9]{0,17}")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A reader's windows below the id `before`, up to `count` entries each."""
+    """The windows below the id `before`, up to `count` entries each."""
 
     before: int
     count: int
@@ -54,7 +52,7 @@ class Reading:
 
     @property
     def uses_tail(self) -> bool:
-        """Whether the tail alone serves the page, at or below the inbox's floor."""
+        """Whether the tail alone serves the page."""
         return self.tail is not None and self.before <= self.inbox.floor + 1
 
     @property
@@ -74,12 +72,12 @@ class Reading:
         return sorted((item_id for item_id in found if bound < item_id < self.before), reverse=True)[: self.count]
 
     def below(self, ids: Sequence[int], bound: int = 0) -> int:
-        """The id below which only PostgreSQL knows more. 0 if the windows hold more, or all."""
+        """The id below which only PostgreSQL knows more, or 0."""
         bound = max(bound, self.bound)
         return bound + 1 if bound > 0 and len(ids) < self.count else 0
 
     def sources(self, ids: Sequence[int], pending: set[int]) -> Iterator[str]:
-        """What serves a page. A tail counts as `sql`, which filled it."""
+        """A tail counts as `sql`, which filled it."""
         yield "sql" if self.uses_tail else "inbox"
         if self.outboxes:
             yield "outbox"
@@ -120,8 +118,8 @@ def look(
 ) -> Reading:
     """Read the windows below `before`, not above `newest`, up to `count` entries each.
 
-    Without outboxes it reads the tail too, of this epoch or of any (0). One round trip, or two with many outboxes.
-    Raises FeedsUnavailableError.
+    Without outboxes the tail too, of this epoch or of any (0). One round trip, or two with many outboxes. Raises
+    FeedsUnavailableError.
     """
     reader_id = scope.reader_id
     depth = count if len(sources) <= OUTBOXES_MOST else GLANCE
@@ -143,7 +141,7 @@ def look(
 
 
 def hint_of(reader_id: int) -> set[int] | None:
-    """The outboxes to merge, from the hint. None without a valid one. Raises FeedsUnavailableError."""
+    """None without a valid hint. Raises FeedsUnavailableError."""
     try:
         with feeds_errors():
             (reply,) = pipelined(feeds(), [("GET", keys.merged_outboxes(reader_id))])
@@ -161,7 +159,6 @@ def are_too_many(sources: Collection[int], reader: User) -> bool:
 
 
 def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: int) -> None:
-    """Read a full page from outboxes that may hold more of the page."""
     newest = sorted({item_id for one in [read, *outboxes.values()] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [source for source, one in outboxes.items() if one.is_truncated and one.bound >= reach]

@@ -1,5 +1,3 @@
-"""The timelines' receivers of signals from packages below."""
-
 from functools import partial
 from typing import Any
 
@@ -31,7 +29,7 @@ def write_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
 
 @receiver(item_tagged)
 def write_tag_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """In the editing transaction. The hashtag's outbox may have forgotten the item."""
+    """In the editing transaction. The outbox may have forgotten the item."""
     if item.reply_to_id is None and item.visibility == Visibility.PUBLIC:
         fanout.deliver_anew(item=item, again=True)
 

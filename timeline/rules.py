@@ -9,7 +9,7 @@ Each item passes four checks:
 A public post with a followed hashtag is an entry from any sender (`carried`), shown if the sender is `welcome`.
 
 An item is `i`, its sender `s`. `reader` is an SQL expression of the reader's id, `wanted` the condition on senders:
-lists require less than home. `timeline/oracle.py` states the rules again.
+lists require less than home.
 
 See docs/decisions.md: Windows first, then one statement.
 See docs/decisions.md: Windows keep what may come back without an event.
@@ -36,7 +36,7 @@ def _all(conditions: dict[str, str]) -> str:
 
 
 def kinds(reader: str = READER) -> dict[str, str]:
-    """Conditions to be in any home, by the name of what each excludes."""
+    """Conditions to be in any home, by what each excludes."""
     return {
         "status": is_published("i"),
         "reply": is_no_reply("i"),
@@ -51,7 +51,7 @@ def reposts_wanted(reader: str = READER) -> str:
 
 
 def belongs(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
-    """Whether `i` belongs into the reader's home, shown now or not."""
+    """Whether `i` belongs, shown now or not."""
     sender = "i.sender_id"
     followed = f"{follows(reader, sender)} AND {wanted(reader, sender)} AND {reposts_wanted(reader)}"
     return f"{_all(kinds(reader))} AND ({sender} = {reader} OR ({followed}))"
@@ -72,7 +72,7 @@ def belongs_among(senders: str) -> str:
 
 
 def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[str, str]:
-    """OFFSET 0 forces an index probe instead of a hash of all followers."""
+    """OFFSET 0 forces an index probe instead of a hash."""
     return {
         "inactive": is_active,
         "mutuals": f"""(NOT {for_mutuals} OR {follows(sender, reader)})""",
@@ -80,7 +80,7 @@ def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[s
 
 
 def holds(reader: str = READER) -> dict[str, str]:
-    """Conditions to be present now, by the name of what each excludes."""
+    """Conditions to be present now, by what each excludes."""
     return _holds("i.sender_id", "s.is_active", f"({for_mutuals('i')})", reader)
 
 
@@ -104,7 +104,7 @@ def shown(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
 
 # --- Followed hashtags: for statements with the CTE `tags` -------------------------------------------------
 def carried(item: str) -> str:
-    """The followed hashtags of a public post, in order, else NULL.
+    """A public post's followed hashtags in order, else NULL.
 
     IS TRUE makes PostgreSQL look them up in a hash.
     """
@@ -120,23 +120,23 @@ def welcome(sender: str, is_active: str) -> str:
 
 
 def welcome_among(senders: str) -> str:
-    """`welcome` for `i` and `s`, checked once for each sender in an SQL array."""
+    """`welcome`, checked once for each sender in an SQL array."""
     wanted = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, 'one.id')}"  # noqa: S608
     return f"(s.is_active AND i.sender_id = ANY (ARRAY({wanted})))"
 
 
 def is_active(user: str) -> str:
-    """Whether a user is active, by an index probe."""
+    """By an index probe."""
     return f"EXISTS (SELECT FROM accounts_user u WHERE u.id = {user} AND u.is_active OFFSET 0)"
 
 
 # --- Streams: the items of one sender for one circle -----------------------------------------------------
 def stream_belongs(wanted: Wanted) -> str:
-    """Whether entries of a `stream` belong into the reader's windows."""
+    """Whether a `stream` belongs into the reader's windows."""
     return f"(stream.id = {READER} OR {wanted(READER, 'stream.id')})"
 
 
 def stream_held(wanted: Wanted) -> str:
-    """Whether entries of a `stream` belong, and are in the home now."""
+    """Whether a `stream` belongs, and is in the home now."""
     conditions = _holds("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
     return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_all(conditions)})"

@@ -1,5 +1,4 @@
-"""The senders and hashtags of a page: home, home with followed hashtags, or a list. Each statement is built for all
-three.
+"""The senders and hashtags of a page: home, home with followed hashtags, or a list.
 
 See docs/decisions.md: Lists have no windows.
 See docs/decisions.md: A followed hashtag is an outbox.
@@ -53,7 +52,7 @@ class Feed(NamedTuple):
         return f"tags AS MATERIALIZED ({self.tags} {also}),\n    " if self.tags else ""
 
     def with_tags_alone(self) -> str:
-        """The WITH clause of a statement without another CTE."""
+        """The WITH clause without another CTE."""
         return f"WITH tags AS MATERIALIZED ({self.tags})" if self.tags else ""
 
 

@@ -1,5 +1,3 @@
-"""Shortens the inboxes of readers whose level was lowered."""
-
 from collections.abc import Mapping
 
 from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
@@ -12,7 +10,7 @@ from timeline.truth import followed_big_vs
 def shorten(user_ids_by_level: Mapping[int, list[int]]) -> None:
     """Trim inboxes to the new level, and write hints of the outboxes to merge.
 
-    Without Redis the next delivery trims them, or they expire.
+    Without Redis the next delivery trims them.
     """
     commands: list[Command] = []
     for level, user_ids in user_ids_by_level.items():

@@ -18,13 +18,13 @@ CHECK_SECONDS = 2.0
 
 @shared_task(name="timeline.fan_out")
 def fan_out(item_id: int) -> None:
-    """Deliver an item to the windows of its followers."""
+    """Deliver an item to its followers' windows."""
     fanout.fan_out(item_id)
 
 
 @shared_task(name="timeline.fan_out_range")
 def fan_out_range(range_id: int) -> None:
-    """Deliver an item to one range of its followers."""
+    """Deliver an item to a range of followers."""
     fanout.fan_out_range(range_id)
 
 
@@ -56,7 +56,7 @@ def materialise_inbox(user_id: int, token: str) -> None:
 
 @shared_task(name="timeline.rise")
 def rise(user_id: int) -> None:
-    """Deepen the inbox of a reader whose level has risen."""
+    """Deepen the inbox after a rise of the level."""
     inbox.rise(user_id)
 
 
@@ -74,13 +74,13 @@ def materialise_outbox(source: int, token: str) -> None:
 
 @shared_task(name="timeline.build_active_fans")
 def build_active_fans(user_id: int) -> None:
-    """Build the sets of a big-V's active fans."""
+    """Build a big-V's sets."""
     active_fans.build(user_id)
 
 
 # Repairs nothing, because that would hide the cause.
 @shared_task(name="timeline.check_sample")
 def check_sample() -> None:
-    """Compare the windows of random readers with PostgreSQL."""
+    """Compare random readers' windows with PostgreSQL."""
     with suppress(FeedsUnavailableError):  # no page uses windows that do not answer
         check.sampled(count=settings.CHECK_READERS, seconds=CHECK_SECONDS)

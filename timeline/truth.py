@@ -1,7 +1,6 @@
 """The truth: the one SQL statement that decides what a page shows, after its windows were read.
 
-It returns the epochs that the windows need, the outboxes to merge, the pending deliveries and the visible candidates,
-with bodies.
+It returns the epochs that the windows need, the outboxes to merge, the pending deliveries and the visible candidates.
 
 See docs/decisions.md: Windows first, then one statement.
 """
@@ -128,7 +127,7 @@ ASK_TAGGED, ASK_TAGGED_LAST = _ask(TAGGED, NOT_ASKED), _ask(TAGGED, older(TAGGED
 
 
 class Missed(models.TextChoices):
-    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`, with its sentence.
+    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`.
 
     A new name needs a line in docs/metrics.md.
     """
@@ -162,7 +161,7 @@ class Expected:
     inbox_from: int = 0
 
     def forget(self) -> None:
-        """Forget the policy, so that the next page tries the windows."""
+        """Forget it, so that the next page tries the windows."""
         self.push_level = self.inbox_from = 0
 
     def has_inbox(self, reader: User) -> bool:
@@ -170,7 +169,7 @@ class Expected:
         return cap_of(reader.level) > 0 and reader.following_count >= self.inbox_from
 
     def merges(self, reader: User) -> bool:
-        """Whether a page of the reader may merge outboxes."""
+        """Whether the reader's pages may merge outboxes."""
         return self.push_level == 0 or reader.level < self.push_level
 
 
@@ -207,14 +206,14 @@ class Truth:
 
     @property
     def hint(self) -> set[int] | None:
-        """The outboxes that the next page will merge. None: no hint."""
+        """The outboxes that the next page will merge."""
         if self.push_generation == 0 and self.names_big_vs:
             return {*self.outboxes}
         return {*self.tags} or None
 
     @property
     def has_windows(self) -> bool:
-        """Whether the reader has an inbox that may be used."""
+        """Whether the reader has a usable inbox."""
         return self.has_inbox and self.epoch is not None
 
     @property
@@ -238,8 +237,7 @@ def ask(
 ) -> Truth:
     """Ask about the candidates `ids`, and the newest `count` pending items below `before`.
 
-    `senders`: of all candidates; items of others do not belong. `pushes`: the inbox's push generation. `below`: an id,
-    to say what is below it.
+    `senders`: of all candidates. `pushes`: the inbox's push generation. `below`: an id, to say what is below it.
     """
     params = {
         "reader": reader_id,
@@ -279,5 +277,5 @@ def ask(
 
 
 def followed_big_vs(reader_ids: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """The big-Vs that each reader follows, without readers who follow none."""
+    """The big-Vs of each reader who follows some."""
     return [(reader_id, ids) for reader_id, ids in fetch(FOLLOWED_BIG_VS, {"readers": id_array(reader_ids)})]

@@ -1,5 +1,3 @@
-"""The addresses of home and list timelines."""
-
 from django.urls import include, path
 
 from timeline import api, list_views, views

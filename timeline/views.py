@@ -72,7 +72,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def cards_of(request: PageRequest, page: Page, arrived: Iterable[int]) -> list[Card]:
-    """The cards of home or a list. `arrived`: ids of late arrivals."""
+    """`arrived`: ids of late arrivals."""
     late = {str(item_id) for item_id in arrived}
     cards = Cards(request.user, page.items)
     return [
@@ -98,7 +98,7 @@ def _proposed(reader: User) -> int:
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: PageRequest, reader: User) -> HttpResponse:
-    """A new member's first page: display name and hashtags."""
+    """A new member's first page."""
     tags = subjects(reader)
     form = WelcomeForm(tags, request.POST or None, initial={"display_name": reader.display_name})
     if form.is_valid():
@@ -115,7 +115,7 @@ def welcome(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
-    """People to follow for a new member, by the query's hashtags."""
+    """People to follow, by the query's hashtags."""
     asked = (canonical_tag(tag) for tag in request.GET.getlist("tag")[:PEOPLE])
     people = people_for(reader, [tag for tag in asked if tag])
     return show(request, "timeline/welcome_people.html", {"people": people})
@@ -124,14 +124,14 @@ def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def find_people(request: PageRequest, reader: User) -> HttpResponse:
-    """People to follow, the most followed first, and a search."""
+    """People to follow, and a search."""
     return show(request, "timeline/find_people.html", {"people": suggestions(reader, count=FOUND)})
 
 
 @require_safe
 @signed_in
 def news(request: PageRequest, reader: User) -> HttpResponse:
-    """New posts above an open page's top, and late arrivals. 204 if the page already `shows` the number."""
+    """New posts and late arrivals. 204 if the page already `shows` the number."""
     since_id, at = position(request, "since_id"), position(request, "at")
     new = new_count(reader, since_id=since_id or 0)
     count, capped = with_late(new, Scope.home_of(reader), since=at, top=since_id)
@@ -153,7 +153,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 @limited("write")
 def keep_position(request: PageRequest, reader: User) -> HttpResponse:
-    """Save where the reader is (`item_id`), or stop offering the place (`forget`)."""
+    """Save the position (`item_id`), or stop offering it (`forget`)."""
     if "forget" in request.POST:
         forget_place(reader=reader)
         return HttpResponse() if wants_part(request) else redirect("home")

@@ -1,5 +1,3 @@
-"""Whom a new member may follow: people who write about their interests."""
-
 from collections.abc import Sequence
 from functools import cache
 
@@ -17,7 +15,7 @@ NEWEST = 200
 
 
 def people_for(reader: User, tags: Sequence[str]) -> list[User]:
-    """At most `PEOPLE` users to follow: those who use the hashtags most, then the most followed."""
+    """Users to follow: those who use the hashtags most, then the most followed."""
     found: list[User] = []
     if tags:
         params = {"reader": reader.pk, "tags": list(tags[:PEOPLE])}

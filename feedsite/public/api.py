@@ -1,5 +1,3 @@
-"""Popular hashtags and people to follow, over HTTP."""
-
 import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
@@ -24,7 +22,7 @@ class Trends(msgspec.Struct):
 
 
 class Suggestion(msgspec.Struct):
-    """A user to follow. `followed_by`: up to two of the caller's followees who follow them."""
+    """A user to follow. `followed_by`: up to two of the caller's followees."""
 
     user: UserCard
     followed_by: list[str]

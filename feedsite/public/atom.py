@@ -27,7 +27,7 @@ def entries_of(person: User) -> list[ItemBody]:
 
 
 def feed_of(person: User, items: Sequence[ItemBody], site: str, path: str) -> str:
-    """The feed. `site` is the prefix of absolute addresses, `path` the feed's path."""
+    """`site` is the prefix of absolute addresses, `path` the feed's path."""
     feed = Atom1Feed(
         title=clean(f"{person.name} (@{person.username})"),
         link=f"{site}/@{person.username}",

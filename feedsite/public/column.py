@@ -1,6 +1,5 @@
-"""The column beside every page on wide screens. Narrow ones show it in Discover.
-
-It is loaded after the page (column.js), and cached by browsers for a minute.
+"""The column beside every page on wide screens. Loaded after the page (column.js), and cached by browsers for a
+minute.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ KNOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """A user to follow, with up to two of the reader's followees who follow them."""
+    """A user to follow, with followees who follow them."""
 
     person: User
     followed_by: list[str]
@@ -46,9 +45,7 @@ class Column:
 
 
 def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", query: str = "") -> Column:
-    """The column for page `at`: live, people, profile (of `name`), search (for `query`), or another. Strangers get no
-    people.
-    """
+    """For page `at`: live, people, profile (of `name`), search (for `query`), or another. Strangers get no people."""
     if at == "live":
         return Column(people=_proposed(reader), coming=coming(reader, limit=COMING))
     if at == "search":

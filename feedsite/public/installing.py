@@ -1,4 +1,4 @@
-"""The site as an application that people install: its manifest, its service worker, and the page for offline."""
+"""The site as an application that people install."""
 
 import hashlib
 from functools import cache
@@ -57,9 +57,7 @@ def _icon(site: Site, name: str, sizes: str, purpose: str) -> dict[str, str]:
 
 
 def worker_of(site: Site) -> str:
-    """The script of the service worker. Another frame or offline page gives another script, so browsers take the new
-    worker.
-    """
+    """Another frame or offline page gives another script, so browsers take the new worker."""
     files = [static(f"feedsite/{name}") for name in FRAME]
     if sheet := theme_of(site):
         files.append(sheet)
@@ -80,7 +78,7 @@ def _script() -> str:
 
 
 def offline_page() -> str:
-    """The page that the worker shows without a connection, in every language: it is kept once."""
+    """In every language, because it is kept once."""
     texts = []
     for code, _name in settings.LANGUAGES:
         with translation.override(code):

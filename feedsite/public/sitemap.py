@@ -1,7 +1,6 @@
 """The sitemap: parts with up to `PART` public posts or users.
 
 A periodic task stores the first post of each part, so nothing scans earlier posts. Parts of users are ranges of ids.
-Accounts that decline indexing are left out.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -50,7 +49,7 @@ class Entry(NamedTuple):
 
 
 def extend() -> int:
-    """Add full parts. Return how many, at most `PARTS_AT_ONCE`."""
+    """Add full parts, at most `PARTS_AT_ONCE`. Returns how many."""
     added = 0
     with transaction.atomic():
         parts = SitemapPart.objects.select_for_update().order_by("-first_id")
@@ -77,7 +76,7 @@ def people_parts() -> range:
 
 
 def posts_of(first_id: int) -> Iterator[Entry] | None:
-    """The posts of a part. None if no part has this first id."""
+    """None if no part has this first id."""
     following = (
         SitemapPart.objects.filter(first_id__gt=first_id).order_by("first_id").values_list("first_id", flat=True)
     )

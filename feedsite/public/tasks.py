@@ -5,5 +5,5 @@ from feedsite.public.sitemap import extend
 
 @shared_task(name="public.extend_sitemap")
 def extend_sitemap() -> None:
-    """Periodic: add parts of the sitemap that are full."""
+    """Add full parts."""
     extend()

@@ -1,4 +1,4 @@
-"""Addresses of the public side. `home` is strangers' front page and members' home timeline."""
+"""`home` is strangers' front page and members' home timeline."""
 
 from django.urls import include, path
 

@@ -44,7 +44,7 @@ CLOSED = ("/admin/", "/api/", "/settings", "/search", "/login", "/signup", "/log
 
 @require_safe
 def front(request: PageRequest) -> HttpResponseBase:
-    """The home timeline for members, the front page for strangers."""
+    """Home for members, the front page for strangers."""
     return home(request) if isinstance(request.user, User) else strangers(request)
 
 
@@ -90,7 +90,7 @@ def atom_feed(request: PageRequest, username: str) -> OpenPage:
 
 @require_safe
 def column(request: PageRequest) -> HttpResponse:
-    """The column. A page of its own without JavaScript."""
+    """The column, a page of its own without JavaScript."""
     at, name, query = (once(request.GET, key) for key in ("at", "name", "q"))
     found = column_of(request.user, at=at, name=name, query=query[:QUERY_LENGTH])
     response = show(request, "public/column.html", {"column": found}, part="public/_column.html")
@@ -101,7 +101,7 @@ def column(request: PageRequest) -> HttpResponse:
 # --- For search engines ----------------------------------------------------------------------------------
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
-    """What search engines may read, and the sitemap's address."""
+    """What search engines may read."""
     lines = [f"Disallow: {path}" for path in CLOSED]
     lines.append(f"Sitemap: {_site(request)}/sitemap.xml")
     if current().is_for_members:
@@ -152,7 +152,7 @@ def _xml(root: str, parts: Iterable[str]) -> HttpResponse:
 # --- For browsers ----------------------------------------------------------------------------------------
 @require_safe
 def manifest(request: HttpRequest) -> JsonResponse:
-    """The site as an application that browsers can install."""
+    """The site as an installable application."""
     response = JsonResponse(installing.manifest_of(current()), content_type="application/manifest+json")
     response.headers["Cache-Control"] = SHORTLY
     return response
@@ -171,7 +171,7 @@ def worker(request: HttpRequest) -> HttpResponse:
 @uncounted
 @require_safe
 def offline(request: HttpRequest) -> HttpResponse:
-    """The page that the worker keeps for readers without a connection."""
+    """The page for readers without a connection."""
     return HttpResponse(installing.offline_page(), headers={"Cache-Control": "no-cache"})
 
 

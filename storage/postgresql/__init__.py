@@ -1,8 +1,7 @@
 """Bounds the time of statements on the primary, for programs that must answer fast: web, stream and gRPC.
 
-Workers and commands wait as long as it takes. PostgreSQL ends a bounded statement. If it is frozen, the client closes
-the connection `GRACE_SECONDS` later. Then one thread at a time tries to reconnect, and the others fail at once. Raises
-django.db.OperationalError or InterfaceError.
+PostgreSQL ends a bounded statement. If it is frozen, the client closes the connection `GRACE_SECONDS` later. Then one
+thread at a time tries to reconnect, and the others fail at once. Raises django.db.OperationalError or InterfaceError.
 """
 
 import math
@@ -26,7 +25,7 @@ def bound(seconds: float) -> None:
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Bound this process's statements on connections made in the block."""
+    """Bound statements on connections made in the block."""
     before = DatabaseWrapper.seconds
     bound(seconds)
     try:
@@ -36,7 +35,7 @@ def bounded(seconds: float) -> Iterator[None]:
 
 
 def bound_thread_long() -> None:
-    """Before connecting: bound this thread's statements by `LONG_SECONDS` if the process has a bound."""
+    """Before connecting: bound this thread by `LONG_SECONDS` if the process has a bound."""
     wrapper = _wrapper()
     if wrapper.seconds < math.inf:
         wrapper.seconds = LONG_SECONDS
@@ -44,7 +43,7 @@ def bound_thread_long() -> None:
 
 @contextmanager
 def long_statements() -> Iterator[None]:
-    """This thread's bounded statements may take `LONG_SECONDS`. Not in a transaction."""
+    """Bounded statements may take `LONG_SECONDS`. Not in a transaction."""
     wrapper = _wrapper()
     if math.isinf(wrapper.seconds):
         yield

@@ -44,7 +44,7 @@ class Connection(psycopg.Connection[Any]):
     breaker: Breaker | None = None
 
     def wait(self, gen: Waiting, *args: Any, **kwargs: Any) -> Any:
-        """Wait for PostgreSQL at most `seconds`. Raises psycopg.OperationalError."""
+        """Raises psycopg.OperationalError after `seconds`."""
         return super().wait(self._until(time.monotonic() + self.seconds, gen), *args, **kwargs)
 
     def _until(self, deadline: float, gen: Waiting) -> Waiting:
@@ -68,12 +68,12 @@ class Connection(psycopg.Connection[Any]):
 
 
 def milliseconds(seconds: float) -> str:
-    """Whole milliseconds as text, for PostgreSQL's settings."""
+    """Whole milliseconds, for PostgreSQL's settings."""
     return str(int(seconds * 1000))
 
 
 def probe(parameters: Mapping[str, Any], question: str = "SELECT 1") -> Any:
-    """The first row of the answer on a new connection. Raises psycopg.Error."""
+    """The answer's first row on a new connection. Raises psycopg.Error."""
     impatient = {"connect_timeout": int(PROBE_SECONDS), "tcp_user_timeout": milliseconds(PROBE_SECONDS)}
     with Connection.connect(**{**parameters, **impatient}) as session:
         session.seconds = PROBE_SECONDS
@@ -81,7 +81,7 @@ def probe(parameters: Mapping[str, Any], question: str = "SELECT 1") -> Any:
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """`seconds` bounds a statement. A thread's own value overrides the process's."""
+    """`seconds` bounds a statement. A thread's own value comes first."""
 
     seconds: float = math.inf
 
@@ -126,6 +126,6 @@ def as_ours(connection: Any) -> Connection:
 
 @cache
 def outage_of(alias: str) -> Breaker:
-    """The breaker of a database. A replica is left alone for longer: the site works without it."""
+    """A replica is left alone for longer: the site works without it."""
     name, seconds = ("replica", REPLICA_SECONDS) if alias == REPLICA else ("postgresql", BREAKER_SECONDS)
     return Breaker(seconds, name=name, failures=(psycopg.errors.ConnectionTimeout,), slow_share=math.inf)

@@ -1,5 +1,3 @@
-"""`check_key`: compares this machine's secret key with the site's."""
-
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError

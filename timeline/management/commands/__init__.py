@@ -1,1 +1,1 @@
-"""Commands of the home timeline, one a module."""
+pass

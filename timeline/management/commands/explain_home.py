@@ -1,5 +1,3 @@
-"""`explain_home USER`: explains a reader's home, and optionally why an item is in it or not."""
-
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, no_translations

@@ -1,5 +1,3 @@
-"""`timeline_check [USER…]`: compare inboxes and outboxes with PostgreSQL."""
-
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -26,7 +24,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, users: list[str], repair: bool, **options: Any) -> None:
-        """Print the differences. Exit code 1 if there are any."""
+        """Exit code 1 if there are differences."""
         ids = self._ids(users)
         found = []
         try:
