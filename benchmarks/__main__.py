@@ -53,7 +53,7 @@ BY_NAME = ("soak",)
 
 
 def main() -> None:
-    """Run the chosen benchmarks, and write their reports."""
+    """Run the benchmarks, and write their reports."""
     options = parsed(sys.argv[1:])
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # stops and removes everything at the end
     size = QUICK if options.quick else Size()

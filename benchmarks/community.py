@@ -1,4 +1,4 @@
-"""The community of the benchmarks, generated in SQL, skewed like real ones, and the same in every run.
+"""The community of the benchmarks, generated in SQL, the same in every run.
 
 Senders post by a power law: the first hundred of 20,000 have an eighth of all items. One item in ten is a reply. Each
 sender follows twenty others.
@@ -168,7 +168,7 @@ class Community:
 def emptied(*, find_people: bool = True) -> None:
     """Empty the database and Redis.
 
-    Without `find_people` it drops the index of names, which takes long to build for a million people.
+    Without `find_people` drop the index of names, which takes long to build.
     """
     call_command("flush", interactive=False, verbosity=0)
     policy.follow_timeline()
@@ -185,7 +185,7 @@ def emptied(*, find_people: bool = True) -> None:
 
 @contextmanager
 def loading() -> Iterator[CursorWrapper]:
-    """A cursor that skips checks of references, and updates the counts of follows at the end."""
+    """A cursor that skips checks of references, and counts follows at the end."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT setseed(0.25)")
         # References are correct by construction. Checking a million of them measures nothing.
@@ -199,7 +199,7 @@ def loading() -> Iterator[CursorWrapper]:
 
 
 def materialise_inbox(user_id: int) -> None:
-    """Build a reader's inbox as a worker does."""
+    """As a worker does."""
     token = secrets.token_hex(8)
     epoch = fetch(f"SELECT {policy.EPOCH} FROM accounts_user u WHERE u.id = %s", [user_id])[0][0]  # noqa: S608
     pipelined(feeds_for_tasks(), [Inbox(user_id).drop(), Inbox(user_id).begin(token, epoch)])
@@ -207,7 +207,7 @@ def materialise_inbox(user_id: int) -> None:
 
 
 def materialise_outbox(user_id: int) -> None:
-    """Build a big-V's outbox as a worker does."""
+    """As a worker does."""
     token = secrets.token_hex(8)
     epoch = outbox.epoch_of(user_id)
     assert epoch is not None
@@ -223,7 +223,7 @@ def entries(user_id: int) -> list[Entry]:
 
 
 def build_window(key: str, held: Sequence[Entry]) -> None:
-    """Build a window of these entries, complete down to the last."""
+    """Complete down to the last entry."""
     window = Window(key)
     complete = window.complete("bench", 1, held[-1].item_id - 1, held)
     pipelined(feeds_for_tasks(), [window.drop(), window.begin("bench", 1), complete])
@@ -236,7 +236,7 @@ def users(user_ids: Sequence[int]) -> list[User]:
 
 
 def fresh_item(publisher: int) -> Item:
-    """An item with a delivery that no worker knows."""
+    """With a delivery that no worker knows."""
     item = Item.objects.create(sender_id=publisher, content={"text": "bench"})
     Delivery.objects.create(item=item, sender_id=publisher)
     return item
@@ -244,7 +244,7 @@ def fresh_item(publisher: int) -> Item:
 
 # --- Headers of requests -------------------------------------------------------------------------------------
 def by_token(user: User) -> dict[str, str]:
-    """Headers of an app with this site's token."""
+    """For an app with this site's token."""
     return {"Authorization": f"Token {issue_token(user=user)}"}
 
 
@@ -256,7 +256,7 @@ def by_session(user: User) -> dict[str, str]:
 
 
 def by_app(people: Iterable[User]) -> list[dict[str, str]]:
-    """Headers of a Mastodon app, for each user."""
+    """For Mastodon apps."""
     app = register(name="bench", addresses=[OUT_OF_BAND], asked="read").app
     headers, rows = [], []
     for user in people:

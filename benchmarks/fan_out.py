@@ -49,7 +49,7 @@ def run(community: Community) -> Report:
 
 
 def fill(community: Community, level: int, followers: Sequence[int]) -> None:
-    """Set followers' level and fill their windows, and the peers' keys.
+    """Fill followers' windows, and the peers' keys.
 
     The site builds one window of every length between cap and cap plus slack. The server copies them.
     """
@@ -79,7 +79,7 @@ def fill(community: Community, level: int, followers: Sequence[int]) -> None:
 
 
 def raw_key(follower: int) -> str:
-    """The key of a raw window, as long as an inbox's."""
+    """As long as an inbox's key."""
     return f"rawin:{follower}"
 
 
@@ -132,14 +132,14 @@ def _measure(report: Report, community: Community, publisher: int, followers: in
 
 
 def raw(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], cap: int) -> None:
-    """The limit: a trim by rank and a ZADD, as bytes."""
+    """A trim by rank and a ZADD, as bytes."""
     add, trim = _templates(item_id, publisher, cap)
     both = trim + add
     _send(client, [both % ((len(key), key.encode()) * 2) for key in keys], 2)
 
 
 def rarely(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], cap: int, number: int) -> None:
-    """Write an item into raw windows. Trim only keys that have used up their slack."""
+    """Trim only keys that have used up their slack."""
     add, trim = _templates(item_id, publisher, cap)
     slack = settings.WINDOW_SLACK
     adds = [add % (len(key), key.encode()) for key in keys]

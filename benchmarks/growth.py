@@ -1,10 +1,10 @@
 """What grows with the number of followers, and with the number of items?
 
-`growth_followers`: one user publishes, and this process does the workers' part. Every follower has a window. The limit
-is as in fan_out. A fan-out should be linear (exponent 1), publishing and the page flat.
+`growth_followers`: one user publishes, and this process does the workers' part. The limit is as in fan_out. A fan-out
+should be linear (exponent 1), publishing and the page flat.
 
 `big_v`: a big-V publishes to the active fans of level 3. All others have level 1 and pull. "Set gone" is the first
-fan-out after the loss of the active fans, which PostgreSQL rebuilds first.
+fan-out after the loss of the active fans.
 
 `growth_items`: the site's functions on communities of several sizes. A call should cost the same. VACUUM grows with the
 tables.
@@ -77,8 +77,8 @@ MINE = """
 class Followers:
     """Senders with a thousand to a million followers.
 
-    Each follower has a window of one entry, because a million full ones would need 80 GB. Every sender has their own
-    readers, with full inboxes.
+    Followers' windows have one entry: a million full ones would need 80 GB. Every sender has their own readers, with
+    full inboxes.
     """
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
@@ -131,7 +131,7 @@ class Followers:
         return {count: found[publisher] for count, publisher in self.publishers.items()}
 
     def set_big_v(self, counts: Iterable[int]) -> None:
-        """Make only these senders big-Vs, with known active fans."""
+        """Only these senders, with known active fans."""
         chosen = [self.publishers[count] for count in counts]
         User.objects.filter(is_big_v=True).update(is_big_v=False)
         User.objects.filter(pk__in=chosen).update(is_big_v=True)
@@ -140,7 +140,7 @@ class Followers:
 
 
 def give_windows(followers: Sequence[int]) -> None:
-    """Give each a window of one old entry, and the same for the peer."""
+    """A window of one old entry, and the same for the peer."""
     client = feeds_for_tasks()
     old = Entry(2**20, 1)
     build_window("model:window", [old])
@@ -152,7 +152,7 @@ def give_windows(followers: Sequence[int]) -> None:
 
 
 def _copy(model: bytes, key: str) -> bytes:
-    """RESP by hand: packing millions of commands takes longer than running them."""
+    """RESP by hand: packing millions of commands takes long."""
     return b"*4\r\n$4\r\nCOPY\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$7\r\nREPLACE\r\n" % (
         *(len(model), model),
         *(len(key), key.encode()),
@@ -160,7 +160,7 @@ def _copy(model: bytes, key: str) -> bytes:
 
 
 def deliver_all(item_id: int) -> None:
-    """Do the workers' part: the fan-out and its ranges."""
+    """The fan-out and its ranges."""
     if not fanout.fan_out(item_id):
         for range_id in DeliveryRange.objects.filter(delivery_id=item_id).order_by("pk").values_list("pk", flat=True):
             fanout.fan_out_range(range_id)
@@ -183,7 +183,7 @@ class Work:
         self.last = 0
 
     def publish_and_deliver(self, number: int) -> None:
-        """Publish and deliver an item, and store the times."""
+        """Store the times."""
         begin = time.perf_counter()
         item = publish(sender=self.sender, content={"text": f"growth {number}"})
         published = time.perf_counter()
@@ -199,14 +199,14 @@ class Work:
         self.last = item.pk
 
     def raw(self, number: int) -> None:
-        """Write the same entries to Redis in the shortest way."""
+        """Write the same entries in the shortest way."""
         ((item_id,),) = fetch("SELECT feedsite_next_id()")
         begin = time.perf_counter()
         raw(feeds_for_tasks(), item_id, self.sender.pk, self.raw_keys, 1000)
         self.times["raw"].append(time.perf_counter() - begin)
 
     def lose_the_set(self) -> None:
-        """Time the first fan-out without a set of active fans."""
+        """Time the first fan-out without active fans."""
         active_fans.drop(self.sender.pk)
         item = publish(sender=self.sender, content={"text": "to my fans"})
         begin = time.perf_counter()
@@ -219,7 +219,7 @@ class Work:
             del series[:count]
 
     def has_arrived(self, follower: int) -> bool:
-        """Whether a follower's inbox has the last item."""
+        """Whether an inbox has the last item."""
         return feeds_for_tasks().zscore(Inbox(follower).key, Entry(self.last, self.sender.pk).member) is not None
 
 

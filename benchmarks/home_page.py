@@ -2,12 +2,11 @@
 
 `home_page` is compared with the shortest way to the same rows: redis-py reads 20 ids and one prepared SELECT the
 columns; the best plain-SQL pull (LATERAL top-k per followee). Hybrid readers (level 2, 200 ordinary followees) also
-pull big-Vs' outboxes, as their peer does. With too many outboxes, or without an inbox, the peer is the pull. A
-returning reader of low level is compared with one of level 3. Readers of hashtags merge ten outboxes, each with one
-post in 500.
+pull big-Vs' outboxes. With too many outboxes, or without an inbox, the peer is the pull. A returning reader of low
+level is compared with one of level 3. Readers of hashtags merge ten outboxes, each with one post in 500.
 
 `depth`: readers page by 20 through an inbox of cap 1000, past its floor. "Past the floor" is the first page below the
-inbox, pulled without an earlier tail. "Tail" is the page after it.
+inbox, "tail" the page after it.
 
 `hidden`: readers of 200 followees follow one more, who publishes for mutuals and does not follow back, publishes for
 themself, is suspended, or reposted deleted items.
@@ -159,7 +158,7 @@ def run(community: Community) -> Report:
 
 
 class Peers:
-    """The shortest ways to the same rows, on their own connections."""
+    """The shortest ways, on their own connections."""
 
     def __init__(self, truth: "psycopg.Connection[tuple[object, ...]]") -> None:
         self.truth = truth
@@ -281,7 +280,7 @@ def _in_turn(community: Community, reader_ids: Mapping[str, Sequence[int]]) -> T
 
 
 def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
-    """The unverified candidates of a first page, in one round trip."""
+    """The unverified candidates of a first page."""
     wanted = LIMIT + 1 + SLACK
     windows = [Inbox(reader_id), *(Outbox(big_v) for big_v in big_vs)]
     counts = [wanted] * len(windows)
@@ -333,7 +332,7 @@ def depth(community: Community) -> Report:
 
 
 def walk(reader: User) -> list[tuple[int | None, str]]:
-    """The start and source of each page, until two pages past the floor."""
+    """Each page's start and source, until two pages past the floor."""
     pipelined(feeds(), [Tail(reader.pk).drop()])
     steps: list[tuple[int | None, str]] = []
     last_id: int | None = None
@@ -387,7 +386,7 @@ def hidden(community: Community) -> Report:
 
 
 def _publish(cursor: CursorWrapper, kind: str, reader: int, like: int, count: int) -> None:
-    """Add a reader with the followees of `like`, and one with `count` newest items hidden by `kind`."""
+    """A reader with the followees of `like`, and one with `count` newest items hidden by `kind`."""
     params = {"reader": reader, "sender": reader + 1, "like": like, "count": count, "active": kind != "suspended"}
     params |= {"visibility": kind if kind in ("mutuals", "self") else "public"}
     cursor.execute(PAIR, params)

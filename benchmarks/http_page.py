@@ -1,9 +1,8 @@
 """What does a page cost over HTTP, against an authenticated DRF view that returns a constant?
 
-granian serves the site with one worker over one kept connection. Measures processor time of granian's worker by its own
-clock, of PostgreSQL, Redis and two idle Celery workers, and the client's waiting time. The constant views use the
-site's authentication and middleware; one also counts calls against a rate. The first page deepens inboxes before the
-measurement. Apps request the same homes at Mastodon's address, browsers HTML pages with a session.
+granian serves the site with one worker over one kept connection. Measures processor time of granian's worker,
+PostgreSQL, Redis and two idle Celery workers, and the client's waiting time. The constant views use the site's
+authentication and middleware; one also counts calls. The first page deepens inboxes before the measurement.
 """
 
 import time
@@ -130,7 +129,7 @@ class CountedConstantView(ApiView):
 
 
 def processor_time(request: HttpRequest) -> HttpResponse:
-    """User and system seconds of this process."""
+    """User and system seconds."""
     return HttpResponse(repr(time.process_time()))
 
 

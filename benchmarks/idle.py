@@ -1,7 +1,7 @@
 """How much memory and processor time does an idle site take?
 
-Measures all processes of `up --demo` after a pause, and again after visits to every page. Memory is proportional (PSS):
-a page shared by n processes counts one n-th for each.
+All processes of `up --demo` after a pause, and after visits to every page. A page of memory shared by n processes
+counts one n-th for each (PSS).
 """
 
 import http.client
@@ -76,7 +76,7 @@ def run(alone: Alone) -> Report:
 
 @contextmanager
 def up(folder: Path) -> Iterator[int]:
-    """Run `up --demo` in a folder. Yields its port."""
+    """Yields the port."""
     (port,) = free_ports(1)
     own = {name: value for name, value in os.environ.items() if not name.startswith(("FEEDSITE_", "PROMETHEUS_"))}
     kept = {name: os.environ[name] for name in ("FEEDSITE_VENV",) if name in os.environ}
@@ -101,7 +101,7 @@ def up(folder: Path) -> Iterator[int]:
 
 
 def visit(folder: Path, port: int) -> None:
-    """Log in as a member, and request every page several times."""
+    """Log in, and request every page several times."""
     found = re.search(r"login: (\S+)  password: (\S+)", (folder / "demo.txt").read_text())
     assert found
     _, cookies, page = asked(port, "GET", "/login", {})
@@ -119,7 +119,7 @@ def visit(folder: Path, port: int) -> None:
 def asked(
     port: int, method: str, path: str, cookies: dict[str, str], body: str | None = None
 ) -> tuple[int, dict[str, str], str]:
-    """Status, cookies and text. Each has its own connection, so that all processes take part."""
+    """Each call has its own connection, so that all processes take part."""
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Host": "localhost", "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     if body is not None:

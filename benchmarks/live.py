@@ -4,8 +4,7 @@ In process: the first page (`live_page`), with the snapshot written after it (`a
 replays. The limit: ZREVRANGE over the lineups of all followed hosts with a schedule, packed once, alone and with one
 prepared SELECT of twenty rows. A peer uses redis-py's pipeline.
 
-Over HTTP: processor time of one granian worker, PostgreSQL and Redis per page, extrapolated to 15,000 first pages a
-second.
+Over HTTP: processor time per page, extrapolated to 15,000 first pages a second.
 """
 
 import secrets
@@ -78,7 +77,7 @@ FOLLOW = """
 
 
 class Hosts:
-    """Hosts with many sessions, and `readers` by number of followed hosts."""
+    """`readers` by number of followed hosts."""
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size

@@ -4,8 +4,8 @@
 write in ten.
 
 A closed loop finds the capacity: the most answered calls a second. Open loops then send random calls at shares of it.
-Times count from when a call should have been sent. Shed calls are answered 503 with Retry-After. At the end PostgreSQL
-is checked for every acknowledged write, and for those that were answered 503.
+Times count from when a call should have been sent. At the end PostgreSQL is checked for every acknowledged write, and
+for those that were answered 503.
 """
 
 import asyncio
@@ -147,7 +147,7 @@ class Ledger:
         """When each item was acknowledged."""
 
     def note(self, kind: str, user: int, what: int | str) -> Callable[["Answer"], None]:
-        """A function for the answer to a write. `what` is the text, the item or the followee."""
+        """For the answer to a write. `what` is the text, the item or the followee."""
 
         def told(answer: Answer) -> None:
             if 200 <= answer.status < 300:
@@ -177,7 +177,7 @@ def _found(kind: str, pairs: list[tuple[int, int | str]]) -> int:
 
 
 class Acts:
-    """Draws the next call. Nobody likes an item or follows somebody twice."""
+    """Nobody likes an item or follows somebody twice."""
 
     def __init__(self, crowd: Crowd, ledger: Ledger, chance: random.Random) -> None:
         self.crowd, self.ledger, self.chance = crowd, ledger, chance
@@ -206,7 +206,7 @@ class Acts:
         return self.chance.choice(self.crowd.people)
 
     def get(self, kind: str, path: str, *, opens: bool = False) -> "Call":
-        """A GET of the API by a random person."""
+        """By a random person."""
         return Call(kind, self.request("GET", path, self.someone()), opens=opens)
 
     def like(self) -> "Call":
@@ -221,13 +221,13 @@ class Acts:
         return Call("follow", request, self.ledger.note("follow", user, other))
 
     def published_by(self, user: int, kind: str) -> "Call":
-        """A post of a user, as a call of this kind."""
+        """A user's post, as a call of this kind."""
         words = f"load {secrets.token_hex(8)}"
         request = self.request("POST", "/items", user, json.dumps({"content": {"text": words}}).encode())
         return Call(kind, request, self.ledger.note("publish", user, words))
 
     def pair(self, kind: str, draw: Callable[[], int]) -> tuple[int, int]:
-        """A person and something else, each pair only once."""
+        """Each pair only once."""
         while True:
             drawn = (kind, self.someone(), draw())
             if drawn not in self.used and not (kind == "follow" and drawn[1] == drawn[2]):
@@ -257,7 +257,7 @@ class Answer(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A request. `told` gets the answer. `opens`: a stream, answered when it is open."""
+    """`told` gets the answer. `opens`: a stream, answered when it is open."""
 
     kind: str
     request: bytes
@@ -266,7 +266,7 @@ class Call(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A completed call. `intended` is when it should have been sent (time.monotonic())."""
+    """`intended` is when it should have been sent (time.monotonic())."""
 
     kind: str
     intended: float
@@ -294,8 +294,7 @@ class Generator:
     """Sends calls over kept connections.
 
     In an open loop calls come at random times (Poisson). Their time counts from when they should have been sent, so a
-    stalled site delays every call (no coordinated omission). A call takes a free connection or opens another, as
-    through a proxy.
+    stalled site delays every call (no coordinated omission).
     """
 
     def __init__(self, port: int, stream_port: int, chance: random.Random) -> None:
@@ -304,7 +303,7 @@ class Generator:
         self.made: list[Made] = []
 
     async def closed(self, calls: Callable[[], Call], *, clients: int, seconds: float) -> None:
-        """A closed loop: each client sends the next call when it has its answer."""
+        """Each client sends the next call when it has its answer."""
         until = time.monotonic() + seconds
 
         async def client() -> None:
@@ -314,7 +313,7 @@ class Generator:
         await asyncio.gather(*(client() for _ in range(clients)))
 
     async def open(self, calls: Callable[[], Call], *, rate: float, seconds: float) -> None:
-        """Send `rate` random calls a second. Returns when all are answered."""
+        """Send `rate` random calls a second, until all are answered."""
         at = time.monotonic()
         until = at + seconds
         running: set[asyncio.Task[None]] = set()
@@ -335,7 +334,7 @@ class Generator:
             call.told(answer)
 
     async def asked(self, request: bytes) -> Answer:
-        """The answer, with a Content-Length or no body."""
+        """With a Content-Length or no body."""
         line = None
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -386,7 +385,7 @@ def _split(line: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 async def listening(port: int, request: bytes) -> Line | None:
-    """An open stream. None if it was refused."""
+    """None if it was refused."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
@@ -401,7 +400,7 @@ async def listening(port: int, request: bytes) -> Line | None:
 
 
 async def hear(line: Line, heard: Callable[[int, float], None]) -> None:
-    """Report each item from a stream, until its end."""
+    """Report each item, until the stream's end."""
     while news := await line.reader.readline():
         if news.startswith(b'data: {"id":"'):
             heard(int(news.split(b'"')[3]), time.monotonic())
@@ -424,7 +423,7 @@ class Ports(NamedTuple):
 
 @contextmanager
 def site() -> Iterator[Ports]:
-    """Run `up` on the last processor. This process keeps the first one."""
+    """On the last processor. This process keeps the first one."""
     cores = sorted(os.sched_getaffinity(0))
     ports = Ports(*free_ports(2))
     # This site waits for Redis as real sites do, and has their memory.
@@ -459,7 +458,7 @@ def site() -> Iterator[Ports]:
 
 
 def _pin(cores: set[int]) -> None:
-    """Run all threads of the site on these processors."""
+    """All threads of the site."""
     for process in processes.of_site(settings.DATA_DIR):
         for thread in Path(f"/proc/{process.pid}/task").glob("*"):
             with suppress(OSError):  # it has ended
@@ -467,7 +466,7 @@ def _pin(cores: set[int]) -> None:
 
 
 def processor_time() -> Counter[str]:
-    """Processor seconds of the site, by kind of process."""
+    """Processor seconds, by kind of process."""
     found = processes.usage(processes.of_site(settings.DATA_DIR))
     return Counter({kind: use.seconds for kind, use in found.items()})
 
@@ -515,7 +514,7 @@ class Phase:
 
     @property
     def answered(self) -> list[Made]:
-        """Successful calls, without those of the big-V."""
+        """Successful calls, without the big-V's."""
         return [made for made in self.calls if 200 <= made.answer.status < 300 and made.kind != "big-V"]
 
     @property
@@ -529,7 +528,7 @@ class Phase:
         return [made for made in self.calls if not 200 <= made.answer.status < 300 and made.answer.status != SHED]
 
     def p(self, share: float, calls: Iterable[Made] | None = None) -> float:
-        """A percentile of the times in ms. 0 without any."""
+        """In ms. 0 without any."""
         times = [made.seconds for made in (self.answered if calls is None else calls)]
         return percentile(times, share) if times else 0.0
 
@@ -603,7 +602,7 @@ class Loads:
         self.generator.close()
 
     async def warm_up(self) -> None:
-        """Build every person's windows, and serve every kind of page."""
+        """Build windows, and serve every kind of page."""
         for user in self.crowd.people:
             await self.generator.asked(self.acts.request("GET", "/timeline/home", user))
         await self.generator.closed(self.acts, clients=4, seconds=self.size.load_seconds / 4)
@@ -611,13 +610,13 @@ class Loads:
         await asyncio.sleep(min(3.0, self.size.load_seconds))
 
     async def open(self, name: str, share: float, seconds: float) -> Phase:
-        """An open loop at a share of the capacity."""
+        """At a share of the capacity."""
         async with self.phase(name) as phase:
             await self.generator.open(self.acts, rate=share * self.capacity, seconds=seconds)
         return phase
 
     async def with_big_v(self, seconds: float) -> None:
-        """A load with and without a publishing big-V, in turns."""
+        """With and without a publishing big-V, in turns."""
         for number in range(2 * BIG_V_ROUNDS):
             publishes = number % 2 == 1
             async with self.phase(BIG_V if publishes else NO_BIG_V):
@@ -636,7 +635,7 @@ class Loads:
 
     @asynccontextmanager
     async def phase(self, name: str) -> AsyncIterator[Phase]:
-        """Measure what runs inside, for the phase of this name."""
+        """Measure the block, for the phase of this name."""
         phase = self.phases.setdefault(name, Phase(name))
         self.generator.taken()
         before, began, own = processor_time(), time.monotonic(), time.process_time()
@@ -682,7 +681,7 @@ class Loads:
             report.notes.append("**The generator was the limit** of a load above: its processor was busy.")
 
     def streams(self) -> str:
-        """The delay from an item's acknowledgement to its arrival on streams."""
+        """The delay from an item's acknowledgement to its arrival."""
         published = self.ledger.published
         times = [max(0.0, at - published[item]) for item, at in self.heard if item in published]
         if not times:

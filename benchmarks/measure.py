@@ -143,7 +143,7 @@ QUICK = Size(
 # --- Reports ---------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Ratio:
-    """One figure over another of the same run. `at_least` and `at_most` are targets."""
+    """Two figures of a run. `at_least` and `at_most` are targets."""
 
     name: str
     value: float
@@ -194,9 +194,9 @@ class Report:
 
 # --- Times -----------------------------------------------------------------------------------------------
 def interleaved(cases: Mapping[str, Case], *, rounds: int, warm_up: int = 3) -> Times:
-    """Seconds of each case in each round, without warm-up rounds.
+    """Seconds of each case in each round, without warm-up.
 
-    Every round runs every case once, begins with another one, and passes its number.
+    Every round runs every case, begins with another one, and passes its number.
     """
     names = list(cases)
     times: Times = {name: [] for name in names}
@@ -236,7 +236,7 @@ def percentile(times: Sequence[float], share: float) -> float:
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float:
-    """The exponent of y = factor * x ** exponent. 0 is flat, 1 linear."""
+    """Of y = factor * x ** exponent. 0 is flat, 1 linear."""
     return linear_regression([math.log(x) for x, _ in points], [math.log(y) for _, y in points]).slope
 
 
@@ -264,7 +264,7 @@ def _processes() -> dict[int, _Process]:
 
 
 def servers_time() -> tuple[float, float]:
-    """Processor seconds of PostgreSQL and Redis, with children."""
+    """Processor seconds, with children."""
     spent, processes = {"postgres": 0.0, "valkey": 0.0}, _processes()
     kinds = {number: kind for number, each in processes.items() for kind in spent if kind in each.name}
     own = {number for number in kinds if processes[number].is_of_site}
@@ -275,7 +275,7 @@ def servers_time() -> tuple[float, float]:
 
 
 def family_time(parent: int) -> float:
-    """Processor seconds of a process and its children."""
+    """With children."""
     return sum(each.seconds for number, each in _processes().items() if parent in (number, each.parent))
 
 
@@ -319,7 +319,7 @@ class Client:
 
 
 class Blocks:
-    """The costs of one kind of request: a row per block."""
+    """A row per block of requests."""
 
     def __init__(self) -> None:
         self.spent: list[tuple[float, ...]] = []
@@ -333,7 +333,7 @@ class Blocks:
 
     @property
     def parts(self) -> list[float]:
-        """Means, because the kernel counts hundredths of a second."""
+        """Means: the kernel counts only hundredths of a second."""
         return [mean(parts) for parts in zip(*self.spent, strict=True)]
 
     @property
@@ -371,7 +371,7 @@ def over_http(
 
 
 def application() -> Callable[..., Any]:
-    """The site and the addresses of http_page."""
+    """The site and http_page's addresses."""
     from django.core.wsgi import get_wsgi_application
 
     settings.ROOT_URLCONF = "benchmarks.http_page"
@@ -380,7 +380,7 @@ def application() -> Callable[..., Any]:
 
 @contextmanager
 def served() -> Iterator[int]:
-    """Run granian with one worker. Yields its port."""
+    """One worker. Yields the port."""
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--no-ws", "--host", "127.0.0.1"]
     command += ["--port", str(port), "--workers", "1", "--blocking-threads", "1", "--log-level", "warning"]
@@ -404,7 +404,7 @@ def _answers(port: int) -> bool:
 
 @contextmanager
 def workers() -> Iterator[int]:
-    """Run two Celery workers. Yields their parent's id."""
+    """Two Celery workers. Yields their parent's id."""
     command = [sys.executable, "-m", "celery", "-A", "feedsite", "--quiet", "worker", "--concurrency", "2"]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "error"]
     worker = subprocess.Popen(
@@ -433,7 +433,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def stop(program: subprocess.Popen[bytes], seconds: float) -> None:
-    """End a program. After `seconds` kill it and raise TimeoutExpired."""
+    """After `seconds` kill it and raise TimeoutExpired."""
     program.terminate()
     try:
         program.wait(seconds)

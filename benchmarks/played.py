@@ -144,7 +144,7 @@ def ingest_over_http(report: Report, rounds: int, requests: int) -> tuple[float,
 
 
 def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
-    """The commands of `record` as bytes, and the number of replies."""
+    """As bytes, and the number of replies."""
     by_user: dict[int, list[int]] = {}
     shards: dict[int, list[int]] = {}
     for play in batch:
@@ -159,7 +159,7 @@ def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
 
 # --- Merge -----------------------------------------------------------------------------------------------
 def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
-    """Time merging ten plays of every user, and writing the same bytes."""
+    """Ten plays of every user, against writing the same bytes."""
     month, chance = month_of(NOW), random.Random(2)  # noqa: S311 (the same in every run)
     one = _filter(chance, A_MONTH // 2, error=merging._error())
     store.store().update([FilterKey(user, month) for user in range(1, users + 1)], lambda key, data: one)
@@ -199,7 +199,7 @@ def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
 def _filter(
     chance: random.Random, plays: int, *, error: float, expected: int = 0, at_once: int = MERGED_PLAYS
 ) -> bytes:
-    """A month of plays. With nothing expected it grows from the first merge on."""
+    """With nothing expected it grows from the first merge on."""
     found = MonthFilter.empty(7, expected=expected or 2 * at_once, error=error)
     for _ in range(plays // at_once):
         found.add(id_numbers([ID + chance.randrange(ID) for _ in range(at_once)]))
@@ -244,7 +244,7 @@ def ask(report: Report, rounds: int) -> None:
 
 # --- Bytes -----------------------------------------------------------------------------------------------
 def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
-    """Bytes of three months of plays: as filters, in LMDB's file, and as a ZSET."""
+    """Three months of plays: as filters, in LMDB's file, and as a ZSET."""
     client, error = played.client(), merging._error()
     for plays in kept:
         chance = random.Random(plays)  # noqa: S311 (the same in every run)

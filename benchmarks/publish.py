@@ -1,7 +1,7 @@
 """What does publishing cost, against the least that keeps an item: one prepared INSERT, committed to disk?
 
 Measures `items.actions.publish` in this process, and `POST /api/v1/items` to granian, for a sender with followers,
-without a worker. The limit is equally durable, on its own connection.
+without a worker. The limit is equally durable.
 
 The split has its own rounds: each part is timed where it waits, and the rest is Python. The commit includes the flush
 to disk.
@@ -79,7 +79,7 @@ def run(community: Community) -> Report:
 
 
 def _split(act: Callable[[int], object], rounds: int) -> Iterator[tuple[str, float]]:
-    """The parts of an act's time: (part, median seconds)."""
+    """(part, median seconds)."""
     parts: dict[str, list[float]] = {name: [] for name in ("statements", "commit", "task to the broker", "event")}
     whole: list[float] = []
     spent: dict[str, float] = {}

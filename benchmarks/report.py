@@ -36,7 +36,7 @@ def machine() -> dict[str, Any]:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A Markdown table that also reads well as text."""
+    """Markdown that also reads well as text."""
     texts = [[str(column) for column in columns], *([_cell(cell) for cell in row] for row in rows)]
     widths = [max(len(row[place]) for row in texts) for place in range(len(columns))]
     numeric = [all(isinstance(row[place], int | float) for row in rows) for place in range(len(columns))]
@@ -61,7 +61,7 @@ def written(value: float) -> str:
 
 
 def as_text(report: Report) -> str:
-    """The whole report: question, table, ratios, notes."""
+    """Question, table, ratios, notes."""
     parts = [f"### {report.name}: {report.question}", f"{report.n}.", table(report.columns, report.rows)]
     ratios = [[one.name, written(one.value), one.target, MET[one.is_met]] for one in report.ratios]
     parts += [table(["ratio", "value", "target", ""], ratios)] if ratios else []
@@ -75,7 +75,7 @@ def write(path: Path, reports: Mapping[str, Report]) -> None:
 
 
 def renew(page: Path, reports: Mapping[str, Report]) -> None:
-    """Replace each report between its marks in the page, or append it."""
+    """Replace each report between its marks, or append it."""
     text = page.read_text()
     head = text.partition("<!-- figures: ")[0]
     for name, report in reports.items():

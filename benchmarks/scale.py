@@ -3,8 +3,8 @@
 Unit costs come from this run: processor time per act of the site's functions, and bytes per row (with indexes), key and
 message. The sites are arithmetic over these units and assumptions.
 
-The policies are a model of one day of a follow graph, random or from a data set. Pushed: each item of the followee
-costs a delivery. Pulled: each page of the reader costs reading the followee's outbox.
+The policies are a model of one day of a follow graph. Pushed: each item of the followee costs a delivery. Pulled: each
+page of the reader costs reading the followee's outbox.
 
 - hybrid, as the site: followees with `threshold` followers are big-Vs and push only from `push_level` on. Others push
   to all followers who are not dormant.
@@ -107,7 +107,7 @@ TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Unit costs in seconds of one core and bytes of Redis, on 2 cores of an AMD EPYC. A run measures them again."""
+    """In seconds of one core and bytes of Redis, on 2 cores of an AMD EPYC. A run measures them again."""
 
     push: float = 14.2e-6
     """One delivery of a fan-out to 10,000 followers of level 3."""
@@ -124,7 +124,7 @@ class Costs:
 
 
 def window_bytes(entries: Floats, costs: Costs) -> Floats:
-    """Bytes of each window, by its number of entries."""
+    """By the number of entries."""
     held: Floats = entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)
     return held
 
@@ -344,12 +344,12 @@ class Site:
     """Followers of the most followed user."""
 
     def a_second(self, a_day: float) -> float:
-        """Acts a second in the busiest hour."""
+        """In the busiest hour."""
         return self.users * a_day / DAY * PEAK
 
     @property
     def items(self) -> float:
-        """Items a second in the busiest hour."""
+        """In the busiest hour."""
         return self.a_second(PAGES) / READS if self.given is None else self.given
 
 
@@ -440,13 +440,13 @@ class Graph:
 
 
 def levels_of(pages: Floats) -> Integers:
-    """The levels of users with this many pages a day, evenly spread."""
+    """With this many pages a day, evenly spread."""
     ages = sorted((age.total_seconds() / DAY for age in settings.LEVEL_AGES.values()), reverse=True)
     return np.searchsorted(1 / np.array(ages), pages, side="right")
 
 
 def by_chance(users: int, *, seed: int, pages: float = PAGES, reads: float = READS) -> Graph:
-    """A random graph: popularity by a power law, followees, reading and writing lognormal."""
+    """Popularity by a power law, followees, reading and writing lognormal."""
     chance = np.random.default_rng(seed)
     counts = chance.lognormal(sigma=1.0, size=users)
     counts = np.minimum(counts * (MEAN_FOLLOWEES / counts.mean()), settings.FOLLOW_CAP).astype(np.int64)
@@ -462,7 +462,7 @@ def by_chance(users: int, *, seed: int, pages: float = PAGES, reads: float = REA
 
 
 def of_dataset(folder: Path, *, pages: float = PAGES, reads: float = READS) -> Graph:
-    """The graph of a data set. Pages follow from its interactions, or are equal without them."""
+    """Pages follow from its interactions, or are equal without them."""
     dataset = Dataset(folder, quiet=True)
     places = {row.id: place for place, row in enumerate(dataset.users())}
     follows = ((places.get(row.follower_id), places.get(row.followee_id)) for row in dataset.follows())
@@ -491,7 +491,7 @@ def _counted(places: dict[int, int], user_ids: Iterable[int]) -> Floats:
 
 # --- Policies: which follows are pushed ----------------------------------------------------------------------
 def push_all(graph: Graph) -> Mask:
-    """Push every follow. A policy is an array with True for each pushed follow."""
+    """A policy is an array with True for each pushed follow."""
     return np.ones(len(graph.senders), dtype=bool)
 
 
@@ -501,7 +501,7 @@ def pull_all(graph: Graph) -> Mask:
 
 
 def hybrid(graph: Graph, threshold: int, push_level: int) -> Mask:
-    """The site's policy: senders with `threshold` followers push only to followers from `push_level` on."""
+    """Senders with `threshold` followers push only to followers from `push_level` on."""
     minimum = np.where(graph.followers() >= threshold, max(1, push_level), 1)
     pushed: Mask = graph.levels[graph.readers] >= minimum[graph.senders]
     return pushed
@@ -515,7 +515,7 @@ def per_pair(graph: Graph, costs: Costs) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A day under a policy, in seconds of one core. `p50` and `p99` are per page."""
+    """In seconds of one core. `p50` and `p99` are per page."""
 
     policy: str
     pushed: int
@@ -591,7 +591,7 @@ class Point:
 
 
 def curve(graph: Graph, costs: Costs) -> list[Point]:
-    """A day at every push level and threshold."""
+    """At every push level and threshold."""
     followers = graph.followers()
     return [
         Point(

@@ -2,7 +2,7 @@
 
 The crowd of load uses a site under `up` at half its capacity. Each process's anonymous memory is fitted by a line with
 a confidence interval. Rows, Redis keys and files are counted after a quarter of the time and at the end. Tables grow by
-what was written, and everything else is bounded (docs/scaling.md).
+what was written, and everything else is bounded.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ BY_MEMBERS = (
 
 
 class Slope(NamedTuple):
-    """A line through sizes, in MB and MB an hour. `margin` is half its 95 % interval."""
+    """In MB and MB an hour. `margin` is half the 95 % interval."""
 
     size: float
     slope: float
@@ -166,7 +166,7 @@ class Soak:
         ]
 
     def writes(self, kind: str) -> int:
-        """Acknowledged writes of a kind, in the measured time."""
+        """Acknowledged writes in the measured time."""
         return len(self.ledger.done[kind]) - self.earlier[kind]
 
     def explained(self, table: str) -> int:
@@ -182,7 +182,7 @@ class Soak:
 
 
 def look() -> dict[str, Counter[str]]:
-    """Count rows by table, keys by kind and files by folder."""
+    """Rows by table, keys by kind and files by folder."""
     try:
         urls = (settings.REDIS_URL, settings.BROKER_URL, settings.PLAYED_URL)
         return {"rows": _rows(), "keys": _keys(*urls), "files": _files(settings.DATA_DIR)}
@@ -219,7 +219,7 @@ def _files(folder: Path) -> Counter[str]:
 
 
 def anonymous(pid: int) -> float | None:
-    """A process's own memory in MB: neither files nor shared. None if it ended."""
+    """In MB: neither files nor shared. None if it ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -229,7 +229,7 @@ def anonymous(pid: int) -> float | None:
 
 
 def slope(sizes: Sequence[tuple[float, float]]) -> Slope:
-    """The line through sizes (seconds, MB). Correlation between neighbours widens the interval."""
+    """Correlation between neighbours widens the interval."""
     xs, ys = zip(*sizes, strict=True)
     count, middle = len(sizes), mean(xs)
     line = linear_regression(xs, ys)

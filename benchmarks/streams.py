@@ -1,7 +1,7 @@
 """What does an open stream cost, and how long after a publish do all streams hear of it?
 
 The stream process runs as under `up`, and one client process has all connections. The peer is a bare asyncio server
-that reads the same Redis stream and writes the same bytes to as many sockets, without HTTP, PostgreSQL and batching.
+that reads the same Redis stream and writes the same bytes, without HTTP, PostgreSQL and batching.
 
 Apps get the whole status instead of an id. Half of their connections are WebSockets. Of twenty, one follows the public
 timeline, one a hashtag, one a list, and the others their home.
@@ -57,7 +57,7 @@ PAGE_IS_OPEN, APP_IS_OPEN = b"event: reset", b"\r\n\r\n"
 
 
 class Found(NamedTuple):
-    """The figures of one server, in seconds."""
+    """One server's figures, in seconds."""
 
     kilobytes: float
     spent: float
@@ -107,13 +107,13 @@ def run(community: Community) -> Report:
 
 
 def opened_by_pages(community: Community) -> list[bytes]:
-    """The requests of pages that show their home."""
+    """For pages that show their home."""
     listeners = User.objects.in_bulk(list(community.followers[: community.size.streams]))
     return [request("/api/v1/stream", by_token(user)) for user in listeners.values()]
 
 
 def opened_by_apps(community: Community, publisher: User) -> list[bytes]:
-    """The requests of apps: a socket, a stream, and so on."""
+    """A socket, a stream, and so on."""
     listeners = list(User.objects.in_bulk(list(community.followers[: community.size.app_streams])).values())
     requests = []
     for place, (user, headers) in enumerate(zip(listeners, by_app(listeners), strict=True)):
@@ -127,7 +127,7 @@ def opened_by_apps(community: Community, publisher: User) -> list[bytes]:
 
 
 def listened_to(kind: int, user: User, publisher: User) -> tuple[str, str]:
-    """The path and query of a stream with the publisher's items."""
+    """A stream with the publisher's items."""
     match kind:
         case 0:
             return "public/local", ""
@@ -147,7 +147,7 @@ def request(target: str, headers: dict[str, str]) -> bytes:
 
 
 def measure(name: str, requests: list[bytes], opened: bytes, publisher: User, rounds: int, report: Report) -> Found:
-    """Time when each connection hears of published items."""
+    """When each connection hears of published items."""
     count = len(requests)
     with served(name) as (port, pid):
         empty = memory(pid)
@@ -172,7 +172,7 @@ def measure(name: str, requests: list[bytes], opened: bytes, publisher: User, ro
 
 
 class Listeners:
-    """Many open connections, read by one loop."""
+    """Many connections, read by one loop."""
 
     def __init__(self, port: int, requests: list[bytes], opened: bytes) -> None:
         self.selector = selectors.DefaultSelector()
@@ -212,7 +212,7 @@ class Listeners:
 
 @contextmanager
 def served(name: str) -> Iterator[tuple[int, int]]:
-    """Run the server. Yields its port, and the id of the working process."""
+    """Yields the port, and the id of the working process."""
     (port,) = free_ports(1)
     server = subprocess.Popen(
         [sys.executable, *(part.format(port=port, most=settings.STREAM_CAP + 100) for part in SERVERS[name])],
@@ -243,14 +243,14 @@ def memory(pid: int) -> float:
 
 
 def processor_time(pid: int) -> float:
-    """Processor seconds of all threads of a process."""
+    """Of all threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 # --- The peer ------------------------------------------------------------------------------------------------
 def bare(port: int) -> None:
-    """Serve the Redis stream's entries to every connection until killed."""
+    """Serve the Redis stream's entries until killed."""
     asyncio.run(_bare(port))
 
 

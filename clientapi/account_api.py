@@ -60,7 +60,7 @@ def user_or_404(text: str, reader: Reader) -> User:
 
 
 def any_or_404(text: str) -> User:
-    """A user, visible or not, so that a relation can always be ended. Raises NotFound."""
+    """Visible or not, so that a relation can always be ended. Raises NotFound."""
     number = parse_id(text)
     user = User.objects.filter(pk=number).first() if number else None
     if user is None:
@@ -69,13 +69,13 @@ def any_or_404(text: str) -> User:
 
 
 def name_of(acct: str) -> str:
-    """The username in `@name@domain`. Empty for another site."""
+    """The username. Empty for another site."""
     name, _at, domain = acct.strip().lstrip("@").partition("@")
     return name if not domain or is_own(domain) else ""
 
 
 def shown_account(user: User, reader: Reader) -> Account:
-    """An account with exact counts, for its own page."""
+    """With exact counts, for its own page."""
     account = Account.of(user, item_count(user, reader))
     counts = standing(user, reader)
     account.followers_count, account.following_count = counts.followers, counts.following_count
@@ -98,7 +98,7 @@ class ProfileView(ClientView):
     takes_files = frozenset({"PATCH"})
 
     def patch(self, request: Request) -> HttpResponse:
-        """Change the profile, indexing, and who may quote. Ignores other parameters."""
+        """Change the profile, indexing, and who may quote."""
         user, params = caller_of(request), Params(request)
         with ExitStack() as stack:
             files: dict[Use, IO[bytes]] = {
@@ -154,7 +154,7 @@ class AccountsView(OpenView):
     """Several accounts."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the accounts that the caller may know of."""
+        """Return the visible accounts."""
         ids = Params(request).ids("id", most=MOST_PEOPLE)
         found = {user.pk: user for user in users_visible_to(reader_of(request)).filter(pk__in=ids)}
         return FeedResponse(accounts_of(found[one] for one in ids if one in found))
@@ -223,7 +223,7 @@ class FollowingView(FollowersView):
 
 
 class ListsOfAccountView(ClientView):
-    """The caller's lists that an account is in."""
+    """The caller's lists with an account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
         """Return them."""
@@ -241,7 +241,7 @@ class RelationView(ClientView):
     """True if the call ends the relation. Then it also works on users whom the caller can no longer see."""
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """Change the relation. Return whether anything changed."""
+        """Return whether anything changed."""
         raise NotImplementedError
 
     def post(self, request: Request, account_id: str) -> HttpResponse:
@@ -279,7 +279,7 @@ class UnfollowView(RelationView):
     is_end = True
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """Unfollow, or withdraw the request to follow."""
+        """Unfollow, or withdraw the request."""
         return actions.unfollow(follower=reader, followee=other)
 
 
@@ -351,7 +351,7 @@ class BlocksView(OwnPeopleView):
 
 
 class RequestsView(OwnPeopleView):
-    """Accounts that ask to follow the caller."""
+    """Accounts that ask to follow."""
 
     listed = REQUESTS
 
@@ -360,7 +360,7 @@ class MutesView(ClientView):
     """Accounts that the caller mutes."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List muted accounts with the end of each mute."""
+        """List muted accounts, and when each mute ends."""
         reader = caller_of(request)
         asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
         found, next_id, prev_id = found_people(reader.pk, MUTES, reader, asked)
@@ -383,7 +383,7 @@ class DecisionView(ClientView):
     decide: Callable[..., bool]
 
     def post(self, request: Request, account_id: str) -> HttpResponse:
-        """Decide. 404 if there is no request."""
+        """Decide. 404 without a request."""
         reader = caller_of(request)
         other = user_or_404(account_id, reader)
         try:

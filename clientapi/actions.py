@@ -33,11 +33,11 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069
 
 
 class RefusedError(ValueError):
-    """Wrong data in an app's registration. The message is for its developers."""
+    """Wrong data in a registration. The message is for developers."""
 
 
 class Registered(NamedTuple):
-    """A new app. Its secret is stored only as a hash."""
+    """The secret is stored only as a hash."""
 
     app: ClientApp
     secret: str
@@ -72,7 +72,7 @@ def register(*, name: str, addresses: list[str], asked: str = "", website: str =
 
 
 def check_address(address: str) -> None:
-    """Raise RefusedError unless users can be redirected to this address."""
+    """Raise RefusedError unless users can be redirected there."""
     match = ADDRESS.fullmatch(address)
     scheme = match[1].lower() if match else ""
     if not scheme or scheme in FORBIDDEN_SCHEMES or len(address) > ADDRESS_LENGTH or "#" in address:
@@ -97,10 +97,9 @@ def _is_place(parts: SplitResult) -> bool:
 
 
 def forget_unused() -> int:
-    """Delete expired tokens, expired codes and unused apps, at most `FORGOTTEN` each.
+    """Delete expired tokens, codes and unused apps, at most `FORGOTTEN` each.
 
-    A user's token or code keeps an app. A token without a user keeps it only for `UNUSED` after its last use: any
-    client can get these.
+    A user's token or code keeps an app. A token without a user keeps it only for `UNUSED`: any client can get these.
     """
     now = timezone.now()
     gone: int = 0

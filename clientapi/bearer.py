@@ -42,7 +42,7 @@ class AppToken(Bounded):
         self.scopes = frozenset(scopes.parsed(token.scopes))
 
     def check(self, request: Request) -> None:
-        """Raise PermissionDenied without the needed scope, or make the caller a stranger."""
+        """Raise PermissionDenied without the scope, or make the caller a stranger."""
         if request.method == "OPTIONS":  # anyone may ask for the options
             return
         match = request._request.resolver_match
@@ -70,7 +70,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 
     def authenticate(self, request: Request) -> tuple[User | AnonymousUser, AppToken] | None:
-        """The user and the AppToken. None without a token. Raises AuthenticationFailed."""
+        """None without a token. Raises AuthenticationFailed."""
         text = self.token_of(request._request)
         if text is None:
             return None
@@ -88,7 +88,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
 
 
 class StreamAuthentication(BearerAuthentication):
-    """Browsers cannot set headers here, so the token may be in the query or the WebSocket protocol header."""
+    """Browsers cannot set headers here: the token may be in the query or the WebSocket protocol."""
 
     def token_of(self, request: HttpRequest) -> str | None:
         """The token, if any."""

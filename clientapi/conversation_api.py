@@ -1,5 +1,3 @@
-"""Conversations over HTTP, without requests from strangers."""
-
 from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -24,7 +22,7 @@ class ConversationsView(ClientView):
     """The caller's conversations."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List conversations, newest first. Page ids are ids of messages."""
+        """List them, newest first. Page ids are ids of messages."""
         reader, asked = caller_of(request), wanted(Params(request))
         found, place, has_more = conversations.placed_page(
             reader, below=below(asked.max_id), above=asked.above, upward=asked.goes_up, limit=asked.limit
@@ -37,7 +35,7 @@ class ConversationView(ClientView):
     """One conversation."""
 
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Hide it until somebody writes in it."""
+        """Hide it until somebody writes."""
         if not conversations.put_away(reader=caller_of(request), conversation_id=_number(conversation_id)):
             raise exceptions.NotFound
         return FeedResponse({})

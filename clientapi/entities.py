@@ -37,18 +37,18 @@ QUOTE_POLICIES = {who: name for name, who in QUOTABLE_BY.items()}
 
 
 def moment(when: datetime) -> str:
-    """UTC with milliseconds and Z, as clients parse it."""
+    """UTC with milliseconds and Z."""
     return f"{(when if when.tzinfo is UTC else when.astimezone(UTC)).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def absolute(address: str) -> str:
-    """Add the site's host if the address has none."""
+    """Add the site's host if missing."""
     return f"{settings.SITE_URL}{address}" if address.startswith("/") else address
 
 
 # --- Accounts --------------------------------------------------------------------------------------------
 class Field(msgspec.Struct):
-    """A profile field. The site verifies no links."""
+    """A profile field. Links are not verified."""
 
     name: str
     value: str
@@ -56,9 +56,7 @@ class Field(msgspec.Struct):
 
 
 class Account(msgspec.Struct, gc=False):
-    """A user, the same for all readers. `statuses_count` counts posts for followers up to 1,000, and may lag by
-    minutes.
-    """
+    """The same for all readers. `statuses_count` counts posts for followers up to 1,000, and may lag by minutes."""
 
     id: str
     username: str
@@ -94,7 +92,7 @@ class Account(msgspec.Struct, gc=False):
 
 
 class Facts(NamedTuple):
-    """Facts of an account, as a cache key. So pictures and fields are JSON text."""
+    """A cache key, so pictures and fields are JSON text."""
 
     id: int
     username: str
@@ -119,7 +117,7 @@ class Facts(NamedTuple):
 
 @lru_cache(KEPT)
 def account_of(facts: Facts, statuses_count: int) -> Account:
-    """The account of these facts. Shared, so never change it."""
+    """Shared, so never change it."""
     return Account(*_account(facts, statuses_count))
 
 
@@ -165,7 +163,7 @@ def _pairs(profile_fields: str) -> list[tuple[str, str]]:
 
 
 class Source(msgspec.Struct):
-    """What only the user sees and edits. Texts are as typed."""
+    """What only the user sees and edits, as typed."""
 
     privacy: Visibility
     sensitive: bool
@@ -181,7 +179,7 @@ class Source(msgspec.Struct):
 
 
 class Role(msgspec.Struct):
-    """A user's role, the same for all: apps get no moderator rights."""
+    """The same for all: apps get no moderator rights."""
 
     id: str
     name: str
@@ -198,7 +196,7 @@ class CredentialAccount(Account, kw_only=True):
 
     @classmethod
     def own(cls, user: User, statuses_count: int, waiting: int) -> "CredentialAccount":
-        """The caller's account. `waiting`: the number of follow requests."""
+        """`waiting`: the number of follow requests."""
         source = Source(
             privacy="public",
             sensitive=False,
@@ -222,7 +220,7 @@ class MutedAccount(Account, kw_only=True):
 
 
 class Relationship(msgspec.Struct):
-    """The relation between the caller and a user."""
+    """The caller's relation to a user."""
 
     id: str
     following: bool
@@ -302,7 +300,7 @@ class FilterKeyword(msgspec.Struct):
 
 
 class Filter(msgspec.Struct):
-    """A filter. `keywords` are filled only where the caller manages filters."""
+    """`keywords` are filled only where the caller manages filters."""
 
     id: str
     title: str
@@ -336,14 +334,14 @@ class ShallowQuote(msgspec.Struct):
 
 
 class PollOption(msgspec.Struct):
-    """An answer of a poll. `votes_count` is null if the caller may not know it."""
+    """`votes_count` is null if the caller may not know it."""
 
     title: str
     votes_count: int | None
 
 
 class Poll(msgspec.Struct):
-    """A poll. Its id is the status's."""
+    """Its id is the status's."""
 
     id: str
     expires_at: str
@@ -358,7 +356,7 @@ class Poll(msgspec.Struct):
 
     @classmethod
     def of(cls, item: ItemBody, *, is_signed_in: bool) -> "Poll | None":
-        """The item's poll. Only users get `voted` and `own_votes`. The sender counts as having voted."""
+        """Only users get `voted` and `own_votes`. The sender counts as having voted."""
         poll = item.poll
         if poll is None:
             return None
@@ -387,7 +385,7 @@ class QuoteApproval(msgspec.Struct, gc=False):
 
 
 class PreviewCard(msgspec.Struct):
-    """The page that the first link of a status leads to."""
+    """The page of a status's first link."""
 
     url: str
     title: str
@@ -469,7 +467,7 @@ class Status(msgspec.Struct):
 
 
 class Announcement(msgspec.Struct):
-    """The site's announcement, with the times of its last change. Only users get `read`."""
+    """With the times of its last change. Only users get `read`."""
 
     id: str
     content: str
@@ -505,7 +503,7 @@ class ConversationBody(msgspec.Struct):
 
 
 class StatusEdit(msgspec.Struct):
-    """A version of a status, past or present."""
+    """A past or present version."""
 
     content: str
     spoiler_text: str
@@ -518,7 +516,7 @@ class StatusEdit(msgspec.Struct):
 
 
 class Context(msgspec.Struct):
-    """The statuses above and below a status."""
+    """The statuses above and below."""
 
     ancestors: list[Status]
     descendants: list[Status]

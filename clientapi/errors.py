@@ -1,5 +1,3 @@
-"""Base views of Mastodon's API: authentication, and errors as `{"error": "…"}`."""
-
 import math
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
@@ -44,7 +42,7 @@ class Problem(exceptions.APIException):
 
 
 def answer_to(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """Errors as `{"error": "…"}`. Validation errors become 422."""
+    """Validation errors become 422."""
     response = exception_handler(exc, context)
     if response is None:
         return None
@@ -77,7 +75,7 @@ def _flat(data: Any) -> list[str]:
 
 
 class ClientView(ApiView):
-    """A view of Mastodon's API, authenticated by an app's token, never by cookie.
+    """A view for an app's token, never for a cookie.
 
     Bodies are JSON or a form of at most `body_bytes`. Methods in `takes_files` also take files.
     """
@@ -95,7 +93,7 @@ class ClientView(ApiView):
 
     @classmethod
     def problem(cls, detail: str) -> Any:
-        """Errors in Mastodon's shape, also outside the view."""
+        """Also outside the view."""
         return {"error": detail}
 
     def body_types(self, method: str) -> Collection[str]:
@@ -103,7 +101,7 @@ class ClientView(ApiView):
         return (JSON_TYPE, FORM_TYPE, FILES_TYPE)
 
     def perform_authentication(self, request: Request) -> None:
-        """Unless the view is open, raises NotAuthenticated, or Problem for a token without a user."""
+        """Unless open, raises NotAuthenticated, or Problem for a token without a user."""
         super().perform_authentication(request)
         if isinstance(request.user, User):
             return
@@ -130,13 +128,13 @@ class ClientView(ApiView):
 
 
 class OpenView(ClientView):
-    """A view that also answers callers without a token, unless the site is for members only."""
+    """Also answers callers without a token, unless the site is for members only."""
 
     is_open = True
 
 
 class MissingView(OpenView):
-    """The view of unknown addresses, and of Mastodon's that the site lacks."""
+    """Unknown addresses, and Mastodon's that the site lacks."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call, then raise NotFound or Throttled."""

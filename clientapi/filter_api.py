@@ -124,7 +124,7 @@ class FilterView(ClientView):
 
 
 def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = None) -> dict[str, Any]:
-    """The sent fields of a filter. Raises InvalidError."""
+    """The sent fields. Raises InvalidError."""
     fields: dict[str, Any] = _end(params) | _contexts(params)
     if is_first:
         if listed is None or "phrase" in params:
@@ -213,7 +213,7 @@ class KeywordsView(ClientView):
 
 
 class KeywordView(ClientView):
-    """A keyword of one of the caller's filters."""
+    """A keyword of the caller's filter."""
 
     takes_bodies = frozenset({"PUT"})
 
@@ -245,7 +245,7 @@ class KeywordView(ClientView):
 
 
 def _found(owner: User, keyword_id: str) -> tuple[Listed, Keyword]:
-    """A keyword with its filter. Raises NotFound."""
+    """Raises NotFound."""
     number = parse_id(keyword_id)
     for listed in filters.filters_of(owner):
         for keyword in listed.keywords:
@@ -255,7 +255,7 @@ def _found(owner: User, keyword_id: str) -> tuple[Listed, Keyword]:
 
 
 class FilteredStatusesView(ClientView):
-    """Filtered single statuses: the site has none."""
+    """Filtered single statuses: there are none."""
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
         """Return an empty list."""

@@ -1,7 +1,7 @@
 """Grouped notifications, for version 2 of Mastodon's API.
 
 Likes and reposts of one status, and follows, form a group per day (UTC). The next page may have older parts under the
-same key; apps join them. Counts and people cover the whole day, but at most `NEAR` acts beyond each end of the page.
+same key; apps join them. Counts cover the whole day, but at most `NEAR` acts beyond each end of the page.
 """
 
 import re
@@ -61,7 +61,7 @@ class PartialAccount(msgspec.Struct):
 
 
 class Grouped(msgspec.Struct):
-    """Mastodon's GroupedNotificationsResults: groups, with their accounts and statuses."""
+    """Groups with their accounts and statuses."""
 
     accounts: list[Account]
     statuses: list[Status]
@@ -70,7 +70,7 @@ class Grouped(msgspec.Struct):
 
 
 class Group(NamedTuple):
-    """Acts of a group, newest first: on the page, and all found."""
+    """Acts, newest first: on the page, and all found."""
 
     key: str
     on_page: list[ToldAct]
@@ -86,7 +86,7 @@ def key_of(act: ToldAct, grouped: Collection[str] = GROUPED) -> str:
 
 
 def page(reader: User, asked: Wanted, chosen: Chosen, grouped: Collection[str]) -> tuple[list[Group], NoticePage]:
-    """Up to `asked.limit` groups, newest first, and their page of acts."""
+    """Up to `asked.limit` groups, and their page of acts."""
     wide = Wanted(ACTS, asked.max_id, asked.since_id, asked.min_id)
     found = notices.page(reader, wide, chosen)
     walked = found.acts[::-1] if asked.goes_up else found.acts
@@ -138,7 +138,7 @@ def _ids_of(begin: datetime) -> range:
 
 
 def one(reader: User, key: str) -> Group | None:
-    """The group with this key, or None."""
+    """The group with this key."""
     match = KEY.fullmatch(key)
     if match is None:
         return None
@@ -156,7 +156,7 @@ def one(reader: User, key: str) -> Group | None:
 
 
 def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:
-    """The groups as sent. `is_partial`: only newest actors are complete."""
+    """`is_partial`: only newest actors are complete."""
     item_ids = list(dict.fromkeys(group.every[0].item_id for group in groups if group.every[0].item_id))
     shown = {status.id: status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}
     names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}

@@ -1,6 +1,6 @@
 """Texts as HTML for Mastodon's clients.
 
-Everything that people wrote is escaped. The only tags are p, br, a and span, with the attributes spelled here.
+What people wrote is escaped. The only tags are p, br, a and span, with the attributes spelled here.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -44,7 +44,7 @@ class Name(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """HTML with open mentions: each reader gets links only to names that they may know of."""
+    """Mentions are open: each reader gets links only to names that they may know of."""
 
     parts: tuple[str | Name, ...]
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class Rendered(NamedTuple):
     """Hashtags in canonical form."""
 
     def html(self, known: Collection[str]) -> str:
-        """The HTML for a reader who may know of these names."""
+        """For a reader who may know of these names."""
         if not self.names:
             return "".join(self.parts)  # type: ignore[arg-type]  # no part is a name
         return "".join(
@@ -119,7 +119,7 @@ def _hashtag(written: str, tag: str) -> str:
 
 
 def link(address: str, shown: str) -> str:
-    """A link to a checked address (items.links)."""
+    """To a checked address (items.links)."""
     return (
         f'<a href="{escape(address)}" target="_blank" rel="nofollow noopener noreferrer ugc">'
         f"<span>{escape(shown)}</span></a>"
@@ -152,7 +152,7 @@ def content(said: Said, text: Rendered, known: Collection[str]) -> str:
 
 
 def quoting(item_id: str) -> str:
-    """The link above a quote. Apps that know quotes hide it."""
+    """Apps that know quotes hide it."""
     address = item_address(item_id)
     return f'<p class="quote-inline">RE: {link(address, address)}</p>'
 

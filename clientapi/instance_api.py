@@ -187,7 +187,7 @@ def nodeinfo_links(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_safe
 def nodeinfo(request: HttpRequest) -> HttpResponse:
-    """The server's software. No federation protocol is supported."""
+    """The server's software. There is no federation."""
     here = site.current()
     counts = {"users": {"total": here.user_count, "activeMonth": here.active_count}, "localPosts": here.item_count}
     return FeedResponse(

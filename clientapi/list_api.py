@@ -92,7 +92,7 @@ class ListView(ClientView):
         return FeedResponse(list_of(list_or_404(list_id, owner)))
 
     def delete(self, request: Request, list_id: str) -> HttpResponse:
-        """Delete the list. Its members stay followed."""
+        """Delete it. Members stay followed."""
         with _answers():
             lists.delete(owner=caller_of(request), list_id=parse_id(list_id) or 0)
         return nothing()
@@ -104,7 +104,7 @@ class MembersView(ClientView):
     takes_bodies = frozenset({"DELETE"})
 
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """List them, newest first. All if `limit` is 0."""
+        """List them. All if `limit` is 0."""
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
         if params.text("limit", most=20) == "0":

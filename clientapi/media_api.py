@@ -18,7 +18,7 @@ from web.rest import FeedResponse, OutageError, idempotency_key, parse_id
 
 
 def described(params: Params) -> dict[str, Any]:
-    """The description and focus, if sent. Raises InvalidError and ValidationError."""
+    """What is sent. Raises InvalidError and ValidationError."""
     fields: dict[str, Any] = {}
     if "description" in params:
         fields["description"] = params.text("description", most=DESCRIPTION_LENGTH)
@@ -34,7 +34,7 @@ class MediaView(ClientView):
     takes_files = frozenset({"POST"})
 
     def post(self, request: Request) -> HttpResponse:
-        """Upload a file. It is ready at once, and deleted after 24 hours if unused."""
+        """Upload a file: ready at once, deleted after 24 hours if unused."""
         user = caller_of(request)
         try:
             params = Params(request)
@@ -61,14 +61,14 @@ class MediumView(ClientView):
         return FeedResponse(Attachment.of(media_object(_own(request, media_id))))
 
     def put(self, request: Request, media_id: str) -> HttpResponse:
-        """Change what is sent. Statuses show the change."""
+        """Change what is sent, in statuses too."""
         row, fields = _own(request, media_id), described(Params(request))
         if fields:
             row = taken("description", lambda: actions.describe(medium=row, **fields))
         return FeedResponse(Attachment.of(media_object(row)))
 
     def delete(self, request: Request, media_id: str) -> HttpResponse:
-        """Delete the medium if no status uses it."""
+        """Delete it if no status uses it."""
         number = parse_id(media_id)
         if not number or not actions.remove_unused(owner_id=caller_of(request).pk, media_id=number):
             raise exceptions.NotFound

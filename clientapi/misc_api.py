@@ -1,4 +1,4 @@
-"""Popular things, preferences, the announcement, and empty answers for what the site does not have."""
+"""Popular things, preferences, the announcement, and empty answers."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -52,7 +52,7 @@ class EmptyOfAccountView(OpenView):
     """An empty list about an account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """Return an empty list. Raises NotFound for an unknown account."""
+        """Return an empty list. Raises NotFound."""
         user_or_404(account_id, reader_of(request))
         return FeedResponse([])
 
@@ -106,7 +106,7 @@ class AnnouncementsView(OpenView):
     """The site's announcement."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the current announcement, dismissed or not."""
+        """Return the announcement, dismissed or not."""
         here, reader = site.current(), reader_of(request)
         if not here.news:
             return FeedResponse([])
@@ -134,7 +134,7 @@ class DismissedView(ClientView):
     """The dismissal of the announcement."""
 
     def post(self, request: Request, announcement_id: str) -> HttpResponse:
-        """Mark it as read. Raises NotFound for another one."""
+        """Mark it as read. Raises NotFound for another."""
         reader, news = caller_of(request), site.current().news
         if not news or _number(announcing.mark(news)) != announcement_id:
             raise exceptions.NotFound
@@ -147,7 +147,7 @@ class TrendingTagsView(OpenView):
     """Popular hashtags."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List the week's top hashtags, with uses per day, newest day first."""
+        """List the week's top hashtags, with daily uses."""
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         reader = reader_of(request)
         found = trends(reader)[_part(request, 10)]
@@ -165,7 +165,7 @@ class TrendingStatusesView(OpenView):
     """Popular posts."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List popular public posts, one per sender."""
+        """List popular posts, one per sender."""
         reader = reader_of(request)
         return FeedResponse(statuses(popular_items(reader, count=POPULAR)[_part(request, POPULAR)], reader))
 
@@ -185,7 +185,7 @@ class Suggestion(msgspec.Struct):
 
 
 class FirstSuggestionsView(ClientView):
-    """Suggestions of accounts to follow, version 1."""
+    """Suggested accounts, version 1."""
 
     def get(self, request: Request) -> HttpResponse:
         """Return the site's suggestions."""
@@ -193,7 +193,7 @@ class FirstSuggestionsView(ClientView):
 
 
 class SuggestionsView(ClientView):
-    """Suggestions of accounts to follow, version 2."""
+    """Suggested accounts, version 2."""
 
     def get(self, request: Request) -> HttpResponse:
         """Return the site's suggestions."""

@@ -1,6 +1,4 @@
-"""Mastodon's notifications: one per act.
-
-Kinds unknown to Mastodon are left out, so pages may be short.
+"""Mastodon's notifications: one per act. Kinds unknown to it are left out, so pages may be short.
 
 See docs/decisions.md: Apps list acts, pages list entries.
 """
@@ -41,7 +39,7 @@ class Notification(msgspec.Struct):
 
 
 class NoticePage(NamedTuple):
-    """Acts, newest first, and the ids of the Link header."""
+    """Acts, newest first, and the Link's ids."""
 
     acts: list[ToldAct]
     next_id: int | None
@@ -65,7 +63,7 @@ EVERYTHING = Chosen()
 
 
 def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage:
-    """The page below `max_id`, or directly above `min_id`."""
+    """Below `max_id`, or directly above `min_id`."""
     if not chosen.kinds:
         return NoticePage([], None, None)
     wanted = WantedActs(chosen.kinds, below(asked.max_id), asked.above, chosen.account_id, asked.goes_up)
@@ -76,13 +74,13 @@ def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage
 
 
 def one(reader: User, notice_id: int) -> ToldAct | None:
-    """The act of this notification, or None."""
+    """The act of this notification."""
     wanted = WantedActs(EVERYTHING.kinds, below=notice_id + 1, above=notice_id - 1)
     return next(iter(acts_page(reader, wanted, limit=1).shown), None)
 
 
 def unread(reader: User) -> int:
-    """The number of unread notifications, at most `UNREAD_CAP`."""
+    """At most `UNREAD_CAP`."""
     return len(unread_among(reader, EVERYTHING))
 
 

@@ -1,5 +1,3 @@
-"""Notifications over HTTP, and the caller's read marks."""
-
 import msgspec
 from django.http import HttpResponse
 from rest_framework import exceptions
@@ -30,7 +28,7 @@ class NotificationsView(ClientView):
     """The caller's notifications."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List them, newest first. Marks nothing as read."""
+        """List them. Marks nothing as read."""
         reader, params = caller_of(request), Params(request)
         page = notices.page(reader, wanted(params, default=PEOPLE, most=MOST_PEOPLE), _chosen(params))
         shown = notices.presented(page.acts, reader)
@@ -66,7 +64,7 @@ class NotificationView(ClientView):
 
 
 def notice_or_404(text: str, reader: User) -> ToldAct:
-    """The act of a notification. Raises NotFound."""
+    """Raises NotFound."""
     number = parse_id(text)
     found = notices.one(reader, number) if number else None
     if found is None:
@@ -78,7 +76,7 @@ class ClearView(ClientView):
     """All of the caller's notifications."""
 
     def post(self, request: Request) -> HttpResponse:
-        """Delete all except messages of moderators. A worker continues if there are many."""
+        """Delete all except messages of moderators, maybe by a worker."""
         reader = caller_of(request)
         rest = actions.put_away(user=reader)
         if rest is not None:
@@ -101,7 +99,7 @@ class GroupsView(ClientView):
     """The caller's grouped notifications."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List them, newest first. Marks nothing as read."""
+        """List them. Marks nothing as read."""
         reader, params = caller_of(request), Params(request)
         asked = wanted(params, default=PEOPLE, most=MOST_PEOPLE)
         grouped = _grouped(params)
@@ -128,7 +126,7 @@ class GroupView(ClientView):
 
 
 def group_or_404(key: str, reader: User) -> groups.Group:
-    """A group by its key. Raises NotFound."""
+    """Raises NotFound."""
     found = groups.one(reader, key)
     if found is None:
         raise exceptions.NotFound
@@ -171,7 +169,7 @@ class UnreadGroupsView(ClientView):
 
 # --- Marks -----------------------------------------------------------------------------------------------
 class Marker(msgspec.Struct):
-    """The newest read id of a timeline."""
+    """A timeline's newest read id."""
 
     last_read_id: str
     version: int
@@ -193,12 +191,12 @@ class MarkersView(ClientView):
     """The caller's read marks."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the marks of these timelines that exist."""
+        """Return the existing marks."""
         asked = Params(request).words("timeline")
         return FeedResponse({name: mark for name, mark in _markers(caller_of(request)).items() if name in asked})
 
     def post(self, request: Request) -> HttpResponse:
-        """Set home's reading position, and the read mark of notifications."""
+        """Set home's position, and the read mark of notifications."""
         reader, params = caller_of(request), Params(request)
         named: dict[str, int] = {
             name: number for name in ("home", "notifications") if (number := params.part(name).id("last_read_id"))

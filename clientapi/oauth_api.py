@@ -62,7 +62,7 @@ class AppBody(msgspec.Struct):
 
 
 class NewAppBody(AppBody, kw_only=True):
-    """Mastodon's CredentialApplication: a new app with its credentials."""
+    """A new app with its credentials."""
 
     client_id: str
     client_secret: str
@@ -133,7 +133,7 @@ class TokenView(OAuthView):
     """Tokens of apps."""
 
     def post(self, request: Request) -> HttpResponse:
-        """Return a token for a code, or without a user for the app's secret."""
+        """Return a token for a code, or for the app's secret."""
         if Params(request).text("grant_type", most=PARAMETER_LENGTH) not in GRANTS:
             return self._answer(b'{"error":"unsupported_grant_type"}', 400)
         with transaction.atomic():
@@ -158,7 +158,7 @@ class RevokeView(OAuthView):
 @csrf_exempt
 @require_safe
 def metadata(request: HttpRequest) -> HttpResponse:
-    """OAuth's metadata (RFC 8414). Https only: clients refuse http addresses."""
+    """RFC 8414. Https only: clients refuse http addresses."""
     if not request.is_secure():
         raise Http404
     site = settings.SITE_URL

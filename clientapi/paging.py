@@ -44,14 +44,14 @@ class Wanted:
     def beside(
         self, newest: int | None, oldest: int | None, last: int | None, has_more: bool
     ) -> tuple[int | None, int | None]:
-        """The Link's ids `next` and `prev`. `last` is the last id checked."""
+        """The Link's `next` and `prev`. `last` is the last id checked."""
         if self.min_id is not None:
             return (oldest if oldest is not None else self.min_id + 1), last
         return (last if has_more else None), newest
 
 
 def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
-    """The page that a request asks for. Raises InvalidError and Problem."""
+    """Raises InvalidError and Problem."""
     limit = params.number("limit", least=1, most=10**9, default=default) or default
     return Wanted(min(limit, most), params.id("max_id"), *(params.cursor(name) for name in ABOVE))
 
@@ -64,9 +64,7 @@ def answer(
     prev_id: object = None,
     headers: dict[str, str] | None = None,
 ) -> FeedResponse:
-    """A page with a Link header. `next_id`: where something may follow. `prev_id`: the first entry, or None for the
-    request's lower bound.
-    """
+    """`next_id`: where something may follow. `prev_id`: the first entry, or None for the request's lower bound."""
     links = []
     if prev_id is None:
         params = Params(request)

@@ -46,7 +46,7 @@ class Params:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> "Params":
-        """The parameters of a part of a request."""
+        """The parameters of a part."""
         part = cls.__new__(cls)
         part._fields, part.files, part._read = fields, {}, set()
         return part
@@ -63,13 +63,13 @@ class Params:
         return _is_blank(self._value(name))
 
     def refuse_unread(self) -> None:
-        """Raise InvalidError for unread lists and objects instead of losing them."""
+        """Raise InvalidError for unread lists and objects."""
         for name, value in self._fields.items():
             if isinstance(value, list | dict) and name not in self._read and not _is_blank(value):
                 raise InvalidError(f"Validation failed: {name[:64]} is unknown")
 
     def text(self, name: str, *, most: int, default: str = "") -> str:
-        """A text of at most `most` characters. Raises InvalidError."""
+        """At most `most` characters. Raises InvalidError."""
         value = self._value(name)
         if value is None:
             return default
@@ -111,18 +111,18 @@ class Params:
         return int(text)
 
     def id(self, name: str) -> int | None:
-        """An id. Raises Problem for a wrong one."""
+        """Raises Problem for a wrong id."""
         value = self._value(name)
         if _is_blank(value):
             return None
         return _id(name, value)
 
     def cursor(self, name: str) -> int | None:
-        """An id as by `id`, but 0 is the beginning."""
+        """An id, or 0 for the beginning."""
         return 0 if str(self._value(name)) == "0" else self.id(name)
 
     def ids(self, name: str, *, most: int) -> list[int]:
-        """A list of distinct ids. Raises Problem and InvalidError."""
+        """Distinct ids. Raises Problem and InvalidError."""
         found = list(dict.fromkeys(_id(name, value) for value in self.several(name)))
         if len(found) > most:
             raise InvalidError(f"Validation failed: at most {most} of {name}")
@@ -136,7 +136,7 @@ class Params:
         return values
 
     def several(self, name: str) -> list[Any]:
-        """A list without blank texts. One value becomes a list."""
+        """Without blank texts. One value becomes a list."""
         value = self._value(name)
         if isinstance(value, dict):
             value = list(value.values())
@@ -144,12 +144,12 @@ class Params:
         return [one for one in values if not (one is None or (isinstance(one, str) and not one.strip()))]
 
     def part(self, name: str) -> "Params":
-        """The parameters within an object. Raises InvalidError."""
+        """What is in an object. Raises InvalidError."""
         value = self._value(name)
         return Params.of({} if value is None else _object(name, value))
 
     def parts(self, name: str) -> list["Params"]:
-        """The parameters of each object in a list."""
+        """The objects of a list."""
         return [Params.of(_object(name, one)) for one in self.several(name)]
 
 
@@ -217,7 +217,7 @@ def _unreadable(name: str) -> Problem:
 
 
 def _put(fields: dict[str, Any], path: list[str], values: list[Any]) -> None:
-    """Raises Problem if a name is used for different kinds of values."""
+    """Raises Problem for different kinds of values."""
     first, *rest = path
     if not rest:
         fields[first] = values[-1] if values else None

@@ -65,7 +65,7 @@ class PostCounts:
         self._kept: dict[int, tuple[int, float]] = {}
 
     def of(self, ids: Collection[int]) -> dict[int, int]:
-        """Counts by user id. One statement counts those not cached."""
+        """Counts by user id. One statement for those not cached."""
         now = time.monotonic()
         found = {}
         missing = []
@@ -94,7 +94,7 @@ post_counts = PostCounts()
 
 
 class Senders:
-    """Senders' accounts, cached for `FRESH_SECONDS` while items show the same name and picture."""
+    """Cached accounts, while items show the same name and picture."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -144,7 +144,7 @@ class People:
         return self._by_name
 
     def without(self, names: Collection[str]) -> "People":
-        """The people for a reader who may not know of these names."""
+        """For a reader who may not know of these names."""
         some = People(self.by_id)
         some._by_name = {name: account for name, account in self.by_name.items() if name not in names}
         return some
@@ -156,7 +156,7 @@ def _accounts(facts: Sequence[Facts]) -> dict[str, Account]:
 
 
 def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | AnonymousUser) -> People:
-    """The accounts of these senders, and of the names that the reader may know of."""
+    """The accounts of senders, and of the names that the reader may know of."""
     found = known_senders.of(senders)
     missing = {sender_id: sender for sender_id, sender in senders.items() if sender_id not in found}
     named = [name for name in names if is_username(name)]

@@ -1,4 +1,4 @@
-"""Polls over HTTP. A poll has the id of its status."""
+"""A poll has the id of its status."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from web.rest import FeedResponse
 
 
 def written(params: Params) -> dict[str, Any] | None:
-    """The poll of a new status. Raises InvalidError."""
+    """Raises InvalidError."""
     if params.is_blank("poll"):
         return None
     poll = params.part("poll")
@@ -31,7 +31,7 @@ def written(params: Params) -> dict[str, Any] | None:
 
 
 def rewritten(params: Params, before: dict[str, Any]) -> dict[str, Any]:
-    """The poll after an edit. Apps send it with every edit, so it stays unless its answers change."""
+    """Apps send the poll with every edit, so it stays unless its answers change."""
     poll = written(params)
     if poll is None or (poll["options"], poll["multiple"]) == (before["options"], before["multiple"]):
         return before
@@ -57,7 +57,7 @@ class VotesView(ClientView):
     """The caller's vote."""
 
     def post(self, request: Request, poll_id: str) -> HttpResponse:
-        """Vote once. Return the poll with its numbers."""
+        """Vote once. Return the poll."""
         user, params = caller_of(request), Params(request)
         item = item_or_404(poll_id, user)
         try:

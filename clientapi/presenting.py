@@ -1,6 +1,6 @@
 """Items as statuses.
 
-A page needs one statement for accounts, one for senders of replied-to items and one for filters, if any.
+A page needs at most three statements: for accounts, senders of replied-to items, and filters.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, item: ItemBody) -> "Words":
-        """The texts of an item. Short ones are cached."""
+        """Short texts are cached."""
         content = bytes(item.content)
         return (_kept_words if len(content) <= html.KEPT_LENGTH else _words)(item.title, content)
 
@@ -100,7 +100,7 @@ def _facts(item_id: str, created_at: datetime, modified_at: datetime, is_edited:
 
 
 class Presenter:
-    """What a page's items share: accounts, senders of replied-to items, filters."""
+    """What a page's items share: accounts, replied-to senders, filters."""
 
     def __init__(self, items: Sequence[ItemBody], reader: Reader, pinned: Collection[str] | None = None) -> None:
         quoted = [item.shown.quote.item for item in items if item.shown.quote]
@@ -117,7 +117,7 @@ class Presenter:
         self.quotable: Collection[str] = _quotable((one for one in every if one.repost_of is None), reader)
 
     def names(self, item: ItemBody) -> dict[str, str]:
-        """Ids of known accounts that an item mentions."""
+        """Ids of mentioned, known accounts."""
         known = self.people.by_name
         said = (item.shown, item.shown.quote.item if item.shown.quote else None)
         names = (name for one in said if one for name in self.said[one.id].rendered.names)
@@ -130,7 +130,7 @@ class Presenter:
         quotable: Collection[str],
         muted: frozenset[str],
     ) -> "Presenter":
-        """The presenter for readers who may not know of the names in `hidden`.
+        """For readers who may not know of the names in `hidden`.
 
         `answered`: visible replied-to items with senders. `quotable`: items that they may quote. `muted`: items of
         muted threads.
@@ -142,7 +142,7 @@ class Presenter:
         return other
 
     def status(self, item: ItemBody) -> Status:
-        """The status of an item. A repost includes its original."""
+        """A repost includes its original."""
         original = item.repost_of
         if original is None:
             return self._status(item, item, None)
@@ -233,7 +233,7 @@ def _approval(who: str, *, is_allowed: bool) -> QuoteApproval:
 
 
 def _addressed(items: Iterable[ItemBody], reader: Reader) -> dict[str, list[Mention]]:
-    """People of private mentions, whom apps show as mentioned."""
+    """Apps show people of private mentions as mentioned."""
     senders = {item.id: item.sender.id for item in items if item.visibility == Visibility.MENTIONED}
     if not senders or not isinstance(reader, User):
         return {}
@@ -263,7 +263,7 @@ def _mention(account: Account) -> Mention:
 
 
 def filter_of(listed: Listed | Rule) -> Filter:
-    """A filter as Mastodon's, without its words."""
+    """Without its words."""
     return Filter(
         id=str(listed.group if isinstance(listed, Rule) else listed.id),
         title=listed.title or listed.phrase,
@@ -274,7 +274,7 @@ def filter_of(listed: Listed | Rule) -> Filter:
 
 
 def filter_results(met: Iterable[Rule]) -> list[FilterResult]:
-    """The filters with these matched phrases, oldest first."""
+    """The filters of matched phrases, oldest first."""
     now, results = timezone.now(), dict[int, FilterResult]()
     for rule in met:
         if rule.is_in_force(now):
@@ -290,7 +290,7 @@ def _filters(items: Iterable[ItemBody], reader: Reader) -> list[Rule]:
 
 
 def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[str] | None = None) -> list[Status]:
-    """Statuses of visible items. `pinned`: ids of the reader's pins."""
+    """`pinned`: ids of the reader's pins."""
     if not items:
         return []
     presenter = Presenter(items, reader, pinned)

@@ -1,5 +1,3 @@
-"""The push subscription of an app's token over HTTP."""
-
 from typing import Any
 
 import msgspec
@@ -63,14 +61,14 @@ class Subscription(msgspec.Struct):
 
 
 class SubscriptionView(ClientView):
-    """The push subscription of the caller's token."""
+    """The subscription of the caller's token."""
 
     def get(self, request: Request) -> HttpResponse:
         """The subscription."""
         return FeedResponse(Subscription.of(_own(request)))
 
     def post(self, request: Request) -> HttpResponse:
-        """Push to the app from now on, instead of where its token's messages went before."""
+        """Push to the app from now on."""
         user, params = caller_of(request), Params(request)
         asked = params.part("subscription")
         keys = asked.part("keys")
@@ -121,7 +119,7 @@ def _own(request: Request) -> PushSubscription:
 
 
 def _choice(params: Params) -> Choice:
-    """An unnamed alert is off, as for Mastodon. Some libraries send the policy beside the data."""
+    """An unnamed alert is off. Some libraries send the policy beside the data."""
     data = params.part("data")
     alerts = data.part("alerts")
     kinds = [kind for name, named in ALERTS.items() if alerts.flag(name) for kind in named]

@@ -1,5 +1,3 @@
-"""The caller's relations to others, read by one statement."""
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,7 +30,7 @@ class _Row(NamedTuple):
 
 
 def relationships(reader: User, ids: Sequence[int]) -> list[Relationship]:
-    """The reader's relations to the users that they may know of, in order."""
+    """Relations to the users that the reader may know of, by one statement."""
     if not ids:
         return []
     rows = fetch(RELATIONSHIPS, {"reader": reader.pk, "ids": id_array(ids)}, into=_Row._make)

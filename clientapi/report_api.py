@@ -47,7 +47,7 @@ class ReportsView(ClientView):
     rates: Mapping[str, str] = {"POST": "report"}
 
     def post(self, request: Request) -> HttpResponse:
-        """Report an account or statuses of it, each as one report. Repeating changes nothing."""
+        """Report an account or statuses of it, each as one report."""
         reporter, params = caller_of(request), Params(request)
         account = params.id("account_id")
         target = user_or_404(str(account or ""), reporter)

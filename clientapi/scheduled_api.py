@@ -1,4 +1,4 @@
-"""Scheduled statuses over HTTP. Failed ones are listed too: a new time lets them wait again."""
+"""Scheduled statuses, failed ones too: a new time lets them wait again."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from web.rest import FeedResponse
 
 
 class ScheduledParams(msgspec.Struct):
-    """What will be published, by the names of the request."""
+    """By the names of the request."""
 
     text: str
     media_ids: list[str] | None
@@ -52,7 +52,7 @@ class ScheduledStatus(msgspec.Struct):
 
 
 def scheduled_statuses(posts: Iterable[ScheduledPost], sender: User) -> list[ScheduledStatus]:
-    """Posts as Mastodon shows them. One query, if they have media."""
+    """One query, if they have media."""
     posts = list(posts)
     media = scheduling.media_of(sender, posts)
     return [
@@ -78,7 +78,7 @@ def _params(post: dict[str, Any]) -> ScheduledParams:
 
 
 def scheduled_at(params: Params) -> datetime | None:
-    """The time to publish at. Without a zone it is UTC. Raises InvalidError."""
+    """Without a zone it is UTC. Raises InvalidError."""
     text = params.text("scheduled_at", most=64).strip()
     if not text:
         return None

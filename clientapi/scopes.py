@@ -1,6 +1,6 @@
 """Scopes of tokens: what each allows, and which address needs which.
 
-Apps can use only the addresses in `NEEDS` (tests/clientapi/test_scopes.py).
+Apps can use only the addresses in `NEEDS`.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -64,7 +64,7 @@ def reduced(text: str) -> str:
 
 
 def covers(held: Collection[str], scope: str) -> bool:
-    """Whether scopes include another. `read` includes all `read:…`."""
+    """`read` includes all `read:…`."""
     kind, _separator, part = scope.partition(":")
     return scope in held or kind in held or ("follow" in held and part in FOLLOWS)
 
@@ -82,12 +82,12 @@ class Scopes(BaseScopes):  # type: ignore[misc]  # without types
         return WORDS
 
     def get_available_scopes(self, application: Any = None, request: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """The app's registered scopes, and their parts."""
+        """The app's scopes, and their parts."""
         held = parsed(application.scopes) if application is not None else WORDS
         return [scope for scope in WORDS if covers(held, scope)]
 
     def get_default_scopes(self, application: Any = None, request: Any = None, *args: Any, **kwargs: Any) -> list[str]:
-        """The scope of an app that names none."""
+        """For an app that names none."""
         return [DEFAULT]
 
 
@@ -97,7 +97,7 @@ ANY = ""
 
 
 class Need(NamedTuple):
-    """Scopes to read an address and to write to it. None: no token opens it."""
+    """Scopes to read and to write. None: no token opens it."""
 
     read: str | None = None
     write: str | None = None
@@ -357,5 +357,5 @@ def opens(held: Collection[str], route: str, *, is_reading: bool) -> bool:
 
 
 def opens_to_strangers(route: str) -> bool:
-    """Whether a token without the scope counts as a stranger here."""
+    """Whether a token without the scope counts as a stranger."""
     return NEEDS.get(route, NONE).open_to_strangers

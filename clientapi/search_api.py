@@ -1,5 +1,3 @@
-"""Search over HTTP: accounts, statuses and hashtags."""
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -74,7 +72,7 @@ def _only(found: Found, kind: str) -> Found:
 
 
 def people_found(text: str, reader: Reader, count: int) -> list[User]:
-    """Users with a matching name. Finds nobody of another site."""
+    """Finds nobody of another site."""
     if "@" in text:
         name = name_of(text)
         if not name:
@@ -86,7 +84,7 @@ def people_found(text: str, reader: Reader, count: int) -> list[User]:
 
 
 def tags_found(text: str, reader: Reader, count: int) -> list[str]:
-    """Popular hashtags with this beginning, and the tag itself if the reader sees it in use."""
+    """Popular hashtags with this beginning, and the tag itself if visible."""
     tag = canonical_tag(text.removeprefix("#"))
     if tag is None:
         return []
@@ -116,7 +114,7 @@ class AccountSearchView(ClientView):
     rates: Mapping[str, str] = {"GET": "search"}
 
     def get(self, request: Request) -> HttpResponse:
-        """List matching accounts. `following`: only followed ones."""
+        """`following`: only followed ones."""
         reader, params = caller_of(request), Params(request)
         text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
         limit = min(params.number("limit", least=1, most=10**9, default=40) or 40, 80)

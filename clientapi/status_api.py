@@ -45,7 +45,7 @@ NOT_YOURS = "This action is not allowed"
 
 
 def one_status(item_id: int, reader: Reader) -> Status:
-    """A status just acted on. Raises NotFound if it is gone."""
+    """A status just acted on. Raises NotFound."""
     pinned = pinned_ids(reader) if isinstance(reader, User) else None
     found = statuses(hydrate([item_id], reader), reader, pinned=pinned)
     if not found:
@@ -54,7 +54,7 @@ def one_status(item_id: int, reader: Reader) -> Status:
 
 
 def own_or_404(text: str, user: User) -> Item:
-    """The user's own item. Raises NotFound if invisible, and Problem if another's."""
+    """Raises NotFound if invisible, and Problem if another's."""
     item = item_or_404(text, user)
     if item.sender_id != user.pk:
         raise Problem(403, NOT_YOURS)
@@ -70,13 +70,13 @@ def _signed_in(request: Request) -> User:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def _refuse_what_is_not_offered(params: Params) -> None:
-    """Raise InvalidError instead of losing these parameters silently."""
+    """Raise InvalidError instead of losing these parameters."""
     if not params.is_blank("quote_id"):
         raise InvalidError(f"Validation failed: quote_id {NOT_OFFERED}")
 
 
 def _visibility(params: Params) -> Visibility:
-    """Raises InvalidError for one that the site lacks."""
+    """Raises InvalidError."""
     asked = params.text("visibility", most=20) or "public"
     if asked not in WRITTEN_AS:
         raise InvalidError(f"Validation failed: Visibility {asked} {NOT_OFFERED}")
@@ -89,7 +89,7 @@ def _quotable_by(params: Params) -> str | None:
 
 
 def _answered(params: Params, text: str, sender: User) -> Item | None:
-    """A reply to a private mention must mention exactly the same people. Raises InvalidError and Http404."""
+    """A reply to a private mention must mention exactly its people. Raises InvalidError and Http404."""
     answered = params.id("in_reply_to_id")
     item = item_or_404(str(answered), sender) if answered else None
     if item and item.is_private and not is_for(rendered(text).names, sender=sender, answered=item):
@@ -127,7 +127,7 @@ class StatusesView(OpenView):
         return FeedResponse(statuses(verified(ids, reader), reader))
 
     def post(self, request: Request) -> HttpResponse:
-        """Publish. When this answers, every follower's home has the status."""
+        """Publish. When this answers, every follower's home has it."""
         sender, params = _signed_in(request), Params(request)
         _refuse_what_is_not_offered(params)
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
@@ -172,7 +172,7 @@ class StatusView(OpenView):
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """Return it, and remember the view for a while."""
+        """Return it, and remember the view."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader)
         pinned = pinned_ids(reader) if item.sender.id == str(reader.pk) and isinstance(reader, User) else None
@@ -181,7 +181,7 @@ class StatusView(OpenView):
         return response
 
     def put(self, request: Request, status_id: str) -> HttpResponse:
-        """Change the status, including order and descriptions of pictures."""
+        """Change text, and order and descriptions of pictures."""
         user = _signed_in(request)
         item, params = own_or_404(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
@@ -203,7 +203,7 @@ class StatusView(OpenView):
         return FeedResponse(one_status(item.pk, user))
 
     def delete(self, request: Request, status_id: str) -> HttpResponse:
-        """Delete the status. The answer has its text, for rewriting."""
+        """Delete it. The answer has its text, for rewriting."""
         user = _signed_in(request)
         item = own_or_404(status_id, user)
         status = one_status(item.pk, user)
@@ -296,7 +296,7 @@ class FavouritedByView(OpenView):
 
 
 class RebloggedByView(FavouritedByView):
-    """Users who reposted a status, newest account first."""
+    """Users who reposted a status."""
 
     listed = REPOSTERS
 
@@ -306,7 +306,7 @@ class RevokeView(ClientView):
     """A quote of the caller's status."""
 
     def post(self, request: Request, status_id: str, quote_id: str) -> HttpResponse:
-        """Detach it. Return the quote without the status."""
+        """Return the quote without the status."""
         user = caller_of(request)
         quote = quote_or_404(quote_id, user, status_id)
         actions.revoke_quote(quote=quote)
@@ -336,7 +336,7 @@ class PolicyView(ClientView):
 
 # --- Acts ------------------------------------------------------------------------------------------------
 class ActView(ClientView):
-    """An act on a visible status. Repeating changes nothing."""
+    """An act on a visible status."""
 
     def act(self, user: User, item: Item, params: Params) -> int:
         """Return the id of the item to show."""
@@ -373,7 +373,7 @@ class ReblogView(ActView):
     rates: Mapping[str, str] = {"POST": "publish"}
 
     def act(self, user: User, item: Item, params: Params) -> int:
-        """Repost. Reposts have no visibility of their own."""
+        """Reposts have no visibility of their own."""
         if params.text("visibility", most=20) not in ("", "public"):
             raise InvalidError(f"Validation failed: A visibility of a repost {NOT_OFFERED}")
         try:
@@ -411,12 +411,12 @@ class UnpinView(ActView):
 
 
 class UndoView(ClientView):
-    """Undo an act, even on a status that is no longer visible."""
+    """Also on a status that is no longer visible."""
 
     undo: Callable[[User, Item], bool]
 
     def post(self, request: Request, status_id: str) -> HttpResponse:
-        """Undo it, and return the status if visible."""
+        """Return the status if visible."""
         user = caller_of(request)
         item = take_back_or_404(status_id, user, lambda item: type(self).undo(user, item))
         shown: list[ItemBody] = verified([item.repost_of_id or item.pk], user)

@@ -136,7 +136,7 @@ class Told(NamedTuple):
 
 # --- Bytes -----------------------------------------------------------------------------------------------
 def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) -> bytes:
-    """One event in the format of the connection."""
+    """In the format of the connection."""
     if not hearer.is_socket:
         return b"event: %s\ndata: %s\n\n" % (kind.encode(), UNDEFINED if payload is None else payload)
     told = {"stream": list(stream.name), "event": kind}
@@ -146,7 +146,7 @@ def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) ->
 
 
 def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes:
-    """A comment, or in a socket a message for no stream."""
+    """In a socket a message for no stream."""
     if not hearer.is_socket:
         return HEARTBEAT
     return SOCKET_HEARTBEAT if quiet >= SOCKET_QUIET_SECONDS else b""
@@ -154,7 +154,7 @@ def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes
 
 # --- A batch -------------------------------------------------------------------------------------------
 def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Message]:
-    """The messages of a batch, in its order. Raises Django's database errors."""
+    """The messages, in order. Raises Django's database errors."""
     everyone = list(hearers)
     events = [
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
@@ -209,7 +209,7 @@ def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
 def _conversations(
     hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]
 ) -> Iterator[tuple[int, Hearer, bytes]]:
-    """Conversations with a changed message, each once a batch."""
+    """Each changed conversation once a batch."""
     listening: dict[int, list[tuple[Hearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
@@ -235,7 +235,7 @@ def _conversations(
 
 
 def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, str]]:
-    """Those who see the item now hear of it, others who saw it before that it is gone."""
+    """Who sees the item now hears of it, others who saw it that it is gone."""
     seen = UPDATE if isinstance(event, Published) else STATUS_UPDATE
     yield from ((one, seen) for one in now)
     if not isinstance(event, Published):
@@ -244,7 +244,7 @@ def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, s
 
 # --- Statuses ------------------------------------------------------------------------------------------
 class Inside(NamedTuple):
-    """A quote's state for a reader, and their marks on the quoted item."""
+    """A quote's state for a reader, and their marks."""
 
     state: str
     marks: Marks = UNMARKED
@@ -264,14 +264,14 @@ class Shape(NamedTuple):
 
 
 class Payloads(NamedTuple):
-    """Statuses of a batch as JSON. Deleted items are missing."""
+    """A batch as JSON. Deleted items are missing."""
 
     by_pair: dict[tuple[int, int], bytes]
     pictured: set[int]
     """Items with pictures."""
 
     def of(self, one: Told) -> bytes | None:
-        """The payload for a hearer. None if their stream does not include it."""
+        """None if the hearer's stream does not include it."""
         if one.kind == DELETE:
             return str(one.item).encode()
         if one.stream.only_media and one.item not in self.pictured:
@@ -362,7 +362,7 @@ def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -
 def _quotable(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]
 ) -> dict[tuple[int, int], frozenset[str]]:
-    """By item and reader: what of the item and its quoted item the reader may quote."""
+    """By item and reader: which of both items the reader may quote."""
     parts = _parts(items)
     asked = {
         (reader, int(part.sender.id))
@@ -397,7 +397,7 @@ def _marked(item: ItemBody, did: Marks) -> ItemBody:
 def _hidden(
     pairs: Collection[tuple[int, int]], names: Mapping[int, Mapping[str, str]]
 ) -> dict[tuple[int, int], frozenset[str]]:
-    """By item and reader: mentioned accounts that block the reader."""
+    """By item and reader: mentioned accounts that block."""
     asked = {(reader, int(user)) for item, reader in pairs for user in names[item].values()}
     if not asked:
         return {}
@@ -413,7 +413,7 @@ def _hidden(
 
 
 def _answered(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Answered]:
-    """By item and reader: senders of visible replied-to items, of the item and its quoted item."""
+    """By item and reader: senders of visible replied-to items."""
     parts = _parts(items)
     replies = {item_id: {part.reply_to for part in some if part.reply_to} for item_id, some in parts.items()}
     asked = {(reader, int(reply_to)) for item, reader in pairs for reply_to in replies[item]}
@@ -478,18 +478,18 @@ def _personal(hearers: Sequence[Hearer], entries: Sequence[Entry]) -> Iterator[t
 
 
 class LastTold:
-    """Each reader's newest sent notification, for `KNOWN` readers. For one thread only."""
+    """The newest sent notification of `KNOWN` readers. For one thread only."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[int, int] = OrderedDict()
 
     def after(self, reader: int, position: Position) -> int:
-        """The id above which notifications are new at this position."""
+        """Notifications above this id are new at the position."""
         age = timedelta(milliseconds=position.milliseconds) - LATE - (ids.EPOCH - UNIX)
         return max(self._of.get(reader, 0), max(age // ids.MILLISECOND, 0) << ids.SEQUENCE_BITS)
 
     def note(self, reader: int, notice: int) -> None:
-        """Remember the newest notification sent to a reader."""
+        """Remember the newest sent one."""
         self._of[reader] = notice
         self._of.move_to_end(reader)
         if len(self._of) > KNOWN:

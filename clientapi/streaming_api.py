@@ -1,4 +1,4 @@
-"""Streams of Mastodon's API: who may listen to what. Other processes redirect to the stream process."""
+"""Who may listen to what. Other processes redirect to the stream process."""
 
 from functools import partial
 from typing import Any
@@ -22,12 +22,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StreamingView(ClientView):
-    """A stream, or for a socket the first one or none."""
+    """For a socket the first stream or none."""
 
     authentication_classes = (StreamAuthentication,)
 
     def get(self, request: Request, path: str = "") -> HttpResponse:
-        """Open a connection, in the stream process."""
+        """In the stream process."""
         reader = caller_of(request)
         assert isinstance(request.auth, AppToken)  # noqa: S101 (caller_of)
         is_socket = getattr(request._request, "is_socket", False)
@@ -69,7 +69,7 @@ def _once(request: Request, name: str) -> str:
 
 
 def _elsewhere(request: Request) -> HttpResponse:
-    """Raises OutageError if the stream process has no port of its own."""
+    """Raises OutageError."""
     if not settings.STREAM_PORT:
         raise OutageError
     host, _port = split_domain_port(request.get_host())

@@ -1,4 +1,4 @@
-"""Addresses of streams. Only the stream process serves them."""
+"""Only the stream process serves them."""
 
 from django.urls import path
 

@@ -32,7 +32,7 @@ class UnknownError(ValueError):
 
 
 class ScopeError(Exception):
-    """The token's scopes do not include the stream."""
+    """The token's scopes lack the stream."""
 
 
 class Stream(NamedTuple):
@@ -57,7 +57,7 @@ class Hearer(NamedTuple):
 
 
 def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", list_id: str = "") -> Stream:
-    """The stream of this name. `held`: the token's scopes. Raises UnknownError, ScopeError and Http404."""
+    """`held`: the token's scopes. Raises UnknownError, ScopeError and Http404."""
     if name not in SCOPES:
         raise UnknownError("Unknown stream type")
     if not covers(held, SCOPES[name]):
@@ -86,7 +86,7 @@ def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: st
 
 # --- The messages of a socket's client ------------------------------------------------------------------
 def heard(hearer: Hearer, message: Any, held: Collection[str]) -> Hearer:
-    """The hearer after `subscribe` or `unsubscribe`. Raises like `stream_of`."""
+    """After `subscribe` or `unsubscribe`. Raises like `stream_of`."""
     if not isinstance(message, dict) or message.get("type") not in ("subscribe", "unsubscribe"):
         raise UnknownError("Unknown message type")
     name, tag, list_id = (_text(message.get(field, "")) for field in ("stream", "tag", "list"))

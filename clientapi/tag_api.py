@@ -21,7 +21,7 @@ from web.rest import FeedResponse
 
 
 class TagEntity(msgspec.Struct):
-    """A hashtag. `history` is filled only for popular ones."""
+    """`history` is filled only for popular ones."""
 
     id: str
     name: str
@@ -31,13 +31,13 @@ class TagEntity(msgspec.Struct):
 
 
 def tags_of(tags: Sequence[str], reader: Reader) -> list[TagEntity]:
-    """The entities of canonical tags for this reader."""
+    """Canonical tags for this reader."""
     followed = followed_tags_among(reader, tags)
     return [TagEntity(tag, tag, html.tag_address(tag), [], tag in followed) for tag in tags]
 
 
 def tag_or_404(text: str) -> str:
-    """The canonical form of a hashtag. Raises NotFound for an invalid one."""
+    """The canonical form. Raises NotFound."""
     tag = canonical_tag(text.removeprefix("#"))
     if tag is None:
         raise exceptions.NotFound
@@ -70,7 +70,7 @@ _of_apps, _of_the_site = FollowTagView.as_view(), FollowedTagView.as_view()
 
 @wraps(_of_the_site)
 def follow(request: HttpRequest, tag: str) -> HttpResponseBase:
-    """One address of two APIs: apps use POST, the site's own API PUT and DELETE."""
+    """One address of two APIs: apps use POST, the site's own PUT and DELETE."""
     return (_of_apps if request.method == "POST" else _of_the_site)(request, tag=tag)
 
 
@@ -88,7 +88,7 @@ class FollowedTagsView(ClientView):
     """The hashtags that the caller follows."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List them, newest first. The Link has ids of follows."""
+        """List them. The Link has ids of follows."""
         user, asked = caller_of(request), wanted(Params(request), default=TAGS, most=TAGS)
         page = followed_tags_page(
             user, last_id=asked.max_id, limit=asked.limit, since_id=asked.since_id or 0, min_id=asked.min_id

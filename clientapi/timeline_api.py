@@ -36,7 +36,7 @@ class ListView(ClientView):
     """The timeline of one of the caller's lists."""
 
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """List items of the members, newest first."""
+        """List the members' items."""
         reader = caller_of(request)
         page, _sources = timelines.home(reader, wanted(Params(request)), list_or_404(list_id, reader).id)
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
@@ -46,7 +46,7 @@ class PublicView(OpenView):
     """All public posts, which are all local."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List them, newest first. Nothing if only remote ones are asked for."""
+        """Nothing if only remote ones are asked for."""
         reader, params = reader_of(request), Params(request)
         asked, only_media = wanted(params), params.flag("only_media")
         is_remote, _is_local = params.flag("remote"), params.flag("local")
@@ -80,7 +80,7 @@ class KeptView(ClientView):
     kept: Kept
 
     def get(self, request: Request) -> HttpResponse:
-        """List the items, newest bookmark or like first."""
+        """Newest bookmark or like first."""
         reader = caller_of(request)
         page = timelines.kept(reader, self.kept, wanted(Params(request)))
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)

@@ -1,8 +1,7 @@
 """Pages of items by Mastodon's cursors.
 
 Down, `max_id` is the site's `last_id`. Up, `min_id` asks for the items directly above an id, as the way down shows
-them. Home first finds how far up a page reaches; then `home_page` reads it. The search is bounded, so the page may be
-short.
+them. Home first finds how far up a page reaches. The search is bounded, so the page may be short.
 """
 
 from collections.abc import Callable
@@ -75,7 +74,7 @@ def home_page_of(reader: User, list_id: int) -> Down:
 
 # --- Other lists -----------------------------------------------------------------------------------------
 def listed(read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True) -> Found:
-    """A page of a list that can be read both ways, filtered by `keep`."""
+    """A list that can be read both ways, filtered by `keep`."""
     if asked.min_id is None:
         page = found(read(last_id=asked.max_id, limit=asked.limit), asked)
         return page._replace(items=[item for item in page.items if keep(item)])
@@ -99,7 +98,7 @@ def tagged(tag: str, besides: Besides, reader: Reader, asked: Wanted, *, only_me
 
 
 class Kinds(NamedTuple):
-    """Which statuses of an account are asked for."""
+    """Which of an account's statuses are asked for."""
 
     only_media: bool = False
     with_replies: bool = True
@@ -107,7 +106,7 @@ class Kinds(NamedTuple):
     tag: str = ""
 
     def keeps(self, item: ItemBody) -> bool:
-        """Whether an item is wanted. Others are left out."""
+        """Whether an item is wanted."""
         if item.repost_of is not None:
             return self.with_reposts and not self.only_media
         return (self.with_replies or item.reply_to is None) and (bool(item.media) or not self.only_media)
@@ -128,7 +127,7 @@ def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> Found:
 
 
 def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
-    """The pinned posts, newest pin first. A pinned post's id is a place in this order, other ids are compared."""
+    """Newest pin first. A pinned post's id is a place in this order, other ids are compared."""
     every = pinned_items(owner, reader)
     places = {int(item.id): place for place, item in enumerate(every)}
     items = every
@@ -148,7 +147,7 @@ def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
 
 
 def kept(reader: User, kind: Kept, asked: Wanted) -> Found:
-    """The reader's bookmarks or likes. The Link has their ids."""
+    """Bookmarks or likes. The Link has their ids."""
     page = placed_page(
         reader, kind, last_id=asked.max_id, since_id=asked.since_id or 0, min_id=asked.min_id, limit=asked.limit
     )

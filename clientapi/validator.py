@@ -21,12 +21,12 @@ OF_APP = 4
 
 
 def secret_digest(secret: str) -> str:
-    """A fast hash is enough, because secrets are long and random."""
+    """A fast hash is enough: secrets are long and random."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
-    """Issues no refresh tokens: a token lives as long as it is used."""
+    """No refresh tokens: a token lives as long as it is used."""
 
     def _check_secret(self, provided_secret: str, stored_secret: str) -> bool:
         return constant_time_compare(secret_digest(provided_secret), stored_secret)
@@ -44,14 +44,12 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         return False
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether a code is valid. Locks it in the caller's transaction: concurrent calls then find it gone."""
+        """Locks a code in the caller's transaction: concurrent calls then find it gone."""
         list(Grant.objects.select_for_update().filter(code=code, application=client).values_list("pk"))
         return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
-        """Store the hash. Revoke the user's oldest tokens beyond `TOKEN_CAP`. An app has `OF_APP` tokens without a
-        user.
-        """
+        """Store the hash. Revoke the user's oldest tokens beyond `TOKEN_CAP`, without a user beyond `OF_APP`."""
         token.pop("refresh_token", None)
         is_of_app = request.grant_type == "client_credentials"
         if is_of_app:  # so that concurrent calls keep the limit
@@ -65,7 +63,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
             revoke_token(token_id=token_id)
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Revoke the app's token and end its streams."""
+        """Revoke it and end its streams."""
         held = AccessToken.objects.filter(token_checksum=digest_of(token), application=request.client)
         for token_id in held.values_list("pk", flat=True):
             revoke_token(token_id=token_id)

@@ -46,7 +46,7 @@ READING = ("read", "profile", "push")
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def authorize(request: PageRequest, reader: User) -> HttpResponse:
-    """Ask the reader, and take the answer. The form posts to the same address: what was shown is allowed."""
+    """The form posts to the same address: what was shown is allowed."""
     core = OAuthLibMixin.get_oauthlib_core()
     if not _reduce(request):
         return _refused(request)
@@ -116,7 +116,7 @@ def _source(address: str) -> str:
 
 
 def _refused(request: PageRequest) -> HttpResponse:
-    """Links nowhere: anyone can register an app, so a redirect without consent could be abused (RFC 9700, 4.11.2)."""
+    """Links nowhere: anyone can register an app, so a redirect could be abused (RFC 9700, 4.11.2)."""
     return show(request, "clientapi/refused.html", {"is_denied": False}, status=REFUSED)
 
 

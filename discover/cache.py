@@ -1,7 +1,4 @@
-"""Candidates for the next pages: a Redis LIST per reader, with the reasons in another.
-
-The list may be lost or outdated, so pages ask PostgreSQL which items were issued already.
-"""
+"""Candidates for the next pages: a Redis LIST per reader, with the reasons in another. It may be lost or outdated."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +10,7 @@ from storage.connections import Command, feeds, pipelined
 
 
 class Entry(NamedTuple):
-    """A candidate and its reason's code, empty if lost."""
+    """`reason`: its code, empty if lost."""
 
     item_id: int
     reason: str
@@ -34,15 +31,15 @@ class CandidateList:
         pipelined(feeds(), [("DEL", self.key), ("DEL", self.reasons_key)])
 
     def push(self, entries: Sequence[Entry]) -> None:
-        """Append entries. The list lives for `CANDIDATES_TTL` from now."""
+        """Append. The list lives for `CANDIDATES_TTL` from now."""
         self._write("RPUSH", entries)
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Put popped entries back at the front."""
+        """Put popped entries back."""
         self._write("LPUSH", entries[::-1])
 
     def pop(self, count: int) -> tuple[list[Entry], int]:
-        """The next `count` at most, and how many are left."""
+        """At most `count`, and how many are left."""
         ids, reasons, left = pipelined(
             feeds(),
             [("LPOP", self.key, count), ("LPOP", self.reasons_key, count), ("LLEN", self.key)],

@@ -28,13 +28,13 @@ def params() -> dict[str, Any]:
 
 
 def log_decay(item: str, origin: str = "%(origin)s::bigint") -> str:
-    """The logarithm of an item's decay, 0 or less: exp(-x^2) after some years is 0 as a floating-point number."""
+    """The logarithm of an item's decay: after some years the decay itself is 0 as a floating-point number."""
     days = f"(({origin} >> {SEQUENCE_BITS}) - ({item} >> {SEQUENCE_BITS})) / {DAY_MILLISECONDS}.0::float8"
     return f"(-%(decay_rate)s::float8 * greatest({days} - %(decay_offset)s::float8, 0) ^ 2)"
 
 
 def older(item_id: int, exponent: float) -> int:
-    """The id below which items have less than 1 / e^exponent of the score of `item_id`, by age alone."""
+    """Items below have less than 1 / e^exponent of the score of `item_id`, by age alone."""
     days = float(settings.DISCOVER_OFFSET_DAYS) + math.sqrt(exponent / rate())
     return max(item_id - (math.ceil(days * DAY_MILLISECONDS) << SEQUENCE_BITS), 0)
 

@@ -4,11 +4,10 @@ Left out: the reader's own items, senders with a block or mute, unwanted items, 
 reposted or viewed, and those issued within a day.
 
 Ranked lower: senders and hashtags of unwanted items, and items viewed some days ago. A view's weight is 1 for a day and
-then falls by a bell curve to `DECAY` at `SCALE` later. Up to a weight of a half (five days) the post is left out. After
-that its score is multiplied by one minus the weight. After seven days the view is forgotten.
+then falls by a bell curve to `DECAY` at `SCALE` later. Up to a weight of a half (five days) the post is left out, later
+its score is multiplied by one minus the weight. After seven days the view is forgotten.
 
-It takes one round trip to Redis and one statement about the candidates. Only the newest `REMEMBERED` unwanted items are
-read.
+One round trip to Redis and one statement. Only the newest `REMEMBERED` unwanted items are read.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -105,7 +104,7 @@ ABOUT = f"""
 class Kept:
     """The candidates left, and how many were left out for each of `REASONS`.
 
-    `views_known` False: Redis did not answer, so viewed items may be among them.
+    `views_known` False: viewed items may be among them.
     """
 
     candidates: list[Candidate]
@@ -115,7 +114,7 @@ class Kept:
 
 
 def view_weight(age: timedelta) -> float:
-    """How much a view of this age counts, 0 to 1."""
+    """How much a view counts, 0 to 1."""
     beyond = max(age - SURE, timedelta(0)) / SCALE
     return float(DECAY ** (beyond**2))
 

@@ -1,5 +1,3 @@
-"""Discover's part of a user's data export: recently opened items and unwanted ones."""
-
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -26,7 +24,7 @@ UNWANTED = f"""
 
 
 class ViewRow(msgspec.Struct):
-    """A post that the user opened, or a reply that they saw below one."""
+    """An opened post, or a reply seen below one."""
 
     item_id: str
     by: str

@@ -3,8 +3,6 @@
 PostgreSQL stores each page with its call (IssuedPage), and serves a reader's calls one after the other. So whatever
 Redis loses, a page repeats nothing of the last day. Bloom filters know the week before (discover.impressions).
 
-A page of another size than its refresh counts senders again.
-
 Source: the smart feed protocol, section 4.
 
 See docs/decisions.md: Shown pages are rows of PostgreSQL.
@@ -58,9 +56,8 @@ ISSUE = """
 
 @dataclass(slots=True)
 class FeedPage:
-    """`has_more`: the same recall has more.
-
-    `sources` are `cache`, `recall`, `issued` (a repeated call), and `no-dedup` if Redis could not say what was seen.
+    """`has_more`: the same recall has more. `sources`: `cache`, `recall`, `issued` (a repeated call), and `no-dedup` if
+    Redis could not say what was seen.
     """
 
     items: list[ItemBody]
@@ -77,7 +74,7 @@ class Buffer(Protocol):
         ...
 
     def take(self, count: int) -> list[Entry]:
-        """Take the next entries, at most `count`."""
+        """At most `count`."""
         ...
 
     def put_back(self, entries: Sequence[Entry]) -> None:
@@ -97,7 +94,7 @@ class Recalled:
         return len(self.entries)
 
     def take(self, count: int) -> list[Entry]:
-        """Take the next entries, at most `count`."""
+        """At most `count`."""
         taken, self.entries = self.entries[:count], self.entries[count:]
         return taken
 
@@ -108,13 +105,13 @@ class Recalled:
 
 @dataclass(slots=True)
 class Cached:
-    """Candidates in Redis from an earlier refresh. Raises what redis-py raises."""
+    """Candidates of an earlier refresh. Raises what redis-py raises."""
 
     cache: CandidateList
     left: int = 0
 
     def take(self, count: int) -> list[Entry]:
-        """Take the next entries, at most `count`."""
+        """At most `count`."""
         taken, self.left = self.cache.pop(count)
         return taken
 
@@ -147,10 +144,7 @@ def refresh(reader: User, *, limit: int, request_id: str | None = None, now: dat
 
 
 def load_more(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
-    """The next page of the last refresh, or a refresh if nothing is left.
-
-    A last page shorter than `limit` is not filled up.
-    """
+    """The next page of the last refresh, maybe short. A refresh if nothing is left."""
     now = now or timezone.now()
     with transaction.atomic():
         _lock(reader)
@@ -164,7 +158,7 @@ def load_more(reader: User, *, limit: int, request_id: str | None = None, now: d
 
 
 def _lock(reader: User) -> None:
-    """So that later statements see what was issued meanwhile."""
+    """Later statements then see what was issued meanwhile."""
     fetch("SELECT FROM pg_advisory_xact_lock(%s, %s)", [LOCK, reader.pk % 2**31])
 
 
@@ -214,7 +208,7 @@ def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) 
 
 # --- Pages -----------------------------------------------------------------------------------------------
 def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
-    """With visible items only and at most `SENDER_CAP` of one sender."""
+    """Visible items, at most `SENDER_CAP` of one sender."""
     filled = Filled()
     senders: Counter[str] = Counter()
     later: list[Entry] = []

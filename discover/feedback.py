@@ -1,5 +1,3 @@
-"""The verbs with which readers say what they do not want."""
-
 from contextlib import suppress
 
 from django.db import transaction
@@ -18,12 +16,12 @@ REMOVE = "DELETE FROM discover_notinterested WHERE user_id = %(user)s AND item_i
 
 
 def not_interested(*, user: User, item: Item) -> bool:
-    """Never recommend an item or a repost's original to `user`, and less like it."""
+    """Never recommend an item or a repost's original, and less like it."""
     return bool(fetch(ADD, {"user": user.pk, "item": item.repost_of_id or item.pk}))
 
 
 def interested_again(*, user: User, item: Item) -> bool:
-    """Undo `not_interested`. True if there was one."""
+    """Undo `not_interested`."""
     return bool(fetch(REMOVE, {"user": user.pk, "item": item.repost_of_id or item.pk}))
 
 

@@ -1,4 +1,4 @@
-"""Recommendations right after `demo` and `load`, which write past the verbs."""
+"""Recommendations after `demo` and `load`, which write past the verbs."""
 
 from django.utils import timezone
 

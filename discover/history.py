@@ -1,5 +1,3 @@
-"""The items that a reader opened recently or does not want."""
-
 from datetime import datetime
 from operator import itemgetter
 from typing import NamedTuple
@@ -29,16 +27,15 @@ WHY = """
 
 
 class Viewed(NamedTuple):
-    """A page of opened items, and when each was opened, by id."""
+    """Opened items, and when each was opened, by id."""
 
     page: ItemPage
     at: dict[str, datetime]
 
 
 def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> Viewed | None:
-    """The posts that `reader` opened within 7 days, last opened first. None if Redis does not answer.
-
-    `last_id` (exclusive) is a `View.moment`.
+    """The posts opened within 7 days, last opened first. None without Redis. `last_id` (exclusive) is a
+    `View.moment`.
     """
     views = recent.views_of(reader.pk, now=now)
     if views is None:
@@ -55,7 +52,7 @@ def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, no
 
 
 def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """The unwanted items, last chosen first. `last_id` (exclusive) is the id of a NotInterested row."""
+    """Last chosen first. `last_id` (exclusive) is the id of a NotInterested row."""
     rows = fetch(UNWANTED, {"reader": reader.pk, "below": below(last_id), "count": limit + 1})
     found = [(said_id, ItemRow.of(columns)) for said_id, *columns in rows]
     part = part_of(found, limit, itemgetter(0))
@@ -63,6 +60,6 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
 
 
 def why(reader: User, item_id: int) -> str | None:
-    """Why an item was recommended to `reader` within the last day."""
+    """Why an item was recommended within the last day."""
     rows = fetch(WHY, {"reader": reader.pk, "item": item_id})
     return reasons.words(rows[0][0]) if rows else None

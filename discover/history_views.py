@@ -1,5 +1,3 @@
-"""The pages of the history and of unwanted items, and their buttons."""
-
 from collections.abc import Callable
 from typing import Any
 
@@ -105,7 +103,7 @@ def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
 @signed_in
 @limited("write")
 def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Mark an item as unwanted. A line with an undo button replaces its card."""
+    """A line with an undo button replaces the item's card."""
     item = item_or_404(item_id, reader)
     feedback.not_interested(user=reader, item=item)
     if wants_part(request):

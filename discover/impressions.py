@@ -43,7 +43,7 @@ class Impression(NamedTuple):
 
 
 class ShardFill(NamedTuple):
-    """The approximate impressions in a day's shard, and its capacity."""
+    """A shard's approximate impressions, and its capacity."""
 
     day: date
     shard: int
@@ -52,12 +52,12 @@ class ShardFill(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether the shard exceeds its first filter's capacity."""
+        """Whether it exceeds its first filter."""
         return self.impressions > self.capacity
 
 
 def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
-    """Which items the user was shown in the seven days that end today, plus a few false positives.
+    """Which items the user was shown in the last seven days, plus a few false positives.
 
     One round trip, and one for each further filter.
     """
@@ -77,9 +77,8 @@ def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
 
 
 def record(impressions: Iterable[Impression]) -> None:
-    """Store impressions: one round trip for up to 500 users and days with 100 items each.
-
-    Idempotent. Ignores days over a week old.
+    """Store impressions: one round trip for up to 500 users and days with 100 items each. Idempotent. Ignores days over
+    a week old.
     """
     shown_to: dict[tuple[int, date], dict[int, None]] = {}
     for user_id, day, item_ids in impressions:
@@ -100,7 +99,7 @@ def record(impressions: Iterable[Impression]) -> None:
 
 
 def fill(today: date) -> list[ShardFill]:
-    """How full the day's shards are, without empty ones."""
+    """How full the day's shards are."""
     shards = range(settings.IMPRESSION_SHARDS)
     with feeds_errors():
         client = feeds_for_tasks()
@@ -111,7 +110,7 @@ def fill(today: date) -> list[ShardFill]:
 
 
 def check(today: date) -> list[ShardFill]:
-    """The overfull shards of a day. Each is logged once, by one process."""
+    """The overfull shards. Each is logged once, by one process."""
     found = fill(today)
     metrics.impressions_fill.set(max((shard.impressions / shard.capacity for shard in found), default=0))
     over = [shard for shard in found if shard.is_over]
@@ -147,11 +146,7 @@ def _parts(item_ids: list[int]) -> Iterable[list[int]]:
 
 
 class _Chosen:
-    """The kind of filter, detected at first use.
-
-    `BLOOM = "auto"` uses BF.* if the server has it. If BF.* is unknown, or the day's key is of another kind, it is
-    detected again.
-    """
+    """The kind of filter, detected at first use, and again if BF.* is unknown or the key is of another kind."""
 
     def __init__(self) -> None:
         self._found: str | None = None

@@ -3,7 +3,7 @@
 PostgreSQL has the queue (`ItemChange`), and the position of the first load (`SearchIndex`). A periodic task works both
 off. So publishing waits for neither OpenSearch nor the broker, and nothing is lost while either is down.
 
-The lock on the SearchIndex row orders writers. Documents of a later writer have a higher version
+The lock on the SearchIndex row orders writers. A later writer's documents have a higher version
 (`version_type=external`), so that a late request overwrites nothing.
 
 See docs/decisions.md: OpenSearch only proposes.
@@ -75,14 +75,14 @@ def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
 
 
 def load_again() -> None:
-    """Load everything again, after writes past the verbs."""
+    """After writes past the verbs."""
     if settings.OPENSEARCH_URL:
         SearchIndex.objects.filter(name=server().name).update(position=ids.NO_BOUND)
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def create(*, anew: bool = False) -> None:
-    """Create the index if needed, or replace it. Raises OpenSearchError."""
+    """Create the index, or replace it. Raises OpenSearchError."""
     there = server()
     if anew:
         try:
@@ -102,10 +102,7 @@ def create(*, anew: bool = False) -> None:
 
 
 def work() -> None:
-    """Create the index, write changes and load more items, for at most `SLICE`.
-
-    Failures of OpenSearch are logged and start a pause.
-    """
+    """Create the index, write changes and load more, for at most `SLICE`. Failures start a pause."""
     if not settings.OPENSEARCH_URL or pause.is_open:
         return
     until = time.monotonic() + SLICE.total_seconds()
@@ -124,7 +121,7 @@ def work() -> None:
 
 
 def write_changes() -> int:
-    """Write some changed items. Returns 0 also if another writer is active. Raises OpenSearchError."""
+    """Returns 0 also if another writer is active. Raises OpenSearchError."""
     with transaction.atomic():
         index = _turn(skip=True)
         rows = fetch(CHANGES) if index else []
@@ -136,9 +133,8 @@ def write_changes() -> int:
 
 
 def load_part(*, wait: bool = False) -> int:
-    """Load the newest items not yet loaded. Returns 0 at the end, or without `wait` beside another writer.
-
-    Raises OpenSearchError.
+    """Load the newest items not yet loaded. Returns 0 at the end, or without `wait` beside another writer. Raises
+    OpenSearchError.
     """
     with transaction.atomic():
         index = _turn(skip=not wait)
@@ -161,7 +157,7 @@ def left() -> int:
 
 
 def _turn(*, skip: bool) -> SearchIndex | None:
-    """Locked, so that rows read now are at least as new as earlier writes."""
+    """Locked: rows read now are at least as new as earlier writes."""
     return SearchIndex.objects.select_for_update(skip_locked=skip).filter(name=server().name).first()
 
 
@@ -182,8 +178,7 @@ def _action(
 ) -> bytes:
     """The lines of a bulk request for one item.
 
-    An item that must not be found becomes an empty document: OpenSearch forgets the version of a deletion after a
-    minute (index.gc_deletes).
+    A hidden item becomes an empty document: OpenSearch forgets a deletion's version after a minute (index.gc_deletes).
     """
     document: dict[str, Any] = {}
     if sender_id is not None:
@@ -232,10 +227,7 @@ _decoder = msgspec.json.Decoder(_Answer)
 
 
 def _check(answer: bytes) -> None:
-    """Raise OpenSearchError if something must be retried.
-
-    A document refused for its content is logged and left out.
-    """
+    """Raise OpenSearchError if something must be retried. A document refused for its content is only logged."""
     try:
         bulk = _decoder.decode(answer)
     except msgspec.MsgspecError as error:

@@ -1,6 +1,6 @@
 """The interests of a reader: every recall starts from them.
 
-Every statement reads the newest of each kind, up to a bound, and ignores what came after `now`.
+Every statement reads the newest of each kind, up to a bound, before `now`.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -182,10 +182,10 @@ NEAR_SENDERS = f"""
 
 @dataclass(frozen=True, slots=True)
 class Interests:
-    """The interests of a reader, with weights of about 0 to 1 within each kind.
+    """With weights of about 0 to 1 within each kind.
 
-    `senders` also have a reason's code. `items` were liked by people who like the same. `origin` is the item from which
-    age counts.
+    `senders` also have a reason's code. `items` were liked by people who like the same. Age counts from the item
+    `origin`.
     """
 
     origin: int
@@ -197,7 +197,7 @@ class Interests:
 
 
 def interests_of(reader: User, *, now: datetime) -> Interests:
-    """The reader's interests at `now`, from a replica if possible."""
+    """From a replica if possible."""
     return lagging(reader.pk, lambda on: _interests_of(reader, now, on))
 
 
@@ -217,7 +217,7 @@ def _interests_of(reader: User, now: datetime, on: str) -> Interests:
 
 
 def params_of(reader: User, now: datetime, on: str) -> dict[str, Any]:
-    """The parameters of the statements. `origin` is the newest public post, or now."""
+    """`origin` is the newest public post, or now."""
     below = ids.compose(now, 0)
     newest = fetch(NEWEST, {"below": below}, on=on)
     origin = newest[0][0] if newest else below

@@ -30,8 +30,8 @@ FORGET = """
 def record_issued_pages() -> int:
     """Add issued pages to their day's Bloom filter.
 
-    Idempotent: a page is marked after it was added. Without Redis, pages wait in PostgreSQL. Pages that another call
-    holds are left to the next call.
+    Idempotent: a page is marked after it was added. Without Redis, pages wait. Pages of another call are left to the
+    next.
     """
     recorded, last_id = 0, 0
     while True:

@@ -10,7 +10,7 @@ from items.models import Item
 
 
 class IssuedPage(models.Model):
-    """A page that a reader got, kept for a day and inserted in its transaction.
+    """A page that a reader got, kept for a day.
 
     A repeated `request_id` gets it again, its items are not shown again even if Redis does not know them, and it queues
     impressions (`is_recorded`).
@@ -58,7 +58,7 @@ class NotInterested(models.Model):
 
 
 class WordRarity(models.Model):
-    """How rare a word is in recent items: ln(documents / documents with the word).
+    """How rare a word is: ln(documents / documents with the word).
 
     Leaves out words that are too common or in only one document.
     """
@@ -74,9 +74,7 @@ class WordRarity(models.Model):
 
 
 class PopularItem(models.Model):
-    """A popular public post. A periodic task rewrites the table, so it may contain withdrawn posts. `popularity` is
-    above 0.
-    """
+    """A periodic task rewrites the table, so it may contain withdrawn posts. `popularity` is above 0."""
 
     item = models.OneToOneField(
         Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False
@@ -88,7 +86,7 @@ class PopularItem(models.Model):
 
 
 class SearchIndex(models.Model):
-    """The state of an index in OpenSearch. Writers lock the row."""
+    """The state of an index. Writers lock the row."""
 
     name = models.CharField(max_length=200, primary_key=True)
     position = models.BigIntegerField(help_text="The items from this id on have been loaded into it; 0: all.")
@@ -99,10 +97,9 @@ class SearchIndex(models.Model):
 
 
 class ItemChange(models.Model):
-    """The queue of items to write to OpenSearch, if there is one.
+    """The queue of items to write to OpenSearch.
 
-    An item may be queued more than once, because a writer may delete the row that it read before another change
-    commits.
+    Items may repeat, because a writer may delete the row that it read before another change commits.
     """
 
     item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)

@@ -4,8 +4,6 @@ Relevance is the weighted sum of matching interests (constant_score in a bool qu
 (field_value_factor, log1p), times the Gaussian decay of age (gauss). Formats: docs.opensearch.org, Query DSL, Search
 API. tests/support/opensearch.py checks every request against them.
 
-If it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL recalls (discover.recallers).
-
 See docs/decisions.md: OpenSearch only proposes.
 """
 
@@ -64,12 +62,12 @@ Reason = tuple[str, float]
 
 
 def written(moment: datetime) -> str:
-    """A moment in the format strict_date_time, in milliseconds."""
+    """In the format strict_date_time, in milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -> tuple[dict[str, Any], list[Reason]]:
-    """The body of the search, and the reason of each named clause: clause "3" is the fourth."""
+    """The body, and the reason of each named clause: clause "3" is the fourth."""
     clauses, reasons = _clauses(interests)
     body = {
         "query": {
@@ -193,7 +191,7 @@ class OpenSearchRecall:
     """Candidates as OpenSearch scores them."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """The best `count` candidates. Raises RecallUnavailableError, also while the index is loading."""
+        """Raises RecallUnavailableError, also while the index is loading."""
         if breaker.is_open:
             raise RecallUnavailableError("OpenSearch failed a moment ago")
         name = server().name
@@ -238,7 +236,7 @@ def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
 
 
 def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Interests) -> list[Candidate]:
-    """Compute scores again from the matches, as logarithms: the server's 32-bit scores are too coarse."""
+    """As logarithms: the server's 32-bit scores are too coarse."""
     rate, offset = decay.rate(), settings.DISCOVER_OFFSET_DAYS
     newest = interests.origin >> ids.SEQUENCE_BITS
     candidates = []

@@ -1,5 +1,3 @@
-"""The site's OpenSearch server: address, connections and requests."""
-
 import time
 from functools import cache
 from urllib.parse import unquote, urlsplit
@@ -14,7 +12,7 @@ CONNECT_SECONDS = 1.0
 
 
 class OpenSearchError(Exception):
-    """OpenSearch failed. `status` is 0 without an answer."""
+    """`status` is 0 without an answer."""
 
     def __init__(self, message: str, status: int = 0, kind: str = "") -> None:
         super().__init__(message)
@@ -25,8 +23,7 @@ class OpenSearchError(Exception):
 class Server:
     """OpenSearch at `https://user:password@host:9200/name`. `name` is an alias of the index `name-1`.
 
-    A bulk request can require an alias (require_alias). Otherwise it would recreate a deleted index without our
-    mapping.
+    Without an alias (require_alias), a bulk request would recreate a deleted index without our mapping.
     """
 
     def __init__(self, url: str) -> None:
@@ -50,7 +47,7 @@ class Server:
         kind: str = "application/json",
         encoding: str = "identity",
     ) -> bytes:
-        """The body of the answer, within `patience` seconds. Raises OpenSearchError."""
+        """The body within `patience` seconds. Raises OpenSearchError."""
         until = time.monotonic() + patience
         headers = self.headers | ({"Content-Type": kind} if body else {})
         if encoding != "identity":
@@ -102,7 +99,7 @@ class _Failure(msgspec.Struct):
 
 
 def _reason(answer: bytes) -> str:
-    """The kind of an error. Its message may contain users' text."""
+    """Not the message, which may contain users' text."""
     try:
         error = msgspec.json.decode(answer, type=_Failure).error
     except msgspec.MsgspecError:

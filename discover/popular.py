@@ -1,5 +1,3 @@
-"""Currently popular posts, for readers without known interests."""
-
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -22,7 +20,7 @@ POPULAR = f"""
 
 
 def popular_items(reader: User | AnonymousUser, *, count: int) -> list[ItemBody]:
-    """At most `count` popular posts that `reader` may see, one per sender."""
+    """Popular posts that `reader` may see, one per sender."""
     asked: dict[str, Any] = params() | {"count": SPARE * count}
     found: dict[str, ItemBody] = {}
     for item in verified([row[0] for row in fetch(POPULAR, asked)], reader, Context.PUBLIC):

@@ -9,8 +9,8 @@
 | popular | what everyone likes lately (discover.refreshing) | 0.05 |
 | fresh | the newest | 0.01 |
 
-An item's weights are added up. Its reason is the largest one. Followed senders come last. Every source reads the newest
-of each kind, up to a bound. It ignores what came after `now`, so recall can run for a past date.
+An item's weights are added up. Its reason is the largest one. Followed senders come last. Every source is bounded, and
+ignores what came after `now`.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """
@@ -59,7 +59,7 @@ class PostgresRecall:
     """The default recall."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """The best `count` candidates, from a replica if possible."""
+        """From a replica if possible."""
         return lagging(reader.pk, lambda on: self._candidates(reader, count, now, on))
 
     def _candidates(self, reader: User, count: int, now: datetime, on: str) -> list[Candidate]:
@@ -79,10 +79,7 @@ class PostgresRecall:
 
 @cache
 def _rank(count: int) -> str:
-    """Add up the items of all sources, verify them, cap senders.
-
-    The limits are literals, because the planner takes an unknown LIMIT for a tenth of the table.
-    """
+    """Limits are literals, because the planner takes an unknown LIMIT for a tenth of the table."""
     return f"""
         WITH found AS (
             SELECT * FROM unnest(%(items)s::bigint[], %(relevances)s::float8[], %(reasons)s::text[])

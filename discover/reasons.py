@@ -24,7 +24,7 @@ PART_OF_A_WORD = compiled(f"{UNSPACED}|{COMPLEX}")
 
 
 def words(code: str) -> str:
-    """The code in the current language. An unknown or empty code gives general words."""
+    """In the current language. An unknown or empty code gives general words."""
     kind, _colon, detail = code.partition(":")
     if kind in PLAIN and not detail:
         return PLAIN[kind]()

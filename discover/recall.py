@@ -1,5 +1,3 @@
-"""Recall: items that a reader may like without having asked for them."""
-
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -9,10 +7,7 @@ from accounts.models import User
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A recalled item.
-
-    `score` is a logarithm, because the decay of old items underflows. `reason`: see discover.reasons.
-    """
+    """`score` is a logarithm, because the decay of old items underflows. `reason`: see discover.reasons."""
 
     item_id: int
     sender_id: int
@@ -24,9 +19,9 @@ class Recall(Protocol):
     """Finds candidates. Its callers filter them."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """At most `count` published public posts from before `now`, best first. Raises RecallUnavailableError."""
+        """At most `count` public posts from before `now`, best first. Raises RecallUnavailableError."""
         ...
 
 
 class RecallUnavailableError(Exception):
-    """The recall's server did not answer in time."""
+    """The server did not answer in time."""

@@ -1,4 +1,4 @@
-"""The source of candidates: OpenSearch if configured, or PostgreSQL if that fails."""
+"""The source of candidates: OpenSearch, or PostgreSQL without it."""
 
 import logging
 from datetime import datetime

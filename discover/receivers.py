@@ -1,5 +1,3 @@
-"""Discover's receivers of signals from the packages below."""
-
 import logging
 from typing import Any
 
@@ -23,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @receiver(item_viewed)
 def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: list[ItemBody], **kwargs: Any) -> None:
-    """Record that the reader viewed an item and its replies, after the answer.
+    """Record views of an item and its replies, after the answer.
 
     One round trip to Redis, two if plays are kept, none if the reader keeps no history.
     """
@@ -41,7 +39,7 @@ def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: lis
 
 
 def remember_play(reader: User, item_id: int) -> None:
-    """Record an opened item as played. An outage is only logged."""
+    """An outage is only logged."""
     now = timezone.now()
     try:
         played.record([Play(reader.pk, item_id, now)], now=now)

@@ -66,7 +66,7 @@ READ = script(
 
 
 class View(NamedTuple):
-    """A view of an item. `moment`: milliseconds since 1970, unique within the list."""
+    """`moment`: milliseconds since 1970, unique within the list."""
 
     item_id: int
     moment: int
@@ -82,7 +82,7 @@ class View(NamedTuple):
 
 
 class Views(NamedTuple):
-    """A reader's views within 7 days, newest first."""
+    """Views within 7 days, newest first."""
 
     items: list[View]
     """Posts that they opened."""
@@ -91,7 +91,7 @@ class Views(NamedTuple):
 
 
 class RecentViews:
-    """One list of views. Methods return commands for `connections.pipelined`."""
+    """Methods return commands for `connections.pipelined`."""
 
     __slots__ = ("cap", "key", "times")
 
@@ -131,7 +131,7 @@ class RecentViews:
 
 
 def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = (), now: datetime) -> None:
-    """Record views at `now`, each list in the order of viewing.
+    """Record views at `now`, in the order of viewing.
 
     Waits briefly for Redis and never fails. Does nothing in read-only mode.
     """
@@ -151,7 +151,7 @@ def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = 
 
 
 def views_of(user_id: int, *, now: datetime) -> Views | None:
-    """The last views of a user. None if Redis does not answer."""
+    """None if Redis does not answer."""
     items, replies = RecentViews.of_items(user_id), RecentViews.of_replies(user_id)
     try:
         with feeds_errors():
@@ -165,7 +165,7 @@ def views_of(user_id: int, *, now: datetime) -> Views | None:
 
 
 def clear(user_id: int) -> None:
-    """Delete a user's views. Raises FeedsUnavailableError if that is uncertain."""
+    """Raises FeedsUnavailableError if that is uncertain."""
     commands = [RecentViews.of_items(user_id).clearing(), RecentViews.of_replies(user_id).clearing()]
     with feeds_errors():
         pipelined(feeds(), commands)

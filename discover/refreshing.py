@@ -114,5 +114,5 @@ def refresh_popular(*, now: datetime) -> None:
 
 
 def _one_at_a_time(cursor: Any) -> None:
-    """Wait for another refresh to end, because its rows must be deleted."""
+    """The other refresh's rows must be deleted."""
     cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.discover.refresh'))")

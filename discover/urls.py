@@ -1,5 +1,3 @@
-"""The addresses of Discover and the history."""
-
 from django.urls import include, path, re_path
 
 from discover import api, history_api, history_views, views

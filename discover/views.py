@@ -1,10 +1,9 @@
 """The Discover tab: the recommended feed as a page.
 
 An item that the feed returns stays away for a week, so the page must never ask twice. A *walk* begins with a refresh,
-and page N has the request id `WALK.N`. The server names the walk, and every form says which page it wants. So a
-repeated request gets the same page.
+and page N has the request id `WALK.N`. Every form says which page it wants, so a repeated request gets the same page.
 
-A cookie has the browser's walk for `CANDIDATES_TTL`. Readers who come back or reload find what they left. A walk in the
+A cookie has the browser's walk for `CANDIDATES_TTL`, so readers who come back find what they left. A walk in the
 address would waste twenty posts with each visit.
 
 Pages that the open page fetched by itself wait in a second cookie, as long as issued pages are kept.
@@ -54,10 +53,8 @@ def new_walk() -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def discover(request: PageRequest, reader: User) -> HttpResponse:
-    """The Discover page.
-
-    POST asks for a page of a walk, GET also for the browser's current one. Prefetching is refused, because nobody may
-    look at the page.
+    """POST asks for a page of a walk, GET also for the browser's current one. Prefetching is refused, because nobody
+    may look at the page.
     """
     if request.method == "HEAD" or fetches_ahead(request):
         return HttpResponse(status=200 if request.method == "HEAD" else 503, headers={"Cache-Control": "no-store"})
@@ -205,5 +202,5 @@ def _keep(response: HttpResponse, name: str, walk: str) -> None:
 
 
 def _others(reader: User) -> bool:
-    """Whether another sender has a public post that the reader may see."""
+    """Whether there is another sender's visible public post."""
     return Item.objects.public_posts().visible_to(reader).exclude(sender=reader).exists()

@@ -1,5 +1,3 @@
-"""Users in the admin, with their demotion and an explanation of their home."""
-
 from typing import Any
 
 from django.contrib import admin
@@ -24,7 +22,7 @@ EXPLAINING = ("relations.view_follow", "relations.view_block", "relations.view_m
 
 @admin.register(User)
 class WatchedUserAdmin(ModeratedUserAdmin):
-    """Users with the progress of their demotion."""
+    """Users with their demotion."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Users, annotated with their running demotion."""
@@ -34,23 +32,23 @@ class WatchedUserAdmin(ModeratedUserAdmin):
         return users.annotate(demotion=Subquery(progress))
 
     def progress(self, user: Any) -> Progress | None:
-        """The progress of a demotion, or None."""
+        """The progress of a demotion."""
         return Progress(**user.demotion) if user.demotion else None
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """The form, with a link to the explained home."""
+        """With a link to the explained home."""
         context |= {"may_explain": request.user.has_perms(EXPLAINING)}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds the page of the explained home."""
+        """Adds the explained home."""
         view = self.admin_site.admin_view(self.home_view)
         return [path("<int:user_id>/home/", view, name="accounts_user_home"), *super().get_urls()]
 
     def home_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
-        """Explain the user's home, and the item `?item=` in it. Read-only."""
+        """Explain the home, and the item `?item=` in it. Read-only."""
         user = self.get_object(request, str(user_id))
         if not (self.has_view_permission(request, user) and request.user.has_perms(EXPLAINING)):
             raise PermissionDenied

@@ -4,9 +4,9 @@ An uncompressed zip: `manifest.json`, `database.dump` (pg_dump's compressed form
 `played.mdb` (filters of plays, if on this machine), `media/…` (unless in a bucket) and `secret_key` (if in the data
 folder).
 
-The site may run meanwhile. PostgreSQL is dumped at one moment. Plays are read before, and then the filters into which
-they are merged, so each play is in at least one. A restore removes plays of accounts deleted in between. Media files
-are read last; ones withdrawn meanwhile may be missing.
+The site may run meanwhile. Plays are read first, then the filters into which they are merged, so each play is in at
+least one. A restore removes plays of accounts deleted in between. Media files are read last; withdrawn ones may be
+missing.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -119,13 +119,13 @@ class Play(msgspec.Struct, array_like=True):
 
 # --- Making one ------------------------------------------------------------------------------------------
 def left_out() -> list[str]:
-    """What this backup lacks although it cannot be rebuilt, in sentences."""
+    """What this backup lacks, in sentences."""
     said = [] if isinstance(store(), LmdbStore) else [FILTERS_LEFT_OUT]
     return [*said, MEDIA_LEFT_OUT] if media.store().is_remote else said
 
 
 def most_bytes() -> int:
-    """Maximum size of a backup. Raises StoreError."""
+    """Raises StoreError."""
     ((database,),) = fetch("SELECT pg_database_size(current_database())")
     filters = settings.DATA_DIR / "played" / "data.mdb"
     has_filters = isinstance(store(), LmdbStore) and filters.exists()
@@ -133,7 +133,7 @@ def most_bytes() -> int:
 
 
 def backup(path: Path, *, now: datetime, progress: Progress) -> None:
-    """Write a backup, readable only by its owner. It appears when complete and synced. Raises BackupError."""
+    """Readable only by its owner. It appears when complete and synced. Raises BackupError."""
     if path.exists():
         raise BackupError(f"{path} exists already.")
     try:
@@ -386,7 +386,7 @@ def _run_statements(archive: zipfile.ZipFile, progress: Progress, database: str 
 
 
 def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]:
-    """Statements that this server understands. Raises BackupError."""
+    """Only what this server understands. Raises BackupError."""
     command = ["pg_restore", "--no-owner", "--no-privileges", "--file", "-"]
     failed: list[BaseException] = []
     with _client(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -421,7 +421,7 @@ def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]
 
 
 def _forget_deleted() -> None:
-    """Remove plays of users who deleted their accounts just before the dump."""
+    """Remove plays of accounts deleted just before the dump."""
     last, now = 0, database_now()
     while found := [user_id for (user_id,) in fetch(DELETED, (last, DELETED_AT_ONCE))]:
         forgetting.forget(found, now=now)
@@ -459,7 +459,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def check(path: Path, *, progress: Progress) -> Checked:
-    """Restore into a temporary database, count there, and read the rest. The site may run. Raises BackupError."""
+    """Restore into a temporary database, and read the rest. The site may run. Raises BackupError."""
     try:
         with zipfile.ZipFile(path) as archive:
             manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
@@ -505,7 +505,7 @@ def _scratch_database() -> Iterator[str]:
 # --- Programs and bytes ----------------------------------------------------------------------------------
 @contextmanager
 def _client(command: list[str], database: str = "", **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """A PostgreSQL program, connected like the site. Raises BackupError."""
+    """Connected like the site. Raises BackupError."""
     parameters = connection.get_connection_params()
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     environ = os.environ | {names[name]: str(value) for name, value in parameters.items() if name in names and value}
@@ -536,7 +536,7 @@ def _client(command: list[str], database: str = "", **streams: Any) -> Iterator[
 
 
 def _binary(name: str) -> str:
-    """Not older than the server. Raises BackupError with the missing package."""
+    """Not older than the server. Raises BackupError."""
     server = int(fetch("SHOW server_version_num")[0][0]) // 10_000
     found = []
     with suppress(ServerError):
@@ -556,7 +556,7 @@ def _binary(name: str) -> str:
 
 
 def missing_client() -> str:
-    """Why PostgreSQL's client on this machine cannot make backups, or empty."""
+    """Why PostgreSQL's client cannot make backups, or empty."""
     try:
         for name in ("pg_dump", "pg_restore", "psql"):
             _binary(name)

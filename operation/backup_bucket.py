@@ -1,5 +1,3 @@
-"""A bucket for the site's own backups."""
-
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ BUCKET_SECONDS = 60.0
 
 
 class BucketPlace:
-    """A backup is made in the data folder, uploaded, and removed there."""
+    """Backups are made in the data folder, uploaded, and removed there."""
 
     def __init__(self, url: str) -> None:
         self.bucket = Bucket(bucket_address.parse(url), BUCKET_SECONDS)

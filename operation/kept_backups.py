@@ -1,6 +1,6 @@
 """The site's own daily backups in a folder or bucket (FEEDSITE_BACKUP_TO).
 
-Files with other names are left alone. See docs/runbook.md, Backups too old.
+Files with other names are left alone.
 """
 
 import contextlib
@@ -91,7 +91,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 def place() -> Place:
-    """Where backups are stored. Raises BackupError if nowhere."""
+    """Raises BackupError if backups are stored nowhere."""
     where: str = settings.BACKUP_TO_SECRET
     if not where:
         raise BackupError("Give a file, or set FEEDSITE_BACKUP_TO to a folder or bucket for backups.")
@@ -128,7 +128,7 @@ def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
 
 
 def make_kept(*, now: datetime, progress: Progress) -> str:
-    """Make one, delete superfluous ones, return its name. Raises BackupError."""
+    """Make one, delete superfluous ones. Raises BackupError."""
     where, name = place(), f"feedsite-{now.astimezone(UTC):{TIME}}Z.backup"
     with transaction.atomic():
         if not fetch(TRY_LOCK)[0][0]:
@@ -141,7 +141,7 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
 
 
 def tend(*, now: datetime) -> None:
-    """Make the daily backup if due, and set the gauge. Raises BackupError."""
+    """Make the daily backup if due. Raises BackupError."""
     newest = next(iter(kept(place())), None)
     metrics.backup_made_at.set(newest.made_at.timestamp() if newest else 0)
     if is_due(newest, now):

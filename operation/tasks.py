@@ -25,7 +25,7 @@ def census() -> None:
 
 @shared_task(name="operation.back_up")
 def back_up() -> None:
-    """Make the daily backup. A failure is logged, and retried in the next period."""
+    """A failure is logged, and retried in the next period."""
     try:
         kept_backups.tend(now=database_now())
     except BackupError as error:

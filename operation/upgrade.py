@@ -1,7 +1,4 @@
-"""Steps of an upgrade, and what each migration locks or reads.
-
-Every step can be repeated, so an interrupted upgrade starts again from its first step.
-"""
+"""Steps of an upgrade, and what each migration locks or reads. Every step can be repeated."""
 
 import os
 import re
@@ -49,7 +46,7 @@ SIZES = """
 
 
 class UpgradeError(Exception):
-    """A step failed. The message says what to do. The upgrade can be repeated."""
+    """A step failed. The message says what to do."""
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -86,7 +83,7 @@ class Unapplied(msgspec.Struct):
 
 # --- Migrations that are missing ----------------------------------------------------------------------------
 def unapplied() -> list[Unapplied]:
-    """Missing migrations, with their effects on existing tables."""
+    """Missing migrations, with their effects."""
     executor = MigrationExecutor(connection)
     loader = MigrationLoader(connection, replace_migrations=False)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -134,8 +131,8 @@ def without_comments(sql: str) -> str:
 
 # --- Checks ----------------------------------------------------------------------------------------------
 def check_room(file: Path | None) -> list[str]:
-    """Free space in the data folder and at the backup's file, in sentences. Raises UpgradeError if it may not suffice,
-    and StoreError.
+    """Free space in the data folder and at the backup, in sentences. Raises UpgradeError if it may not suffice, and
+    StoreError.
     """
     needed = {settings.DATA_DIR: ROOM_BYTES}
     if file is not None:
@@ -154,20 +151,20 @@ def _room(folder: Path, needed: int) -> str:
 
 
 def check_client() -> None:
-    """Raise UpgradeError if this machine cannot make backups."""
+    """Raise UpgradeError without PostgreSQL's client."""
     if missing := missing_client():
         raise UpgradeError(missing)
 
 
 def check_postgresql() -> None:
-    """Raise ServerError if this version's PostgreSQL cannot read the data."""
+    """Raise ServerError if this PostgreSQL cannot read the data."""
     if "postgres" in settings.SERVERS.names:
         check_major(settings.SERVERS.home.data_dir / "postgres")
 
 
 # --- The restart -----------------------------------------------------------------------------------------
 def restart_by_turns(pid: int, told: Callable[[str], None]) -> None:
-    """Let `up` restart its programs, and wait. Raises UpgradeError."""
+    """Let `up` restart, and wait. Raises UpgradeError."""
     path = turns_file(settings.SERVERS.home)
     path.unlink(missing_ok=True)
     os.kill(pid, NEXT)

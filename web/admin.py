@@ -1,5 +1,3 @@
-"""Common parts of the rooms' admins: read-only lists, and actions that confirm first."""
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -38,7 +36,7 @@ def pointing(rows: QuerySet[Any], field: str) -> Coalesce:
 
 
 def is_list(request: HttpRequest) -> bool:
-    """Whether a search is that of a shown list, which can show messages."""
+    """Whether it is a shown list, which can show messages."""
     match = request.resolver_match
     return request.method == "GET" and match is not None and str(match.url_name).endswith("_changelist")
 
@@ -102,7 +100,7 @@ def ask(
     lines: Sequence[str],
     fields: Iterable[tuple[str, Any]],
 ) -> TemplateResponse:
-    """The page that confirms an action on `lines`. It posts `fields` and `confirmed`."""
+    """The page that confirms an action. It posts `fields` and `confirmed`."""
     context = site.each_context(request) | {
         "title": title,
         "opts": opts,
@@ -122,7 +120,7 @@ class ActingAdmin(QuickListAdmin):
     """The most rows that one action changes."""
 
     def chosen(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
-        """The chosen rows in order. If too many, none and an error message."""
+        """The chosen rows. If too many, none and an error message."""
         rows = list(queryset.order_by("pk")[: self.at_once + 1])
         if len(rows) <= self.at_once:
             return rows
@@ -149,7 +147,7 @@ class ActingAdmin(QuickListAdmin):
         )
 
     def able(self, request: HttpRequest, rows: Sequence[Any], may: Callable[[Any], bool], *, left: Count) -> list[Any]:
-        """The rows that the action can change. Reports the others (`left`)."""
+        """The rows that the action can change. Reports the others."""
         able = [row for row in rows if may(row)]
         if len(able) < len(rows):
             self.message_user(request, counted(left, len(rows) - len(able)), messages.WARNING)
@@ -165,7 +163,7 @@ class ActingAdmin(QuickListAdmin):
         done: Count,
         left: Count,
     ) -> None:
-        """Change each row, and report the changed and unchanged ones. `logged` is English."""
+        """Change each row, and report. `logged` is English."""
         changed = unchanged = 0
         for row in rows:
             if verb(row):
@@ -183,7 +181,7 @@ class Deciding:
     """A part of the admin for moderators' decisions."""
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may decide cases and ban."""
+        """Whether the user may decide cases."""
         return request.user.has_perm("moderation.decide_case")
 
 

@@ -1,4 +1,4 @@
-"""The answer to a shed request (runtime/shedding.py): 503 without middleware, query or session."""
+"""The answer to a shed request (runtime/shedding.py): no middleware, query or session."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

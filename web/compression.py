@@ -1,5 +1,3 @@
-"""Gzip for pages, feeds and the APIs' JSON."""
-
 import gzip
 import io
 import re

@@ -2,7 +2,7 @@ from django.utils.http import parse_header_parameters
 
 
 def readable(content_type: str) -> str:
-    """Removes an unknown encoding (`a/b; x*=none''c`), for which Django raises ValueError before any view or middleware
+    """Removes an unknown encoding (`a/b; x*=none''c`), for which Django raises ValueError before any middleware
     runs.
     """
     if "*" not in content_type:  # only parameters with an asterisk name an encoding

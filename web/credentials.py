@@ -1,5 +1,3 @@
-"""API credentials that open only some addresses."""
-
 from rest_framework.request import Request
 
 
@@ -7,5 +5,5 @@ class Bounded:
     """The `request.auth` of a credential that opens only some addresses."""
 
     def check(self, request: Request) -> None:
-        """Raise PermissionDenied if the credential does not open this address."""
+        """Raise PermissionDenied for an address that it does not open."""
         raise NotImplementedError

@@ -22,7 +22,7 @@ _UNSEEN = compiled(
 
 
 def canonical_tag(tag: str) -> str | None:
-    """The one spelling of a tag without #. None if it is no tag."""
+    """Without #. None if it is no tag."""
     if not tag or len(tag) > LENGTH:
         return None
     if tag.isascii():

@@ -1,6 +1,6 @@
 """Security headers of every answer, such as Content-Security-Policy.
 
-Not django-csp, because the policy depends on the answer: pages get a nonce, everything else may do nothing.
+Not django-csp: pages get a nonce, everything else may do nothing.
 
 See docs/decisions.md: Own code in place of a library.
 """
@@ -54,13 +54,13 @@ NOT_MODIFIED = 304
 
 
 class Nonce:
-    """A page's nonce for scripts and styles, made at its first use."""
+    """A page's nonce, made at its first use."""
 
     def __init__(self) -> None:
         self._text = ""
 
     def adopt(self, text: str) -> None:
-        """Take the nonce of a page that was rendered before."""
+        """Take the nonce of an earlier rendered page."""
         self._text = text
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ class HeadersMiddleware:
 
 
 def policy(request: HttpRequest, nonce: Nonce) -> str:
-    """A page runs scripts with the nonce. Django's admin has no nonces, but script files.
+    """A page runs scripts with the nonce, Django's admin script files.
 
     `https:` pictures are covers of live sessions. Their servers see readers' IP addresses, but not the page.
     """
@@ -124,7 +124,7 @@ def policy(request: HttpRequest, nonce: Nonce) -> str:
 
 
 def stream_origin(request: HttpRequest) -> str:
-    """The stream process's origin, if it has its own port."""
+    """Empty if the stream process has no port of its own."""
     if not (settings.STREAM and settings.STREAM_PORT):
         return ""
     try:
@@ -136,5 +136,5 @@ def stream_origin(request: HttpRequest) -> str:
 
 
 def nonce(request: HttpRequest) -> dict[str, object]:
-    """For every template: the nonce, under Django 6's name."""
+    """For every template, under Django 6's name."""
     return {"csp_nonce": getattr(request, "csp_nonce", "")}

@@ -34,7 +34,7 @@ SHARED_SECONDS = 1.0
 
 
 class ProbeMiddleware:
-    """Answers probes for any Host, because they use the machine's address. Strangers get no `/metrics`."""
+    """For any Host, because probes use the machine's address. Strangers get no `/metrics`."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -59,7 +59,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """The state of each server and of this process. 503 if one is not ok."""
+    """503 if a server or this process is not ok."""
     servers = latest.states()
     ready = all(state == "ok" for state in servers.values())
     return JsonResponse({"ready": ready, "servers": servers}, status=200 if ready else 503)
@@ -72,10 +72,7 @@ PROBES = {
 
 
 class Latest:
-    """The states of the servers and of this process, shared for `SHARED_SECONDS`.
-
-    One thread checks at a time, so a frozen server holds one thread.
-    """
+    """States, shared for `SHARED_SECONDS`. One thread checks at a time, so a frozen server holds one thread."""
 
     def __init__(self) -> None:
         self._looking = threading.Lock()
@@ -84,7 +81,7 @@ class Latest:
         self._has_right_key = False
 
     def states(self) -> dict[str, str]:
-        """The states by name, refreshed if they are old."""
+        """The states, refreshed if old."""
         # While another thread checks, its last result is good enough.
         if time.monotonic() >= self._fresh_until and self._looking.acquire(blocking=not self._states):
             try:
@@ -97,7 +94,7 @@ class Latest:
         return self._states
 
     def _own_states(self, postgresql: str) -> dict[str, str]:
-        """This process's faults. Compares the key until it was right once."""
+        """Compares the key until it was right once."""
         found = {}
         if not self._has_right_key and postgresql == "ok":
             found = {name: state for name, state in probed({"secret key": key_check()}).items() if state != "ok"}
@@ -112,7 +109,7 @@ latest = Latest()
 
 
 def server_states() -> dict[str, str]:
-    """`ok` or the fault of each server. No messages: the page is public."""
+    """`ok` or a fault. No messages: the page is public."""
     return probed(
         {
             "postgresql": postgresql_check(),
@@ -130,7 +127,7 @@ def key_check() -> Callable[[], object]:
 
 
 def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
-    """The result of each check, made at the same time."""
+    """The results of checks made at the same time."""
     states: dict[str, str] = {}
 
     def probe(name: str, check: Callable[[], object]) -> None:
@@ -154,11 +151,11 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
 
 
 class ReadOnlyError(Exception):
-    """PostgreSQL takes no writes: a standby, or a switchover."""
+    """A standby, or a switchover."""
 
 
 def postgresql_check() -> Callable[[], object]:
-    """A check of the primary, on its own connection."""
+    """On its own connection."""
     # This thread's connection may be in use, or broken by a restart.
     parameters: dict[str, Any] = connection.get_connection_params()
 
@@ -171,7 +168,7 @@ def postgresql_check() -> Callable[[], object]:
 
 
 def ping(url: str) -> None:
-    """Raises redis-py's errors. A cluster is ok while one of its named nodes answers."""
+    """Raises redis-py's errors. A cluster is ok while one named node answers."""
     if names_cluster(url):
         address = parse(url)
         nodes = [address.url_of(*node) for node in address.nodes]

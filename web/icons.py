@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 @cache
 def icon(name: str) -> str:
-    """Hidden from screen readers, because a word stands beside it."""
+    """Hidden from screen readers: a word stands beside it."""
     address = static("feedsite/icons.svg")
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', address, name)
 
@@ -31,7 +31,7 @@ def card_icon(name: str) -> SafeString:
 
 @cache
 def card_symbols() -> SafeString:
-    """The drawings of `OF_CARDS`. site.css draws their lines."""
+    """site.css draws their lines."""
     drawing = Path(str(finders.find("feedsite/icons.svg"))).read_text().replace(LINES, "").replace(' fill="none"', "")
     symbols = (re.search(rf'<symbol id="{name}".*?</symbol>', drawing, re.DOTALL) for name in OF_CARDS)
     parts = (found[0].replace('id="', 'id="i-', 1) for found in symbols if found)

@@ -7,7 +7,7 @@ from django.utils.translation import get_language, get_language_bidi, to_locale
 
 
 class Language(NamedTuple):
-    """A language to switch to: Django's code, HTML's tag, its own name."""
+    """Django's code, HTML's tag, its own name."""
 
     code: str
     tag: str
@@ -15,7 +15,7 @@ class Language(NamedTuple):
 
 
 def tag_of(code: str) -> str:
-    """The BCP 47 tag of Django's language code: `zh-hans` is `zh-Hans`."""
+    """BCP 47: `zh-hans` is `zh-Hans`."""
     return to_locale(code).replace("_", "-")
 
 
@@ -30,10 +30,10 @@ def direction() -> str:
 
 
 def other_languages() -> list[Language]:
-    """The languages that the page is not in."""
+    """All but the page's."""
     return [Language(code, tag_of(code), name) for code, name in settings.LANGUAGES if code != get_language()]
 
 
 def default_choices() -> list[tuple[str, str]]:
-    """The choices for a site's default language, first no choice."""
+    """The site's default languages, first no choice."""
     return [("" if code == settings.LANGUAGE_CODE else code, name) for code, name in settings.LANGUAGES]

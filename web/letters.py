@@ -1,4 +1,4 @@
-"""Characters by Unicode properties, as parts of patterns for `compiled`."""
+"""Characters by Unicode properties, as parts of patterns."""
 
 import re
 import unicodedata
@@ -56,7 +56,7 @@ def is_blank(text: str) -> bool:
 
 
 def beginning(text: str, most: int) -> str:
-    """At most `most` characters, without splitting a grapheme cluster."""
+    """At most `most` characters, splitting no grapheme cluster."""
     if len(text) <= most:
         return text
     part = text[: most + 1]  # a border depends on the next character
@@ -88,7 +88,7 @@ def stream_safe(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """`text` for comparisons in filters and search.
+    """For comparisons in filters and search.
 
     Without case, width, invisible characters, accents of Latin and Greek letters, points of Hebrew and Arabic, strokes
     (ł is l) and the dots of ё. With one apostrophe, one quotation mark and one hyphen.

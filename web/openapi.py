@@ -99,7 +99,7 @@ class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         return str(self.target.__name__)
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        """The struct's schema. Structs inside become components."""
+        """Structs inside become components."""
         _, components = msgspec.json.schema_components([self.target], ref_template=REFERENCE)
         own: dict[str, Any] = components.pop(self.target.__name__)
         for name, schema in components.items():
@@ -135,7 +135,7 @@ class IdShape(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
 
 
 def empty_is_absent(result: Any, **options: Any) -> Any:
-    """Mark that an integer in a query may be empty."""
+    """An integer in a query may be empty."""
     for methods in result["paths"].values():
         for operation in methods.values():
             for parameter in operation.get("parameters", ()):
@@ -145,7 +145,7 @@ def empty_is_absent(result: Any, **options: Any) -> Any:
 
 
 class Schema(AutoSchema):
-    """Adds the possible errors to each operation."""
+    """Adds possible errors to each operation."""
 
     def get_tags(self) -> list[str]:
         """The first part of the path."""
@@ -188,7 +188,7 @@ class Schema(AutoSchema):
 
 @cache
 def document() -> bytes:
-    """The schema as JSON, the same for all callers."""
+    """As JSON, the same for all callers."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     rendered: bytes = OpenApiJsonRenderer().render(schema, renderer_context={})
     return rendered

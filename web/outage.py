@@ -1,4 +1,4 @@
-"""Errors outside views: JSON for the APIs, pages elsewhere. Outages are a 503, never a 500."""
+"""Errors outside views: JSON for the APIs, else pages. Outages are a 503, never a 500."""
 
 import logging
 import sys
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class OutageMiddleware:
-    """503 if a server does not answer. The admin's pages may run longer statements."""
+    """503 in an outage. The admin's pages may run longer statements."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -64,7 +64,7 @@ READ_ONLY_SECONDS = 60
 
 
 def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
-    """A 503 that needs no server. `why`: the site is read-only."""
+    """Needs no server. `why`: the site is read-only."""
     if _is_api(request):
         detail = f"The site can be read, and takes no changes for now: {why}" if why else OutageError.default_detail
         response = _problem(request, 503, detail)
@@ -102,7 +102,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> HttpResponse:
-    """405, for the address of a form that somebody opens."""
+    """For the address of a form that somebody opens."""
     if _is_api(request):
         return response
     page = loader.get_template("405.html").render(nonce(request), request)
@@ -110,7 +110,7 @@ def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> Http
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500, or 503 if an outage in a middleware caused it."""
+    """500, or 503 for an outage in a middleware."""
     if isinstance(sys.exc_info()[1], OUTAGES):
         return unavailable(request)
     if _is_api(request):
@@ -122,7 +122,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """403 for a missing CSRF token, as JSON or a page."""
+    """As JSON or a page."""
     if _is_api(request):
         return _problem(request, 403, f"CSRF Failed: {reason}")
     if "HX-Request" in request.headers and not request.user.is_authenticated:

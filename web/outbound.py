@@ -50,11 +50,11 @@ class OutboundError(Exception):
 
 
 class RefusedError(OutboundError):
-    """The site sends nothing to this address."""
+    """The site sends nothing there."""
 
 
 class Answer(NamedTuple):
-    """A server's answer. `url` is the address after all redirects, `body` at most MOST_BYTES."""
+    """`url` is the address after all redirects, `body` at most MOST_BYTES."""
 
     url: str
     status: int
@@ -64,9 +64,8 @@ class Answer(NamedTuple):
 
 
 def get(url: str, *, types: Collection[str]) -> Answer:
-    """Read an address, through at most REDIRECTS redirects.
-
-    Reads the body only of an answer 200 with one of these content types. Raises OutboundError.
+    """Follows at most REDIRECTS redirects. Reads the body only of an answer 200 with one of these content types. Raises
+    OutboundError.
     """
     until = time.monotonic() + SECONDS
     headers = {"Accept": ", ".join(types), "Accept-Encoding": "gzip"}
@@ -84,7 +83,7 @@ def get(url: str, *, types: Collection[str]) -> Answer:
 
 
 def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Send a body to an address. Follows no redirects. Raises OutboundError."""
+    """Follows no redirects. Raises OutboundError."""
     until = time.monotonic() + SECONDS
     parsed = _checked(url)
     with _asked("POST", parsed, headers, body, until) as response:
@@ -92,7 +91,7 @@ def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is public, also one that contains an IPv4 address."""
+    """Also checks an IPv4 address inside."""
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast and not any(address in network for network in INSIDE)
     inner = IPv4Address(int(address) & 0xFFFFFFFF) if address in NAT64 else address.ipv4_mapped
@@ -125,7 +124,7 @@ def _joined(url: str, location: str) -> str:
 def _asked(
     method: str, url: Url, headers: Mapping[str, str], body: bytes | None, until: float
 ) -> Iterator[BaseHTTPResponse]:
-    """Closes the connection after the answer was read."""
+    """Closes the connection after the answer."""
     with contextlib.ExitStack() as stack:
         try:
             sock = stack.enter_context(_connected(url, until))
@@ -167,7 +166,7 @@ def _certificates() -> ssl.SSLContext:
 
 # --- Addresses -------------------------------------------------------------------------------------------
 def _connected(url: Url, until: float) -> socket.socket:
-    """To one of the public addresses of a name."""
+    """To one of a name's public addresses."""
     port = url.port or PORTS[url.scheme or ""]
     name = (url.host or "").strip("[]")
     found = [address for address in _resolved(name, port, until) if _is_open(address)][:ADDRESSES]
@@ -187,7 +186,7 @@ def _is_open(address: Address) -> bool:
 
 
 def _resolved(name: str, port: int, until: float) -> list[Address]:
-    """The resolver has no deadline of its own, so a thread waits for it."""
+    """The resolver has no deadline, so a thread waits for it."""
     answers: queue.SimpleQueue[list[Address] | Exception] = queue.SimpleQueue()
     threading.Thread(target=_resolve, args=(name, port, answers.put), daemon=True).start()
     try:
@@ -209,7 +208,7 @@ def _resolve(name: str, port: int, put: Callable[[list[Address] | Exception], No
 
 @contextlib.contextmanager
 def _ended(sock: socket.socket, until: float) -> Iterator[None]:
-    """End the connection at the deadline. A socket's timeout restarts with each byte."""
+    """A socket's timeout restarts with each byte."""
     sock.settimeout(_left(until))
     with sock.dup() as same:  # TLS takes the socket itself away
         timer = threading.Timer(_left(until), _end, [same])

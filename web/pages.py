@@ -48,7 +48,7 @@ class PageRequest(HttpRequest):
 
 
 def wants_part(request: PageRequest) -> bool:
-    """Whether htmx asks for a part, not a browser for a page."""
+    """Whether htmx asks, not a browser for a page."""
     return bool(request.htmx) and not request.htmx.boosted and not request.htmx.history_restore_request
 
 
@@ -58,7 +58,7 @@ def fetches_ahead(request: HttpRequest) -> bool:
 
 
 def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
-    """The ids in a comma-separated parameter, at most `most`. Raises ParameterError."""
+    """Ids separated by commas, at most `most`. Raises ParameterError."""
     text = once(request.GET, name)
     named = text.split(",", most) if text else []
     ids = [number for number in map(parse_id, named) if number is not None]
@@ -68,13 +68,13 @@ def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
 
 
 def next_page(request: HttpRequest) -> str:
-    """The request's `next` address, if it is another page of this site."""
+    """Only another page of this site."""
     target = request.POST.get("next") or request.GET.get("next") or ""
     return target if is_local(target) and target != request.path else ""
 
 
 def is_local(address: str) -> bool:
-    """Whether an address is a path on this site: exactly one slash first, at most `NEXT_LENGTH` characters."""
+    """Exactly one slash first, at most `NEXT_LENGTH` characters."""
     if not LOCAL_ADDRESS.match(address) or len(address) > NEXT_LENGTH:
         return False
     return url_has_allowed_host_and_scheme(address, allowed_hosts=None)
@@ -90,12 +90,12 @@ def came_from(request: HttpRequest) -> str:
 
 
 def go_on(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
-    """Redirect to `next`, else to the page named `otherwise`. The only place that follows `next`."""
+    """The only place that follows `next`."""
     return HttpResponseRedirect(next_page(request) or reverse(otherwise, args=args))
 
 
 def go_to(request: PageRequest, address: str) -> HttpResponse:
-    """Redirect to an address of this site, as a whole page."""
+    """Redirect to a whole page of this site."""
     if wants_part(request):
         return HttpResponseClientRedirect(address)
     return HttpResponseRedirect(address)
@@ -111,7 +111,7 @@ def show(
 ) -> HttpResponse:
     """The page, or its `part` if htmx asks for it.
 
-    In templates `address` is the reader's page, where forms return to. The browser keeps the page but revalidates it.
+    In templates `address` is the reader's page, where forms return to. The browser revalidates the page.
     """
     page = request.htmx.current_url_abs_path if wants_part(request) else None
     context = {"address": page or request.get_full_path()} | (context or {})
@@ -126,7 +126,7 @@ LONGEST_IN_SECONDS = 120
 
 
 def too_many(request: HttpRequest, seconds: float, *, is_member: bool = False) -> HttpResponse:
-    """429 as a page, without a query: no context processors, and no reader unless a view has read them.
+    """429 without a query: no context processors, and no reader unless a view has read them.
 
     `is_member`: the reader is a member, but unknown which.
     """
@@ -137,29 +137,29 @@ def too_many(request: HttpRequest, seconds: float, *, is_member: bool = False) -
 
 
 def stream(request: HttpRequest) -> dict[str, Any]:
-    """For every template: the address of the event stream."""
+    """The address of the event stream."""
     return {"stream": "/api/v1/stream" if settings.STREAM else ""}
 
 
 def page_name(request: HttpRequest) -> dict[str, Any]:
-    """For every template: the page's URL name."""
+    """The page's URL name."""
     match = request.resolver_match
     return {"page_name": (match and match.url_name) or ""}
 
 
 def theme(request: HttpRequest) -> dict[str, Any]:
-    """For every template: this browser's chosen theme."""
+    """This browser's theme."""
     kept = request.COOKIES.get(THEME_COOKIE, "")
     return {"theme": kept if kept in THEMES else ""}
 
 
 def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
-    """Save a theme in this browser. "" deletes it."""
+    """An empty choice deletes it."""
     _set_cookie(response, THEME_COOKIE, chosen if chosen in THEMES else "", is_for_scripts=False)
 
 
 def has_keys(request: HttpRequest) -> bool:
-    """Whether this browser's reader uses single-key shortcuts (keys.js)."""
+    """Whether this browser's reader uses single keys."""
     return request.COOKIES.get(KEYS_COOKIE) != KEYS_OFF
 
 
@@ -188,7 +188,7 @@ class RateMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request, unless its caller calls too often."""
+        """Refuse a caller who calls too often."""
         scope = self._scope(request)
         if scope:
             call = rates.Call(scope, rates.address(request), credential=rates.session_credential(request.COOKIES))
@@ -246,7 +246,7 @@ View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 
 
 def limited(scope: str) -> Callable[[View[P]], View[P]]:
-    """Make RateMiddleware count POSTs to a page in the rate `scope`."""
+    """Count POSTs to a page in the rate `scope`."""
 
     def decorate(view: View[P]) -> View[P]:
         view.rates = {"POST": scope}  # type: ignore[attr-defined]
@@ -256,7 +256,7 @@ def limited(scope: str) -> Callable[[View[P]], View[P]]:
 
 
 def keeps_opener(view: View[P]) -> View[P]:
-    """Let the window that opened this page keep its reference: apps in browsers get their code by it.
+    """Let the opening window keep its reference: apps in browsers get their code by it.
 
     Every page on the way to the code needs it. The opener can close or navigate the window, but read nothing.
     """
@@ -271,6 +271,6 @@ def keeps_opener(view: View[P]) -> View[P]:
 
 
 def uncounted(view: View[P]) -> View[P]:
-    """Make RateMiddleware skip a view that is as cheap as a static file."""
+    """For views as cheap as a static file."""
     view.is_uncounted = True  # type: ignore[attr-defined]
     return view

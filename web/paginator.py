@@ -16,7 +16,7 @@ EXACT_UP_TO = 10_000
 class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
     """Counts and lists at most `exact_up_to` rows.
 
-    `is_capped`: more rows match. `is_estimated`: the count is an estimate. Both are set by `count`.
+    `count` sets `is_capped` (more rows match) and `is_estimated`.
     """
 
     is_capped = False
@@ -29,7 +29,7 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
 
     @cached_property
     def count(self) -> int:
-        """The number of rows, at most `exact_up_to`, or PostgreSQL's estimate for a larger table."""
+        """At most `exact_up_to`, or PostgreSQL's estimate."""
         rows: Any = self.object_list
         if not rows.query.where:
             estimate = self._estimate(rows)

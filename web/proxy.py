@@ -19,13 +19,13 @@ SCHEME = "feedsite.scheme"
 
 
 class ProxyMiddleware:
-    """Writes the client's address and scheme into `request.META`. A request without the header is a probe."""
+    """Writes them into `request.META`. A request without the header is a probe."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Set client and scheme if a trusted proxy names them."""
+        """If a trusted proxy names them."""
         if settings.PROXY and (said := request.META.get(HEADER)):
             client, scheme = parse(said)
             request.META["REMOTE_ADDR"] = client or request.META.get("REMOTE_ADDR", "")
@@ -34,7 +34,7 @@ class ProxyMiddleware:
 
 
 def parse(header: str) -> tuple[str, str]:
-    """The client's IP address and scheme in the last element, which the proxy wrote.
+    """The IP address and scheme in the last element, which the proxy wrote.
 
     Accepts IPv6 addresses without brackets, as some proxies write them.
     """

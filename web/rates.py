@@ -1,7 +1,7 @@
 """Rate limits: one counter for each caller and scope, on the cache server.
 
 A slot begins with its first call and lasts for the rate's period. At the edge of two slots up to twice the limit may
-pass. runtime/rate_table.py has the rates.
+pass.
 
 A request is counted (`Call`) before PostgreSQL says whose token or session it carries. A valid credential leaves a mark
 with its user, whose counter is then used. Without a mark it counts as an attempt of its address (scope `attempt`),
@@ -94,7 +94,7 @@ return count(KEYS[3], ARGV[3], ARGV[4], 1)
 
 
 class OwnSlots:
-    """One process's counters. If full, it drops those that end first."""
+    """One process's counters. If full, drops those that end first."""
 
     def __init__(self, size: int = OWN_SLOTS) -> None:
         self._size = size
@@ -102,7 +102,7 @@ class OwnSlots:
         self._slots: dict[str, tuple[int, float]] = {}
 
     def count(self, key: str, calls: int, seconds: int) -> float | None:
-        """Count a call. None if it may pass, else the seconds to wait."""
+        """None if the call may pass, else the seconds to wait."""
         now = time.monotonic()
         with self._lock:
             counted, end = self._slots.get(key, (0, 0.0))
@@ -137,7 +137,7 @@ class Slot(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A counted call. No slot without the cache server."""
+    """No slot without the cache server."""
 
     wait: float | None = None
     """Seconds to wait; None if the call may pass."""
@@ -163,7 +163,7 @@ def limit(scope: str) -> tuple[int, int]:
 
 
 def hit(scope: str, who: str, cost: int = 1) -> float | None:
-    """Count one call as `cost` calls. None if it may pass, else the seconds to wait. Refused costs above 1 are taken
+    """Count a call as `cost` calls. None if it may pass, else the seconds to wait. Refused costs above 1 are taken
     back.
 
     Without the cache server only `GUARDED` scopes are counted, by each process.
@@ -172,7 +172,7 @@ def hit(scope: str, who: str, cost: int = 1) -> float | None:
 
 
 def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
-    """`hit` for several callers. Returns the seconds to wait of refused ones."""
+    """Returns the seconds to wait of refused callers."""
     found = zip(costs, _count_each(scope, costs), strict=True)
     return {who: counted.wait for who, counted in found if counted.wait is not None}
 
@@ -187,15 +187,15 @@ def _count_each(scope: str, costs: Mapping[str, int]) -> list[Counted]:
 
 
 def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
-    """Take back counts of calls that were refused for another reason."""
+    """For calls that were refused for another reason."""
     _ask_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()])
 
 
 class Call:
     """One request, counted before it is answered. `wait`: None if it may go on, else the seconds to wait.
 
-    `credential`: the token or session, which only PostgreSQL can check. `user`: the user's id, if proven without a
-    query (a signed ticket).
+    `credential`: the token or session, which only PostgreSQL can check. `user`: the id, if proven without a query (a
+    signed ticket).
     """
 
     def __init__(self, scope: str, address: str, *, credential: str = "", user: int | None = None) -> None:
@@ -221,7 +221,7 @@ class Call:
         return min(self.slots, key=lambda slot: (slot.remaining, -slot.ends), default=None)
 
     def prove(self, user: int | None) -> float | None:
-        """Tell which user PostgreSQL found for the credential. None if the call may go on, else the seconds to wait."""
+        """Tell whose credential it was. None if the call may go on, else the seconds to wait."""
         if not self._credential:
             return None
         if not self._is_counted:  # the cache server did not answer
@@ -277,15 +277,15 @@ class Call:
 
 
 class Claimed:
-    """An API authenticator whose requests are counted before it asks PostgreSQL."""
+    """Requests of this authenticator are counted before it asks PostgreSQL."""
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
-        """The request's credential, and the user's id if proven without a query."""
+        """The credential, and the user's id if proven without a query."""
         raise NotImplementedError
 
 
 def mark(credential: str, user: int) -> None:
-    """Mark a credential that was just issued."""
+    """Mark a just issued credential."""
     _ask("SET", _mark(credential), user, "PX", MARK_SECONDS * 1000)
 
 
@@ -295,7 +295,7 @@ def token_credential(token: str) -> str:
 
 
 def session_credential(cookies: Mapping[str, str]) -> str:
-    """The session in the cookies as a credential, or empty."""
+    """The session as a credential, or empty."""
     key = cookies.get(settings.SESSION_COOKIE_NAME, "")
     return key and f"session {key}"
 
@@ -341,7 +341,7 @@ def _digest(text: str) -> str:
 
 
 def address(request: HttpRequest) -> str:
-    """The caller's IP address (web.proxy), or the /64 of an IPv6 address, which is one customer's."""
+    """The IP address (web.proxy), or the /64 of an IPv6 address, which is one customer's."""
     return customer(request.META.get("REMOTE_ADDR", ""))
 
 

@@ -76,7 +76,7 @@ def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> No
 
 
 def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Whether the user may have changed something that they look for next."""
+    """Whether the user may look next for what they changed."""
     if request.method in READING or response.status_code == OUTAGE:
         return False
     view = getattr(getattr(request.resolver_match, "func", None), "cls", None)
@@ -84,7 +84,7 @@ def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
 
 
 def route_of(request: HttpRequest) -> str:
-    """The matched URL pattern, without names or ids."""
+    """Without names or ids."""
     match = getattr(request, "resolver_match", None)
     if match is None:
         return settings.STATIC_URL if request.path_info.startswith(settings.STATIC_URL) else NOWHERE
@@ -95,12 +95,12 @@ def route_of(request: HttpRequest) -> str:
 
 
 def method_of(request: HttpRequest) -> str:
-    """The method, or `other`: callers may invent methods."""
+    """Callers may invent methods: `other`."""
     return request.method if request.method in METHODS else "other"
 
 
 def known_user(request: HttpRequest) -> int | None:
-    """The id of the request's user, if a view has read them."""
+    """If a view has read them."""
     return request.user.pk if is_user_known(request) else None
 
 

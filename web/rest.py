@@ -85,7 +85,7 @@ class StrictFormParser(FormParser):
 
 
 class FilesParser(MultiPartParser):
-    """Forms with files, for the methods in `takes_files`, always UTF-8."""
+    """For the methods in `takes_files`, always UTF-8."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         """Raises ParseError if a field is not UTF-8."""
@@ -127,7 +127,7 @@ class OnlyJSON(DefaultContentNegotiation):
 
 
 class TextField(serializers.CharField):
-    """Only text. DRF's field accepts numbers too."""
+    """Refuses numbers, which DRF's field accepts."""
 
     def to_internal_value(self, data: Any) -> str:
         """Raises ValidationError."""
@@ -137,7 +137,7 @@ class TextField(serializers.CharField):
 
 
 class ObjectField(serializers.DictField):
-    """A JSON object of any shape, bounded by StrictJSONParser."""
+    """Of any shape, bounded by StrictJSONParser."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(child=serializers.JSONField(), **kwargs)
@@ -150,7 +150,7 @@ class ObjectField(serializers.DictField):
 
 
 class FlagField(serializers.BooleanField):
-    """Only true or false. DRF's field accepts "yes" and 1 too."""
+    """Refuses "yes" and 1, which DRF's field accepts."""
 
     def to_internal_value(self, data: Any) -> bool:
         """Raises ValidationError."""
@@ -160,7 +160,7 @@ class FlagField(serializers.BooleanField):
 
 
 class NumberField(serializers.IntegerField):
-    """Only a whole number. DRF's field accepts text too."""
+    """Refuses text, which DRF's field accepts."""
 
     def to_internal_value(self, data: Any) -> int:
         """Raises ValidationError."""
@@ -185,7 +185,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
     """A time in ISO 8601 with its zone."""
 
     def to_internal_value(self, data: Any) -> datetime:
-        """The time in UTC. Raises ValidationError, also without a zone."""
+        """In UTC. Raises ValidationError, also without a zone."""
         try:
             moment = datetime.fromisoformat(data) if isinstance(data, str) and data.isascii() else None
             if moment and moment.tzinfo:
@@ -200,7 +200,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses unknown fields, because an ignored field is a mistake."""
+    """Refuses unknown fields: an ignored one is a mistake."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Raises ValidationError for unknown fields."""
@@ -211,7 +211,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 def body(request: Request, serializer: type[StrictSerializer], **options: Any) -> dict[str, Any]:
-    """The validated fields of the body. Raises ValidationError."""
+    """The validated fields. Raises ValidationError."""
     reader = serializer(data=request.data, **options)
     reader.is_valid(raise_exception=True)
     fields: dict[str, Any] = reader.validated_data
@@ -233,7 +233,7 @@ class ParameterError(BadRequest):
 
 
 def parse_id(text: str) -> int | None:
-    """The id in a text as the API writes it."""
+    """An id as the API writes it."""
     if not NUMBER.fullmatch(text) or int(text) > MAX_POSITION:
         return None
     return int(text)
@@ -258,12 +258,12 @@ def _number(request: HttpRequest, name: str, rule: str) -> int | None:
 
 
 def position(request: HttpRequest, name: str = "last_id") -> int | None:
-    """The position in a list from the query. Raises ParameterError."""
+    """Raises ParameterError."""
     return _number(request, name, "An id is a decimal number from 1 to 2^53.")
 
 
 def limit(request: HttpRequest, name: str = "limit") -> int:
-    """How many to list: 20 by default, at most 100. Raises ParameterError."""
+    """20 by default, at most 100. Raises ParameterError."""
     asked = _number(request, name, "Send a whole number from 1. More than 100 count as 100.")
     return PAGE if asked is None else min(asked, PAGE_LIMIT)
 
@@ -281,7 +281,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class FeedResponse(HttpResponse):
-    """msgspec structs as JSON, twenty times as fast as DRF's serializers and renderers."""
+    """Twenty times as fast as DRF's serializers and renderers."""
 
     def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(encode(content), content_type=JSON_TYPE, status=status, headers=headers)
@@ -294,7 +294,7 @@ class Problem(msgspec.Struct):
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's handler, with answers for Django's errors."""
+    """Also answers Django's errors."""
     if isinstance(exc, OUTAGES):
         logger.error("a request was answered 503, because a server failed: %s", exc)
         exc = OutageError()
@@ -308,20 +308,20 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
 
 
 def spend(scope: str, who: str, cost: int = 1) -> None:
-    """Count a call whose cost depends on its body. Raises Throttled."""
+    """For a cost that depends on the body. Raises Throttled."""
     wait = rates.hit(scope, who, cost)
     if wait is not None:
         raise exceptions.Throttled(wait)
 
 
 def scope_of(view_rates: Mapping[str, str], method: str) -> str:
-    """The rate of a request: the view's for this method, else read or write."""
+    """The view's rate for this method, else read or write."""
     named = view_rates.get("GET" if method == "HEAD" else method)
     return named or ("read" if method in SAFE_METHODS else "write")
 
 
 class ApiView(APIView):
-    """A view of the API. Counts every request first (web.rates.Call), and checks it before asking who the caller is.
+    """Counts every request first (web.rates.Call), and checks it before asking who the caller is.
 
     `rates`: scopes of methods with their own rate. POST, PATCH and the methods of `takes_bodies` take JSON of at most
     `body_bytes`, the methods of `takes_files` a form (web.uploads). `only_reads`: no POST writes what its caller may
@@ -407,7 +407,7 @@ class ApiView(APIView):
                 raise
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """With `no-store`, because an answer is for one caller and moment."""
+        """`no-store`: an answer is for one caller and moment."""
         response = super().finalize_response(request, response, *args, **kwargs)
         response.headers.setdefault("Cache-Control", "no-store")
         return response

@@ -1,4 +1,4 @@
-"""Static files: one script for each kind of page, names with a content hash, compressed once."""
+"""Static files: one script for each kind of page, names with a content hash."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,12 @@ MODULES = {"feedsite/strangers.js": COMMON, "feedsite/members.js": COMMON + MEMB
 
 
 class ScriptFinder(finders.BaseFinder):
-    """Makes the scripts of `MODULES`: at each request in development and tests, otherwise once."""
+    """Makes scripts: at each request in development and tests, else once."""
 
     folder = Path(settings.DATA_DIR, "scripts")
 
     def find(self, path: str, find_all: bool = False, **options: Any) -> str | list[str]:  # type: ignore[override]  # Django's name
-        """The script's file, if it is one of ours."""
+        """If it is one of ours."""
         if path not in MODULES:
             return []
         found = str(self.make(path))
@@ -53,7 +53,7 @@ class ScriptFinder(finders.BaseFinder):
 
 
 class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # it has no types
-    """Gzip only. Brotli would add half a minute to the first start."""
+    """Gzip only: Brotli would add half a minute to the first start."""
 
     def create_compressor(self, **options: Any) -> Any:
         """A compressor for gzip only."""
@@ -61,14 +61,14 @@ class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
-    """Also serves files collected after this process started, because two versions may share a port."""
+    """Also files collected after the start, because two versions may share a port."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.directories.append((f"{Path(settings.STATIC_ROOT).absolute()}/", self.static_prefix))
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer with a file, if there is one."""
+        """Answer with a file, if any."""
         path = request.path_info
         if path not in self.files and path.startswith(self.static_prefix) and (found := self.find_file(path)):
             self.files[path] = found

@@ -65,7 +65,7 @@ class _Numbers:
 
 
 def check_text(value: Any) -> None:
-    """Raise ValueError for text that cannot be stored (NUL, lone surrogate), or too deep nesting."""
+    """Raise ValueError for NUL, a lone surrogate, or too deep nesting."""
     level: list[Any] = [value]
     for _ in range(DEPTH + 1):
         strings = [one for one in level if isinstance(one, str)]
@@ -82,7 +82,7 @@ def check_text(value: Any) -> None:
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """The JSON object in a body. Raises ParseError."""
+    """Raises ParseError."""
     numbers = _Numbers()
     try:
         value = json.loads(
@@ -105,7 +105,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 class StrictJSONParser(BaseParser):
-    """An object of at most `body_bytes`, whatever Content-Length says."""
+    """At most `body_bytes`, whatever Content-Length says."""
 
     media_type = JSON_TYPE
 

@@ -44,7 +44,7 @@ def _months(_language: str | None) -> list[tuple[str, str]]:
 
 
 def written(moment: datetime, form: str) -> str:
-    """A time in the reader's zone and language, 20 times as fast as Django's function."""
+    """In the reader's zone and language, 20 times as fast as Django's function."""
     moment, language = timezone.localtime(moment), get_language()
     pattern = _pattern(form, language)
     if pattern is None:

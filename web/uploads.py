@@ -35,7 +35,7 @@ ADDRESSES = re.compile(
 
 
 def most_bytes(path: str) -> int:
-    """The most bytes of a body with files at this path, or 0."""
+    """Of a body with files at this path, or 0."""
     if path == LISTS:
         return LIST_BYTES + ROOM_BYTES
     if path == ARCHIVES:
@@ -56,7 +56,7 @@ def folder() -> Path:
 
 
 class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripted at run time
-    """A file on disk, deleted when closed. Its path does not contain the sender's name for it."""
+    """Deleted when closed. The path does not contain the sender's name."""
 
     def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
         file = tempfile.NamedTemporaryFile(suffix=".upload", dir=folder())  # noqa: SIM115 (it is the object)
@@ -76,7 +76,7 @@ class FileHandler(FileUploadHandler):
         self._uploads: list[Upload] = []
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
-        """Raises StopUpload if there are too many files, and OSError."""
+        """Raises StopUpload for too many files, and OSError."""
         super().new_file(*args, **kwargs)
         if len(self._uploads) == FILES_AT_ONCE:
             raise StopUpload(connection_reset=True)
@@ -84,7 +84,7 @@ class FileHandler(FileUploadHandler):
             self._uploads.append(Upload(self.file_name, self.content_type, self.charset))
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        """On a full disk deletes all files of the body and raises OSError."""
+        """On a full disk deletes the body's files and raises OSError."""
         with self._all_or_nothing():
             self._uploads[-1].write(raw_data)
 
@@ -121,7 +121,7 @@ class FileHandler(FileUploadHandler):
 
 
 def spooled(stream: IO[bytes], size: int, file: IO[bytes]) -> int:
-    """Write at most `size` bytes of a body to a file. Returns the bytes that came."""
+    """Write at most `size` bytes of a body. Returns how many came."""
     came = 0
     while came < size:
         with slow_senders.watched():

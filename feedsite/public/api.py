@@ -22,7 +22,7 @@ class Trends(msgspec.Struct):
 
 
 class Suggestion(msgspec.Struct):
-    """A user to follow. `followed_by`: up to two of the caller's followees."""
+    """A user to follow. `followed_by`: up to two of the caller's followees who follow them."""
 
     user: UserCard
     followed_by: list[str]

@@ -1,5 +1,3 @@
-"""Checks variables, secrets, hosts, HTTPS and proxies."""
-
 import stat
 
 from django.conf import settings
@@ -12,7 +10,7 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"
 
 
 def configuration() -> Findings:
-    """Check the configuration. Wrong values stop the command earlier."""
+    """Variables, secrets, hosts, HTTPS and proxies. Wrong values stop the command earlier."""
     public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
     yield _names()
     yield from _secret_key()

@@ -1,5 +1,3 @@
-"""Checks the disk, backups and stored files."""
-
 import shutil
 import time
 from datetime import datetime, timedelta
@@ -29,7 +27,7 @@ DAY_SECONDS = 86_400
 
 
 def disk() -> Findings:
-    """Check free space in the data folder."""
+    """Check free space."""
     usage = shutil.disk_usage(settings.DATA_DIR)
     share = usage.free / usage.total
     yield judge(
@@ -60,7 +58,7 @@ def backups(now: datetime) -> Findings:
 
 
 def played_store() -> Findings:
-    """Check size and room of the month filters."""
+    """Check the month filters' size and room."""
     filters = store()
     months = filters.stats()
     count, size = sum(each.filters for each in months.values()), sum(each.size for each in months.values())
@@ -76,7 +74,7 @@ def played_store() -> Findings:
 
 
 def media_files() -> Findings:
-    """Check that the newest rows have files, and some old files rows."""
+    """Check that new rows have files, and some old files rows."""
     kept = media.store()
     until = time.monotonic() + MEDIA_SECONDS
     newest = MediaFile.objects.order_by("-pk")[:MEDIA_LOOKED_AT]

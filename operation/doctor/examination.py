@@ -1,5 +1,3 @@
-"""Runs all checks of `doctor`. Exceptions become findings."""
-
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -66,8 +64,8 @@ Outages = dict[str, Finding]
 
 
 def safely(name: str, check: Callable[[], Findings], outages: Outages | None = None) -> list[Finding]:
-    """The findings of a check, and one for its exception. An outage is reported once, with the checks that it stops.
-    Raises ProgrammingError.
+    """A check's findings, with its exception. An outage is reported once, with the checks that it stops. Raises
+    ProgrammingError.
     """
     found: list[Finding] = []
     outages = {} if outages is None else outages

@@ -1,5 +1,3 @@
-"""Checks the push policy, and filters of impressions."""
-
 from accounts.levels import policy
 from discover import impressions
 from operation.doctor.findings import Findings, judge
@@ -7,7 +5,7 @@ from storage.connections import database_now
 
 
 def impressions_fill() -> Findings:
-    """Check how full today's impression filters are."""
+    """Check how full today's filters are."""
     found = impressions.fill(database_now().date())
     fullest = max((each.impressions / each.capacity for each in found), default=0.0)
     yield judge(

@@ -10,7 +10,7 @@ WAIT_SECONDS = 2.0
 
 
 class Finding(msgspec.Struct):
-    """A check's result. `todo` says what to do unless `state` is ok."""
+    """`todo` says what to do unless `state` is ok."""
 
     name: str
     state: str
@@ -22,13 +22,13 @@ Findings = Iterator[Finding]
 
 
 def judge(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
-    """A finding in the worst state that applies. Without `todo` if all is well."""
+    """The worst state that applies. Without `todo` if ok."""
     state = ERROR if error else WARNING if warning else OK
     return Finding(name, state, text, todo if state != OK else "")
 
 
 def clock(name: str, theirs: float, began: float, ended: float) -> Finding:
-    """The minimum difference to this machine's clock. Theirs was read between `began` and `ended`."""
+    """The minimum difference to this machine's clock, for `theirs` read between `began` and `ended`."""
     apart = max(began - theirs, theirs - ended, 0.0)
     return judge(
         name,

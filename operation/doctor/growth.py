@@ -1,7 +1,4 @@
-"""Finds tables and folders that grow faster than they are swept (docs/scaling.md).
-
-Rows are counted up to `COUNTED`, and sizes are PostgreSQL's estimates.
-"""
+"""Finds tables and folders that grow faster than they are swept (docs/scaling.md)."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -114,7 +111,7 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
 class Kept(NamedTuple):
     """Rows that `task` deletes when `column` (a time or an id, storage.ids) is older than `life`.
 
-    A queue has few rows and no index on the time, so its first rows are checked.
+    A queue is small and has no index on the time, so its first rows are checked.
     """
 
     model: type[Model]
@@ -134,7 +131,7 @@ AT_ONCE = timedelta()
 
 
 def kept() -> Iterator[Kept]:
-    """All rows with a lifetime, except where a full scan would be needed."""
+    """Rows with a lifetime, unless a full scan would be needed."""
     yield Kept(Session, "expire_date", AT_ONCE, "accounts.clear_sessions")
     yield Kept(AddressCheck, "expires_at", AT_ONCE, "accounts.clear_sessions")
     yield Kept(ResetRequest, "created_at", recovery.KEPT, "accounts.send_resets", is_queue=True)
@@ -202,7 +199,7 @@ def _look_at(task: str) -> str:
 
 # --- Files -------------------------------------------------------------------------------------------------
 def old_files() -> Findings:
-    """Check folders that the site does not clean up itself."""
+    """Check folders that only people clean up."""
     backups = _sizes(settings.DATA_DIR / "backups")
     yield judge(
         "old backups",

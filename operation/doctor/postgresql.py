@@ -53,7 +53,7 @@ def postgresql() -> Findings:
 
 
 def site() -> Findings:
-    """Check the secret key of this machine, and read-only mode."""
+    """Check this machine's secret key, and read-only mode."""
     try:
         site_key.compare(*fetch(site_key.QUESTION)[0])
         said = "is this machine's key"
@@ -114,7 +114,7 @@ def _migrations() -> Finding:
 
 
 def replicas() -> Findings:
-    """Check the replica. Never an error, because the primary serves without it."""
+    """Never an error, because the primary serves without it."""
     try:
         found = replica.condition()
     except Error as error:

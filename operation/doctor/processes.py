@@ -42,7 +42,7 @@ def web(url: str) -> Findings:
 
 
 def _asked(url: str, path: str, seconds: float) -> tuple[int, str]:
-    """Requested as by the proxy. The status (0: no answer) and a description."""
+    """As the proxy asks. The status (0: no answer) and a description."""
     place, shown = urlsplit(url), url if path == "/healthz" else f"{url}{path}"
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
     host = next((each.lstrip(".") for each in settings.ALLOWED_HOSTS if each != "*"), "localhost")
@@ -79,7 +79,7 @@ def grpc_process(place: str) -> Findings:
 
 
 def addresses() -> tuple[str, str, str]:
-    """The addresses of web, stream and gRPC under `up`. gRPC's may be empty."""
+    """Web, stream and gRPC (maybe empty) under `up`."""
     port = settings.PORT
     stream = settings.STREAM_PORT or port + 1
     return (

@@ -66,7 +66,7 @@ def feeds_cluster() -> Findings:
 
 
 def _own_slots(url: str, name: bytes) -> int:
-    """Ask the primary itself, because others may not know that it has lost some."""
+    """Others may not know that a primary has lost some."""
     with client_of(url, WAIT_SECONDS) as client:
         try:
             slots = client.execute_command("CLUSTER SLOTS")
@@ -76,7 +76,7 @@ def _own_slots(url: str, name: bytes) -> int:
 
 
 def play_store() -> Findings:
-    """Check the played filters' server: Kvrocks, or a Redis with persistence."""
+    """Check Kvrocks, or a Redis with persistence."""
     with client_of(settings.PLAYED_STORE_URL, WAIT_SECONDS) as client:
         info: dict[str, Any] = client.info()
     if "kvrocks_version" in info:

@@ -1,5 +1,3 @@
-"""Checks beat, workers, queues and waiting rows."""
-
 import math
 from datetime import datetime, timedelta
 
@@ -52,7 +50,7 @@ def ages() -> dict[str, float]:
 
 
 def beat(now: datetime) -> Findings:
-    """Check beat: a worker records the time every 20 seconds, when beat asks."""
+    """A worker records the time every 20 seconds, when beat asks."""
     last = last_observed()
     late = last is None or last < now - YOUNG
     text = f"last worked at {last:%Y-%m-%d %H:%M} UTC" if last else "has not worked for a day"
@@ -127,7 +125,7 @@ def upkeep_of_relations(now: datetime) -> Findings:
 
 
 def imports_of_archives(now: datetime) -> Findings:
-    """Report imports of archives that make no progress."""
+    """Report imports that make no progress."""
     running = ArchiveImport.objects.filter(finished_at=None).alias(moved_at=Coalesce("tried_at", "created_at"))
     stuck = list(running.filter(moved_at__lt=now - LATE).order_by("pk").values_list("pk", flat=True)[:LATE_SEEN])
     named = ", ".join(map(str, stuck[:LATE_NAMED])) + (" …" if stuck[LATE_NAMED:] else "")

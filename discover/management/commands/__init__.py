@@ -1,1 +1,1 @@
-"""Commands of the recommended feed, one a module."""
+pass

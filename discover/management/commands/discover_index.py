@@ -1,5 +1,3 @@
-"""`manage.py discover_index`: create the OpenSearch index and load all public posts."""
-
 from argparse import ArgumentParser
 from typing import Any
 

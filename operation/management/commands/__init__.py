@@ -1,1 +1,1 @@
-"""Commands for the site's operators, one a module."""
+pass

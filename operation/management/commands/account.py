@@ -65,7 +65,7 @@ class Command(BaseCommand):
             getattr(self, verb.replace("-", "_"))(user, **options)
 
     def first_admin(self, *, is_asked: bool) -> None:
-        """Print the link if the site has no administrator."""
+        """Print the link if there is no administrator."""
         if first_admin.is_wanted():
             link = settings.SITE_URL + reverse("first-admin", args=[first_admin.token()])
             self.stdout.write(
@@ -75,7 +75,7 @@ class Command(BaseCommand):
             raise CommandError("The site has an administrator. `manage.py account promote NAME` makes another.")
 
     def make(self, name: str, email: str) -> None:
-        """Create an account. Nobody can log in before its password is set."""
+        """Nobody can log in before the password is set."""
         try:
             with transaction.atomic():
                 user = sign_up(username=name, password=secrets.token_urlsafe(32))
@@ -106,18 +106,18 @@ class Command(BaseCommand):
         self.done(user, had, "took all powers", "is an ordinary member now", "is an ordinary member already")
 
     def reset_link(self, user: User, **options: Any) -> None:
-        """Print a link for an owner without a proven address."""
+        """For an owner without a proven address."""
         self.must_be_active(user)
         self.log(user, "printed a link that sets a password")
         self.stdout.write(f"This page sets a new password for {user.username}, for 4 hours: {recovery.link(user)}")
 
     def remove_factors(self, user: User, **options: Any) -> None:
-        """Remove the factors of an owner who lost them."""
+        """For an owner who lost them."""
         is_done = second_factors.forget(user=user)
         self.done(user, is_done, "removed second factors", "can log in with the password alone", "has no second factor")
 
     def ban(self, user: User, *, why: str, **options: Any) -> None:
-        """Ban. Also written to the log of decisions."""
+        """Also written to the log of decisions."""
         try:
             is_new = senders.ban(user=user, by=None, reason=self.reason(why))
         except PermissionError:
@@ -125,7 +125,7 @@ class Command(BaseCommand):
         self.done(user, is_new, "", "is banned", "is already banned")
 
     def unban(self, user: User, *, why: str, **options: Any) -> None:
-        """Unban. Also written to the log of decisions."""
+        """Also written to the log of decisions."""
         is_done = senders.unban(user=user, by=None, reason=self.reason(why))
         self.done(user, is_done, "", "is no longer banned", "is not banned")
 
@@ -149,7 +149,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{name or user.username} {now if is_done else before}.")
 
     def log(self, user: User, text: str) -> None:
-        """Write to the account's history in the admin."""
+        """Write to the account's history."""
         LogEntry.objects.log_actions(user.pk, [user], CHANGE, f"{BY_COMMAND}: {text}.")
 
     def reason(self, why: str) -> str:

@@ -27,7 +27,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
-        """Write the backup. Raises CommandError, and leaves no file."""
+        """Raises CommandError, and leaves no file."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             progress = progress_on(bar)
             try:

@@ -1,5 +1,3 @@
-"""`doctor`: finds faults, and says what to do."""
-
 from argparse import ArgumentParser
 from typing import Any
 
@@ -31,7 +29,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
-        """Print the findings. Exit with 1 on an error."""
+        """Exit with 1 on an error."""
         with postgresql.bounded(STATEMENT_SECONDS):
             findings = examine(now=timezone.now(), web=web, stream=stream, grpc_place=grpc)
         state = worst(findings)

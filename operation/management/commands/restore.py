@@ -1,5 +1,3 @@
-"""`restore FILE`: fills an empty site from a backup, or tries one."""
-
 import contextlib
 from argparse import ArgumentParser
 from pathlib import Path
@@ -61,7 +59,7 @@ class Command(BaseCommand):
         )
 
     def restore(self, file: Path) -> None:
-        """Restore the backup. `up` cannot start meanwhile."""
+        """`up` cannot start meanwhile."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             with current_app.connection_for_write() as connection:  # a pooled connection may be to an earlier server
                 answers = current_app.control.ping(timeout=0.5, connection=connection)

@@ -1,5 +1,3 @@
-"""`upgrade`: moves the running site to the version on the disk."""
-
 import io
 from argparse import ArgumentParser
 from collections.abc import Callable
@@ -36,7 +34,7 @@ OTHERWISE = (
 
 
 class Step(NamedTuple):
-    """A step. `remedy` helps if it fails."""
+    """`remedy` helps if it fails."""
 
     name: str
     does: str
@@ -45,7 +43,7 @@ class Step(NamedTuple):
 
 
 class Command(BaseCommand):
-    """Upgrades by repeatable steps. Fails if programs keep running that only another supervisor can restart."""
+    """Repeatable steps. Fails if programs keep running that only another supervisor can restart."""
 
     help = "Upgrade the running site to the version on the disk."
     requires_system_checks: list[str] = []  # the first step
@@ -67,7 +65,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the steps. Raises CommandError with a remedy at the first failure."""
+        """Raises CommandError with a remedy at the first failure."""
         for step in self.steps(options):
             self.stdout.write(self.style.MIGRATE_HEADING(f"{step.name}: {step.does}"))
             try:
@@ -149,7 +147,7 @@ class Command(BaseCommand):
         ]
 
     def check_all(self, file: Path | None) -> None:
-        """Check everything beforehand. Raises CommandError, SystemCheckError, UpgradeError or StoreError."""
+        """Check beforehand. Raises CommandError, SystemCheckError, UpgradeError or StoreError."""
         check_postgresql()
         refuse_older(connection)
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
@@ -169,7 +167,7 @@ class Command(BaseCommand):
             self.stdout.write("  no migration is missing")
 
     def restart(self) -> None:
-        """Let `up` restart its programs. Raises UpgradeError."""
+        """Let `up` restart. Raises UpgradeError."""
         pid = running_site(settings.SERVERS.home)
         if pid is not None:
             restart_by_turns(pid, lambda line: self.stdout.write(f"  {line}"))

@@ -1,4 +1,4 @@
-"""English dates: the day first and 24 hours, which readers everywhere understand."""
+"""English dates: the day first and 24 hours."""
 
 DATE_FORMAT = "j F Y"
 DATETIME_FORMAT = "j F Y, H:i"

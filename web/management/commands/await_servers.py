@@ -1,5 +1,3 @@
-"""`await_servers`: waits until all servers of the site answer."""
-
 import time
 from typing import Any
 
