@@ -241,7 +241,6 @@ def recorded_in(url: str, kind: str, capacity: int) -> Iterator[None]:
 
 
 def _forget_clients() -> None:
-    """The next clients connect to another server."""
     for client in (feeds, feeds_for_tasks):
         client().close()
         client.cache_clear()
@@ -274,7 +273,6 @@ def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: 
 
 
 def _fill(today: date, impressions: int) -> list[int]:
-    """Record pages of 20 for a week."""
     rng = random.Random(1)  # noqa: S311 (the same in every run)
     counts: list[int] = []
     while sum(counts) < impressions:
@@ -299,7 +297,7 @@ def _batch(number: int, today: date) -> list[Impression]:
 
 
 def _wrong(readers: list[int], today: date) -> float:
-    """The false positive rate over the configured rate of seven filters."""
+    """Over the configured rate of seven filters."""
     asked = readers[:PROBED]
     taken = sum(len(shown(reader, range(NEW, NEW + 8_000), today=today)) for reader in asked)
     configured = 1 - (1 - settings.IMPRESSION_ERROR_RATE) ** DAYS

@@ -396,7 +396,6 @@ def items(growing: Growing) -> Report:
 
 
 def _calls(community: Community, calls: int) -> dict[str, float]:
-    """Median seconds of each call."""
     now = timezone.now()
     middle = [count for count in community.readers if count <= 200][-1]
     readers = users(community.readers[middle])

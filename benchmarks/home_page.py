@@ -258,7 +258,6 @@ def _compare(report: Report, community: Community) -> None:
 
 
 def _compare_returned(report: Report, community: Community) -> None:
-    """Readers of levels 2 and 1 against readers of level 3."""
     count = min(community.hybrids)
     returned, daily = community.hybrids[count], community.readers[FOLLOWEES_OF_HYBRIDS]
     for level in (2, 1):

@@ -184,7 +184,7 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> di
 
 
 def _zrevrange(key: str) -> bytes:
-    """The whole lineup with its scores, as RESP."""
+    """As RESP."""
     name = key.encode()
     head = b"*5\r\n$9\r\nZREVRANGE\r\n$%d\r\n%b\r\n" % (len(name), name)
     return head + b"$1\r\n0\r\n$2\r\n-1\r\n$10\r\nWITHSCORES\r\n"

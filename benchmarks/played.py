@@ -144,7 +144,6 @@ def ingest_over_http(report: Report, rounds: int, requests: int) -> tuple[float,
 
 
 def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
-    """As bytes, and the number of replies."""
     by_user: dict[int, list[int]] = {}
     shards: dict[int, list[int]] = {}
     for play in batch:

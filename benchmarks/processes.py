@@ -104,7 +104,6 @@ def _keeper(data_dir: Path) -> int:
 
 
 def _kin(pid: int, parents: dict[int, int], found: dict[int, str]) -> int:
-    """The nearest ancestor among the site's processes, or 0."""
     above = parents[pid]
     while above in parents and above not in found:
         above = parents[above]

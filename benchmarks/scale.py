@@ -228,7 +228,6 @@ def measured(community: Community) -> tuple[Costs, Units]:
 
 
 def _cpu(act: Callable[[int], object], rounds: int) -> float:
-    """Processor seconds of all processes per act."""
     for number in range(WARM_UP):
         act(number)
     begin = time.process_time() + sum(servers_time())
@@ -255,7 +254,6 @@ def _floor(reader: User) -> int:
 
 
 def _delivery(community: Community) -> float:
-    """Whole fan-outs of the largest publisher, over their deliveries."""
     followers = max(community.publishers)
     fresh = iter([fresh_item(community.publishers[followers]).pk for _ in range(16)])
     for _ in range(2):
@@ -266,7 +264,7 @@ def _delivery(community: Community) -> float:
 
 
 def _rows(community: Community) -> dict[str, float]:
-    """Bytes per row of each kind, with indexes."""
+    """With indexes."""
     community.index_words(ROWS)
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
@@ -303,7 +301,7 @@ def _impression(reader: int) -> float:
 
 
 def _task() -> float:
-    """Bytes of a message in the broker's list. Empties the queue."""
+    """Empties the queue."""
     broker = redis.Redis.from_url(settings.CACHE_URL.partition("?")[0])  # the same server, database 0
     app.control.purge()
     for number in range(TASKS):

@@ -210,7 +210,7 @@ def _keys(*urls: str) -> Counter[str]:
 
 
 def _files(folder: Path) -> Counter[str]:
-    """By top folder, without PostgreSQL's."""
+    """Without PostgreSQL's."""
     found: Counter[str] = Counter()
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not (Path(parent) / name / "PG_VERSION").exists()]

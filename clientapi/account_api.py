@@ -1,5 +1,3 @@
-"""Accounts and relations over HTTP."""
-
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta

@@ -1,5 +1,3 @@
-"""Registering apps and deleting unused ones."""
-
 import re
 from datetime import timedelta
 from typing import NamedTuple

@@ -116,7 +116,6 @@ def _joined(acts: Iterable[ToldAct], beyond: Iterable[ToldAct], grouped: Collect
 
 
 def _beyond(reader: User, acts: list[ToldAct], asked: Wanted, chosen: Chosen) -> list[ToldAct]:
-    """Acts of the same days beside the page."""
     kinds = [kind for kind in chosen.kinds if TYPES[kind] in GROUPED]
     if not acts or not kinds:
         return []

@@ -1,5 +1,3 @@
-"""The site's description for clients."""
-
 from typing import Any
 from urllib.parse import urlsplit
 

@@ -1,5 +1,3 @@
-"""The caller's lists over HTTP."""
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,5 +1,3 @@
-"""Pictures and videos over HTTP."""
-
 from collections.abc import Mapping
 from typing import Any
 

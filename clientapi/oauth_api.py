@@ -1,5 +1,3 @@
-"""OAuth over HTTP."""
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -149,7 +149,6 @@ class Presenter:
         return self._status(item, original, self._status(original, original, None))
 
     def _status(self, item: ItemBody, said: ItemBody, reblog: Status | None, *, is_inside: bool = False) -> Status:
-        """With the content of `said`."""
         accounts, words = self.people, self.said[said.id]
         text = words.rendered
         address, created_at, edited_at = _facts(item.id, item.created_at, item.modified_at, item.is_edited)

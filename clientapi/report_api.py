@@ -1,5 +1,3 @@
-"""Reports over HTTP."""
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -83,7 +81,6 @@ class ReportsView(ClientView):
 
 
 def _reported(params: Params, target_id: int, reporter: User) -> list[Item]:
-    """Raises NotFound and InvalidError."""
     ids = params.ids("status_ids", most=REPORTED)
     items = list(Item.objects.visible_to(reporter).filter(pk__in=ids, sender=target_id))
     if len(items) < len(ids):
@@ -92,7 +89,6 @@ def _reported(params: Params, target_id: int, reporter: User) -> list[Item]:
 
 
 def _rules(params: Params) -> list[int]:
-    """Raises InvalidError for an unknown rule."""
     known = {rule.id for rule in site.current().rules}
     rules = params.ids("rule_ids", most=len(known) + 1)
     if not known.issuperset(rules):

@@ -1,5 +1,3 @@
-"""Statuses over HTTP."""
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -62,7 +60,6 @@ def own_or_404(text: str, user: User) -> Item:
 
 
 def _signed_in(request: Request) -> User:
-    """Raises NotAuthenticated."""
     if not isinstance(request.user, User):
         raise exceptions.NotAuthenticated("The access token is invalid")
     return request.user
@@ -76,7 +73,6 @@ def _refuse_what_is_not_offered(params: Params) -> None:
 
 
 def _visibility(params: Params) -> Visibility:
-    """Raises InvalidError."""
     asked = params.text("visibility", most=20) or "public"
     if asked not in WRITTEN_AS:
         raise InvalidError(f"Validation failed: Visibility {asked} {NOT_OFFERED}")

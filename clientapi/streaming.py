@@ -209,7 +209,6 @@ def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
 def _conversations(
     hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]
 ) -> Iterator[tuple[int, Hearer, bytes]]:
-    """Each changed conversation once a batch."""
     listening: dict[int, list[tuple[Hearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
@@ -335,7 +334,7 @@ def _quotes(items: Mapping[int, ItemBody]) -> dict[int, ItemBody]:
 
 
 def _parts(items: Mapping[int, ItemBody]) -> dict[int, list[ItemBody]]:
-    """By item: itself or its original, and the quoted item."""
+    """Also the quoted items."""
     quoted = _quotes(items)
     return {item_id: [item.shown, *filter(None, [quoted.get(item_id)])] for item_id, item in items.items()}
 

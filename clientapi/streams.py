@@ -1,5 +1,3 @@
-"""Streams of Mastodon's API."""
-
 from collections.abc import Collection
 from typing import Any, NamedTuple
 

@@ -1,5 +1,3 @@
-"""Hashtags over HTTP."""
-
 from collections.abc import Sequence
 from functools import wraps
 

@@ -1,5 +1,3 @@
-"""The ancestors and replies of an item."""
-
 from collections import defaultdict
 
 from django.contrib.auth.models import AnonymousUser

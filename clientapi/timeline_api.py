@@ -1,5 +1,3 @@
-"""Timelines over HTTP."""
-
 from django.http import HttpResponse
 from rest_framework.request import Request
 

@@ -1,5 +1,3 @@
-"""The recommended feed over HTTP."""
-
 from typing import Any
 
 import msgspec

@@ -1,5 +1,3 @@
-"""The app of the recommended feed."""
-
 from django.apps import AppConfig
 
 

@@ -208,7 +208,6 @@ def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) 
 
 # --- Pages -----------------------------------------------------------------------------------------------
 def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
-    """Visible items, at most `SENDER_CAP` of one sender."""
     filled = Filled()
     senders: Counter[str] = Counter()
     later: list[Entry] = []

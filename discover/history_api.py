@@ -1,5 +1,3 @@
-"""The caller's history and unwanted items over HTTP."""
-
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema

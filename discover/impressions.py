@@ -137,7 +137,6 @@ def shard_of(user_id: int) -> int:
 
 
 def _end(day: date) -> int:
-    """The Unix time when a day's key expires."""
     return int(datetime.combine(day + timedelta(days=DAYS), time(), UTC).timestamp())
 
 
@@ -165,7 +164,6 @@ class _Chosen:
             return call(self._filter(self._kind(client)))
 
     def look_again(self, client: redis.Redis) -> bool:
-        """Whether the kind changed."""
         before, self._found = self._found, None
         return settings.BLOOM == "auto" and self._kind(client) != before
 

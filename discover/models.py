@@ -1,5 +1,3 @@
-"""The tables of the recommended feed."""
-
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models

@@ -1,5 +1,3 @@
-"""The workers' tasks for Discover."""
-
 from celery import shared_task
 
 from discover import impressions, indexing, issued_pages, refreshing

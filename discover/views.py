@@ -202,5 +202,4 @@ def _keep(response: HttpResponse, name: str, walk: str) -> None:
 
 
 def _others(reader: User) -> bool:
-    """Whether there is another sender's visible public post."""
     return Item.objects.public_posts().visible_to(reader).exclude(sender=reader).exists()

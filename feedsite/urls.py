@@ -1,5 +1,3 @@
-"""All addresses of the site."""
-
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path

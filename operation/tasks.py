@@ -1,5 +1,3 @@
-"""Celery tasks for operators."""
-
 import logging
 
 from celery import shared_task

@@ -1,5 +1,3 @@
-"""Types for arguments of commands."""
-
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 

@@ -1,5 +1,3 @@
-"""Who may act for whom."""
-
 from collections.abc import Iterable
 
 from accounts.models import User

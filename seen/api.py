@@ -1,5 +1,3 @@
-"""The API of the played history."""
-
 import math
 from typing import Any
 
@@ -137,7 +135,6 @@ class Refused(msgspec.Struct):
 
 
 def _whose(request: Request, fields: dict[str, Any]) -> int:
-    """Raises PermissionDenied and NotFound."""
     caller = signed_in(request)
     user_id: int = fields.get("user_id", caller.pk)
     if not may_act_for(caller, user_id):

@@ -1,5 +1,3 @@
-"""The Django app of the played history."""
-
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 

@@ -254,7 +254,6 @@ def _joined(fills: Sequence[Fill | None]) -> Fill | None:
 
 
 def _hits(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[int]:
-    """The ids with all bits set in one of the blocks."""
     first, *others = positions(hashed(ids, seed=seed, hashes=HASHES), blocks.shape[1])
     are_set = blocks.take(first, axis=1)
     for places in others:

@@ -1,5 +1,3 @@
-"""Plays and issued items in a user's data export."""
-
 from datetime import datetime
 from typing import NamedTuple
 

@@ -1,5 +1,3 @@
-"""Records of merges."""
-
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop

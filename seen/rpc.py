@@ -173,7 +173,6 @@ def _issued(user_id: int, ids: Ids) -> RecordIssuedResponse:
 
 
 def _varint(number: int) -> bytes:
-    """A length in protobuf's format."""
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)

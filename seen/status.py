@@ -212,7 +212,6 @@ def _failures(now: datetime) -> list[Failure]:
 
 # --- The filters -------------------------------------------------------------------------------------------
 def _months(now: datetime) -> list[Month]:
-    """Newest first."""
     this_month = month_of(now)
     return [
         Month(f"{month // 12}-{month % 12 + 1:02}", this_month - month, found.filters, found.size)

@@ -1,5 +1,3 @@
-"""The disk store of month filters from the settings."""
-
 from django.conf import settings
 
 from seen.filter_store import FilterStore

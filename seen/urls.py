@@ -1,5 +1,3 @@
-"""The addresses of played history."""
-
 from django.urls import include, path
 
 from seen import api

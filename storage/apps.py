@@ -1,5 +1,3 @@
-"""The Django app of storage."""
-
 from django.apps import AppConfig
 from django.core.signals import request_started
 

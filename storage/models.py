@@ -1,5 +1,3 @@
-"""What the site records about itself."""
-
 from django.db import models
 
 

@@ -98,7 +98,6 @@ def _end(connection: Connection, hearing: asyncio.Future[int]) -> None:
 
 
 async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive: Receive) -> int:
-    """Returns the close code."""
     began, said = time.monotonic(), 0
     while (message := await receive())["type"] == "websocket.receive":
         if time.monotonic() > began + SECONDS:

@@ -1,5 +1,3 @@
-"""The addresses of live updates."""
-
 from django.urls import include, path
 
 from stream import api

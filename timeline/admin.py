@@ -1,5 +1,3 @@
-"""Deliveries and demotions in the admin."""
-
 from django.contrib import admin
 from django.utils.html import format_html
 from django.utils.safestring import SafeString

@@ -382,7 +382,6 @@ def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
 
 
 def _is_shallow(reading: Reading, truth: Truth) -> bool:
-    """Whether a valid inbox lacks pushes of the reader's level."""
     return reading.inbox.epoch == truth.epoch and truth.push_generation not in (0, reading.inbox.pushes)
 
 
@@ -456,7 +455,6 @@ def _keep_tail(walk: Walk, rows: Sequence[Pulled], count: int) -> None:
 
 
 def _scan(progress: Progress) -> None:
-    """The page ends after these entries."""
     candidates = pull_below(progress.scope, below=progress.below, count=SCAN)
     progress.find_folds(len(candidates), has_reposts=any(one.is_shown and one.repost_of for one in candidates))
     shown = [one.item_id for one in candidates if one.is_shown and progress.folds.get(one.item_id) != FOLDED]

@@ -1,5 +1,3 @@
-"""The tables of the delivery queue, of demotions, imports and reading positions."""
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q

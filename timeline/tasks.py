@@ -1,5 +1,3 @@
-"""The workers' tasks for the timelines."""
-
 from contextlib import suppress
 
 import redis

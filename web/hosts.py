@@ -1,5 +1,3 @@
-"""The host names of this site."""
-
 from urllib.parse import urlsplit
 
 from django.conf import settings

@@ -1,5 +1,3 @@
-"""The page's language for HTML, and the languages to switch to."""
-
 from typing import NamedTuple
 
 from django.conf import settings

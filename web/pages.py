@@ -217,7 +217,6 @@ class RateMiddleware:
 
     @staticmethod
     def _prove(request: HttpRequest, user: int | None) -> float | None:
-        """Tell the call once whose session it was."""
         call: rates.Call | None = request.__dict__.pop("unproven", None)
         return call.prove(user) if call is not None else None
 

@@ -1,5 +1,3 @@
-"""Records every request: id, time, and a line of the access log."""
-
 import logging
 import time
 from collections.abc import Callable

@@ -375,7 +375,6 @@ class ApiView(APIView):
         return (FILES_TYPE if method in self.takes_files else JSON_TYPE,)
 
     def _counted(self, request: Request, method: str) -> Call:
-        """The call, with the first credential found."""
         scope, address = scope_of(self.rates, method), rates.address(request._request)
         for authenticator in request.authenticators or ():
             credential, user = "", None

@@ -1,5 +1,3 @@
-"""Times in API answers and on pages."""
-
 import re
 from datetime import datetime
 from functools import cache

@@ -1,5 +1,3 @@
-"""The parts of the sitemap."""
-
 from django.db import models
 
 

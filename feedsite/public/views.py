@@ -1,5 +1,3 @@
-"""Public pages, and files that programs fetch by name."""
-
 from collections.abc import Iterable, Sequence
 
 from django.contrib.auth.models import AnonymousUser

@@ -1,5 +1,3 @@
-"""Findings of `doctor`."""
-
 from collections.abc import Iterator
 
 import msgspec

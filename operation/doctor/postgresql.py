@@ -1,5 +1,3 @@
-"""Checks PostgreSQL and its replica."""
-
 import math
 import time
 

@@ -1,5 +1,3 @@
-"""Checks web, stream and gRPC."""
-
 import http.client
 import json
 from urllib.parse import urlsplit

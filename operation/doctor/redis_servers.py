@@ -1,5 +1,3 @@
-"""Checks the Redis servers by role."""
-
 import time
 from collections.abc import Callable
 from contextlib import closing

@@ -1,5 +1,3 @@
-"""`account VERB NAME`: manages one account."""
-
 import secrets
 from argparse import ArgumentParser
 from typing import Any

@@ -1,5 +1,3 @@
-"""`backup [FILE]`: writes a backup."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

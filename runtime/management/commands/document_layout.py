@@ -1,5 +1,3 @@
-"""`document_layout`: writes the table of packages into docs/architecture.md."""
-
 import importlib
 import tomllib
 from typing import Any

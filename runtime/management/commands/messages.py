@@ -1,5 +1,3 @@
-"""`messages`: updates, begins and compiles the catalogues in locale/."""
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, cast

@@ -1,5 +1,3 @@
-"""`prepare`: brings database and static files to this version."""
-
 import hashlib
 import os
 from argparse import ArgumentParser

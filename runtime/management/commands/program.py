@@ -1,5 +1,3 @@
-"""`program NAME`: runs one program of the site, without `up`."""
-
 import json
 import os
 import sys
