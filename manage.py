@@ -4,7 +4,7 @@
 The first run makes `.venv` from the lock file and restarts in it. So everything but `run_command` uses the standard
 library only. It must parse on older Pythons, to refuse them.
 
-The lock files cover Linux on x86-64 and ARM64 and macOS on ARM64. musl and Intel Macs lack wheels (lmdb, cryptography).
+The lock files cover Linux on x86-64 and ARM64 and macOS on ARM64. musl and Intel Macs lack wheels.
 """
 
 from __future__ import annotations
@@ -108,8 +108,7 @@ def is_installed(lock: Path) -> bool:
 def installed_locks() -> dict[str, str]:
     """Lock names of the environment, with fingerprints, which are empty unless it is complete.
 
-    They are emptied before every change and written last. A copied tree or a replaced interpreter does not count,
-    because an environment works only in its place.
+    A copied tree or a replaced interpreter does not count, because an environment works only in its place.
     """
     try:
         stamp = json.loads(STAMP.read_text())

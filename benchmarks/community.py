@@ -1,7 +1,6 @@
 """The community of the benchmarks, generated in SQL, the same in every run.
 
-Senders post by a power law: the first hundred of 20,000 have an eighth of all items. One item in ten is a reply. Each
-sender follows twenty others.
+Senders post by a power law: the first hundred of 20,000 have an eighth of all items. One item in ten is a reply.
 """
 
 import secrets

@@ -7,9 +7,8 @@ BF.MEXISTS a day, if RedisBloom's wheel is there.
 
 `discover_quality`: at past dates of a data set, with everything later deleted. Each reader gets the first 20 posts of
 the last 60 days, at most 2 per sender, none of followees. A hit is a post by a sender whom the reader follows within
-180 days after. Readers, drawn by a seed, follow somebody before and somebody new after the date. Peers: the newest
-posts, those of the most followed senders, and those of senders with most new followers. The dates are 180 days before
-the end of the data set, and two and four years earlier. Recall's weights were chosen on other dates.
+180 days after. Readers follow somebody before and somebody new after the date. Peers: the newest posts, those of the
+most followed senders, and those of senders with most new followers. Recall's weights were chosen on other dates.
 """
 
 import random

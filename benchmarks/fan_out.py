@@ -1,8 +1,7 @@
 """How many deliveries a second does one process make, against the least that Redis could be asked to do?
 
-Measures `storage.window.deliver`, and `fanout.fan_out` as in a worker. The limit: ZREMRANGEBYRANK and ZADD for the same
-followers as RESP bytes, two chunks in flight. `trimmed rarely` trims as rarely as windows do and has no target. A peer
-uses redis-py's pipeline.
+The limit: ZREMRANGEBYRANK and ZADD for the same followers as RESP bytes, two chunks in flight. `trimmed rarely` trims
+as rarely as windows do. A peer uses redis-py's pipeline.
 
 All windows are full, with lengths between cap and cap plus slack, so trims are as frequent as on a site.
 """

@@ -1,7 +1,7 @@
 """What grows with the number of followers, and with the number of items?
 
-`growth_followers`: one user publishes, and this process does the workers' part. The limit is as in fan_out. A fan-out
-should be linear (exponent 1), publishing and the page flat.
+`growth_followers`: one user publishes, and this process does the workers' part. A fan-out should be linear (exponent
+1), publishing and the page flat.
 
 `big_v`: a big-V publishes to the active fans of level 3. All others have level 1 and pull. "Set gone" is the first
 fan-out after the loss of the active fans.

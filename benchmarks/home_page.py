@@ -1,12 +1,12 @@
 """The cost of a page of home: by followees, far down, and over thousands of items that its reader may not see.
 
 `home_page` is compared with the shortest way to the same rows: redis-py reads 20 ids and one prepared SELECT the
-columns; the best plain-SQL pull (LATERAL top-k per followee). Hybrid readers (level 2, 200 ordinary followees) also
-pull big-Vs' outboxes. With too many outboxes, or without an inbox, the peer is the pull. A returning reader of low
-level is compared with one of level 3. Readers of hashtags merge ten outboxes, each with one post in 500.
+columns; and with the best plain-SQL pull (LATERAL top-k per followee). Hybrid readers (level 2, 200 ordinary followees)
+also pull big-Vs' outboxes. A returning reader of low level is compared with one of level 3. Readers of hashtags merge
+ten outboxes.
 
-`depth`: readers page by 20 through an inbox of cap 1000, past its floor. "Past the floor" is the first page below the
-inbox, "tail" the page after it.
+`depth`: readers page by 20 past the floor of an inbox of cap 1000. "Past the floor" is the first page below the inbox,
+"tail" the page after it.
 
 `hidden`: readers of 200 followees follow one more, who publishes for mutuals and does not follow back, publishes for
 themself, is suspended, or reposted deleted items.

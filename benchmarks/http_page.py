@@ -1,8 +1,7 @@
 """What does a page cost over HTTP, against an authenticated DRF view that returns a constant?
 
-granian serves the site with one worker over one kept connection. Measures processor time of granian's worker,
-PostgreSQL, Redis and two idle Celery workers, and the client's waiting time. The constant views use the site's
-authentication and middleware; one also counts calls. The first page deepens inboxes before the measurement.
+Measures processor time of one granian worker, PostgreSQL, Redis and two idle Celery workers, and the client's waiting
+time. The constant views use the site's authentication and middleware; one also counts calls.
 """
 
 import time

@@ -1,8 +1,8 @@
 """What does a page of the live feed cost, against a packed pipeline of ZREVRANGE over the same lineups?
 
 In process: the first page (`live_page`), with the snapshot written after it (`and keep`), a following page, and one of
-replays. The limit: ZREVRANGE over the lineups of all followed hosts with a schedule, packed once, alone and with one
-prepared SELECT of twenty rows. A peer uses redis-py's pipeline.
+replays. The limit: ZREVRANGE over the lineups of all followed hosts, packed once, alone and with one prepared SELECT of
+twenty rows. A peer uses redis-py's pipeline.
 
 Over HTTP: processor time per page, extrapolated to 15,000 first pages a second.
 """

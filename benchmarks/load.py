@@ -1,11 +1,10 @@
 """How does the site behave at the machine's limit, and beyond it?
 
-`up` runs on one processor with one web process. The generator runs on another, and mixes calls as people do, with one
-write in ten.
+`up` runs on one processor, the generator on another. It mixes calls as people do, with one write in ten.
 
 A closed loop finds the capacity: the most answered calls a second. Open loops then send random calls at shares of it.
 Times count from when a call should have been sent. At the end PostgreSQL is checked for every acknowledged write, and
-for those that were answered 503.
+for those answered 503.
 """
 
 import asyncio
@@ -291,10 +290,8 @@ NOTHING = Answer(0, "", b"")
 
 
 class Generator:
-    """Sends calls over kept connections.
-
-    In an open loop calls come at random times (Poisson). Their time counts from when they should have been sent, so a
-    stalled site delays every call (no coordinated omission).
+    """In an open loop calls come at random times (Poisson). Their time counts from when they should have been sent, so
+    a stalled site delays every call (no coordinated omission).
     """
 
     def __init__(self, port: int, stream_port: int, chance: random.Random) -> None:

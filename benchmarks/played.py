@@ -1,8 +1,8 @@
 """What does it cost to remember all users' plays, and to ask which ids a user has not played?
 
 Ingest: `record` against the same packed commands, and plays over HTTP. Merge: ten plays of each of many users, against
-writing the same bytes into LMDB. Ask: `unseen` of 2,000 to 10,000 ids with four months of filters, against reading the
-same keys, and 5 ms. Bytes: filters against the ZSET of all ids. Every merge and batch waits for its fsync.
+writing the same bytes into LMDB. Ask: `unseen` of up to 10,000 ids with four months of filters, against reading the
+same keys, and 5 ms. Bytes: filters against the ZSET of all ids.
 """
 
 import random

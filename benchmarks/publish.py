@@ -1,12 +1,10 @@
 """What does publishing cost, against the least that keeps an item: one prepared INSERT, committed to disk?
 
 Measures `items.actions.publish` in this process, and `POST /api/v1/items` to granian, for a sender with followers,
-without a worker. The limit is equally durable.
+without a worker.
 
-The split has its own rounds: each part is timed where it waits, and the rest is Python. The commit includes the flush
-to disk.
-
-The target is for disks with commits of 3 ms or more, because the rest does not shrink with the commit.
+The split has its own rounds: each part is timed where it waits, and the rest is Python. The target is for disks with
+commits of 3 ms or more, because the rest does not shrink with the commit.
 """
 
 import time

@@ -6,11 +6,10 @@ message. The sites are arithmetic over these units and assumptions.
 The policies are a model of one day of a follow graph. Pushed: each item of the followee costs a delivery. Pulled: each
 page of the reader costs reading the followee's outbox.
 
-- hybrid, as the site: followees with `threshold` followers are big-Vs and push only from `push_level` on. Others push
-  to all followers who are not dormant.
+- hybrid, as the site: followees with `threshold` followers are big-Vs and push only from `push_level` on.
 - per pair: pushed if the followee's items a day times the cost of a delivery are less than the reader's pages a day
   times the cost of a pull (Silberstein et al., "Feeding Frenzy: Selectively Materializing Users' Event Feeds", SIGMOD
-  2010, per-producer coherency). A page here reads every pulled outbox, so this gives the least sum.
+  2010, per-producer coherency).
 
 Rates are constant. Blocks, mutes, visibility and rebuilt inboxes are left out.
 

@@ -1,8 +1,8 @@
 """Does anything grow while the site is used for an hour?
 
-The crowd of load uses a site under `up` at half its capacity. Each process's anonymous memory is fitted by a line with
-a confidence interval. Rows, Redis keys and files are counted after a quarter of the time and at the end. Tables grow by
-what was written, and everything else is bounded.
+The crowd of load uses a site at half its capacity. Each process's anonymous memory is fitted by a line with a
+confidence interval. Rows, Redis keys and files are counted after a quarter of the time and at the end. Only tables may
+grow, by what was written.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What does an open stream cost, and how long after a publish do all streams hear of it?
 
-The stream process runs as under `up`, and one client process has all connections. The peer is a bare asyncio server
-that reads the same Redis stream and writes the same bytes, without HTTP, PostgreSQL and batching.
+The peer is a bare asyncio server that reads the same Redis stream and writes the same bytes, without HTTP, PostgreSQL
+and batching.
 
 Apps get the whole status instead of an id. Half of their connections are WebSockets. Of twenty, one follows the public
 timeline, one a hashtag, one a list, and the others their home.

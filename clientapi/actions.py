@@ -97,7 +97,7 @@ def _is_place(parts: SplitResult) -> bool:
 def forget_unused() -> int:
     """Delete expired tokens, codes and unused apps, at most `FORGOTTEN` each.
 
-    A user's token or code keeps an app. A token without a user keeps it only for `UNUSED`: any client can get these.
+    A user's token or code keeps an app, a token without a user only for `UNUSED`.
     """
     now = timezone.now()
     gone: int = 0

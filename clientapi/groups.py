@@ -1,7 +1,7 @@
 """Grouped notifications, for version 2 of Mastodon's API.
 
-Likes and reposts of one status, and follows, form a group per day (UTC). The next page may have older parts under the
-same key; apps join them. Counts cover the whole day, but at most `NEAR` acts beyond each end of the page.
+Likes and reposts of one status, and follows, form a group per day (UTC), maybe on two pages under one key. Counts cover
+the whole day, but at most `NEAR` acts beyond each end of the page.
 """
 
 import re

@@ -1,8 +1,7 @@
 """Pages by max_id, since_id and min_id, with a Link header.
 
 `max_id` goes down, exclusive, like the site's `last_id`. `since_id` cuts this page off. `min_id` goes up: the entries
-directly above it. In the Link `next` is first, because some clients read no further. Even an empty page has it if
-something may follow.
+directly above it. In the Link `next` is first, because some clients read no further.
 """
 
 from dataclasses import dataclass

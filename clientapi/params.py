@@ -2,7 +2,7 @@
 
 Names nest as in Rails, also in JSON: `media_ids[]` is a list, `source[privacy]` an object,
 `keywords_attributes[][keyword]` or `keywords_attributes[0][keyword]` a list of objects. Blank means not sent. Unknown
-names are ignored, because apps send fields of other servers. Unreadable brackets and wrong values are refused.
+names are ignored, because apps send fields of other servers.
 """
 
 import re

@@ -1,7 +1,6 @@
 """Accounts of senders, mentioned people and lists of people. One statement per page.
 
-Each process caches counts of posts for minutes, and senders' accounts for `FRESH_SECONDS` while their items show the
-same name and picture. Which items a reader sees never lags.
+Each process caches counts of posts and senders' accounts. Which items a reader sees never lags.
 """
 
 import threading

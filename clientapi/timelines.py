@@ -1,7 +1,7 @@
 """Pages of items by Mastodon's cursors.
 
 Down, `max_id` is the site's `last_id`. Up, `min_id` asks for the items directly above an id, as the way down shows
-them. Home first finds how far up a page reaches. The search is bounded, so the page may be short.
+them. The search is bounded, so the page may be short.
 """
 
 from collections.abc import Callable

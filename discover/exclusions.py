@@ -5,9 +5,9 @@ reposted or viewed, and those issued within a day.
 
 Ranked lower: senders and hashtags of unwanted items, and items viewed some days ago. A view's weight is 1 for a day and
 then falls by a bell curve to `DECAY` at `SCALE` later. Up to a weight of a half (five days) the post is left out, later
-its score is multiplied by one minus the weight. After seven days the view is forgotten.
+its score is multiplied by one minus the weight.
 
-One round trip to Redis and one statement. Only the newest `REMEMBERED` unwanted items are read.
+One round trip to Redis and one statement.
 
 See docs/decisions.md: Recall adds up small bounded queries.
 """

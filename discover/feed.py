@@ -1,7 +1,7 @@
 """The recommended feed: `refresh` starts a new recall, `load_more` continues, and no reader gets an item twice.
 
-PostgreSQL stores each page with its call (IssuedPage), and serves a reader's calls one after the other. So whatever
-Redis loses, a page repeats nothing of the last day. Bloom filters know the week before (discover.impressions).
+PostgreSQL stores each page with its call (IssuedPage), one call of a reader after the other. So whatever Redis loses, a
+page repeats nothing of the last day. Bloom filters know the week before (discover.impressions).
 
 Source: the smart feed protocol, section 4.
 

@@ -1,9 +1,8 @@
 """What every reader was shown in the last seven days (UTC), in Bloom filters.
 
-One filter per day and shard of users, which expires after seven days. After data loss or a change of the filter's kind,
-items may be shown again. A day's filter also reports a few items that were never shown (`IMPRESSION_ERROR_RATE`).
-
-A day beyond its capacity continues in further filters (seen.bloom), because a full one would hide almost everything.
+One filter per day and shard of users. After data loss or a change of the filter's kind, items may be shown again. A
+filter also reports a few items that were never shown (`IMPRESSION_ERROR_RATE`). A day beyond its capacity continues in
+further filters (seen.bloom), because a full one would hide almost everything.
 
 Functions raise FeedsUnavailableError and no other Redis error.
 """

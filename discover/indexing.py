@@ -1,7 +1,7 @@
 """Keeps OpenSearch up to date: all items once, then changes.
 
 PostgreSQL has the queue (`ItemChange`), and the position of the first load (`SearchIndex`). A periodic task works both
-off. So publishing waits for neither OpenSearch nor the broker, and nothing is lost while either is down.
+off, so nothing is lost while OpenSearch or the broker is down.
 
 The lock on the SearchIndex row orders writers. A later writer's documents have a higher version
 (`version_type=external`), so that a late request overwrites nothing.

@@ -1,8 +1,7 @@
 """Recall from OpenSearch (FEEDSITE_OPENSEARCH_URL): the reader's interests as a query, scored by the server.
 
-Relevance is the weighted sum of matching interests (constant_score in a bool query) plus popularity
-(field_value_factor, log1p), times the Gaussian decay of age (gauss). Formats: docs.opensearch.org, Query DSL, Search
-API. tests/support/opensearch.py checks every request against them.
+Relevance is the weighted sum of matching interests plus popularity (log1p), times the Gaussian decay of age. Formats:
+docs.opensearch.org, Query DSL, Search API. tests/support/opensearch.py checks every request against them.
 
 See docs/decisions.md: OpenSearch only proposes.
 """

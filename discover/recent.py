@@ -2,7 +2,7 @@
 
 Each list is as in the seed article: item ids, newest first, without duplicates, 10 of them (`RECENT_VIEWS`), deleted 7
 days after the last view. A second key in the same slot has the times: milliseconds since 1970, unique within a list, so
-that a time is also a cursor. Entries without a time, or older than `LIFE`, are ignored.
+that a time is also a cursor.
 
 Without Redis nothing is recorded, and views are unknown.
 """

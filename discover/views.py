@@ -3,10 +3,8 @@
 An item that the feed returns stays away for a week, so the page must never ask twice. A *walk* begins with a refresh,
 and page N has the request id `WALK.N`. Every form says which page it wants, so a repeated request gets the same page.
 
-A cookie has the browser's walk for `CANDIDATES_TTL`, so readers who come back find what they left. A walk in the
-address would waste twenty posts with each visit.
-
-Pages that the open page fetched by itself wait in a second cookie, as long as issued pages are kept.
+A cookie has the browser's walk for `CANDIDATES_TTL`. A walk in the address would waste twenty posts with each visit.
+Pages that the open page fetched by itself wait in a second cookie.
 """
 
 import re

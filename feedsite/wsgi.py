@@ -30,8 +30,7 @@ READERS = max(1, settings.WEB_THREADS - 1)
 class Measured:
     """Reads bodies first, and sets the length of chunked ones: Django takes a body without Content-Length as empty.
 
-    Forms with files go straight to disk. Larger bodies, and files without a valid token or session, are not read: the
-    API answers. Incomplete bodies are refused.
+    Forms with files go straight to disk. Larger bodies, and files without a valid token or session, are not read.
 
     At most `readers` threads wait for bodies, so one stays for other requests. Files may take all but one of these.
     """

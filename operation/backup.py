@@ -5,8 +5,7 @@ An uncompressed zip: `manifest.json`, `database.dump` (pg_dump's compressed form
 folder).
 
 The site may run meanwhile. Plays are read first, then the filters into which they are merged, so each play is in at
-least one. A restore removes plays of accounts deleted in between. Media files are read last; withdrawn ones may be
-missing.
+least one. A restore removes plays of accounts deleted in between.
 
 See docs/decisions.md: Own code in place of a library.
 """

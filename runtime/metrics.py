@@ -1,7 +1,7 @@
 """The site's metrics, and `/metrics` for Prometheus.
 
-A metric is one line below, used like `discover_excluded.labels("seen").inc()`. Names end in their unit. Labels need few
-values, because each is kept forever.
+A metric is one line below, used like `discover_excluded.labels("seen").inc()`. Labels need few values, because each is
+kept forever.
 
 If PROMETHEUS_MULTIPROC_DIR is set (by `up`), processes count in files, and `/metrics` of any process adds them up.
 Requests only have a histogram, because each observation writes to a file.

@@ -16,7 +16,7 @@ def is_older(applied: Collection[tuple[str, str]]) -> bool:
 
 
 def refuse_older(connection: BaseDatabaseWrapper) -> None:
-    """Raise CommandError for one."""
+    """Raise CommandError for an older database."""
     if is_older(MigrationRecorder(connection).applied_migrations()):
         raise CommandError(
             "The database is older than version 0.2.0. This version cannot upgrade it. Run the version that made it, "

@@ -1,7 +1,6 @@
 """The site's settings, read from the environment by pydantic-settings.
 
-feedsite/settings.py passes them to Django, `up` reads them without Django. `manage.py document_settings` documents
-them. What no operator would change is a constant elsewhere. msgspec is faster, but reports one error at a time.
+What no operator would change is a constant elsewhere. msgspec is faster, but reports one error at a time.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Queues requests for the threads of web. Requests that wait too long are shed: answered 503.
 
-granian's threads are doors: a door notes the time, queues the request and returns. This module's threads answer. Doors
-also refuse late requests, because all threads may wait for a frozen server.
+granian's threads are doors: a door queues the request and returns. This module's threads answer. Doors also refuse late
+requests, because all threads may wait for a frozen server.
 
 granian drops a body when its call returns, so the door of a request with a body stays until the answer. The request
 that would take the last of `DOORS` doors is refused at once.

@@ -1,8 +1,7 @@
 """Closes connections of web if their request bodies do not arrive.
 
 granian does not tell which connection a request uses, but the kernel counts bytes. When a read takes longer than
-`SECONDS`, this closes connections on which the client sent fewer than `ENOUGH` bytes and got nothing. Idle ones may be
-among them, and one with an equally slow answer.
+`SECONDS`, this closes connections on which the client sent fewer than `ENOUGH` bytes and got nothing, idle ones too.
 
 Linux only. Elsewhere, and on a Unix socket, the proxy limits its clients (deploy/).
 

@@ -3,7 +3,7 @@
 Standard library only, because imports stay in memory.
 
 In an upgrade, a listening program gets a successor on the same port (SO_REUSEPORT), and stops when that one listens. So
-no connection is refused, and a version that does not start leaves the old one running.
+no connection is refused.
 
 See docs/decisions.md: Own code in place of a library.
 """

@@ -159,7 +159,7 @@ class Up:
 # --- Before anything starts ------------------------------------------------------------------------------
 @contextlib.contextmanager
 def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
-    """Stop a child after the block and wait, also after an interrupt."""
+    """Stop a child after the block. `with` alone waits only briefly after an interrupt."""
     try:
         yield
     finally:

@@ -154,12 +154,12 @@ class BitmapFilter:
     | 2 | 1.02 | 1.15 | 16.4 |
     | 3 | 1.00 | 1.01 | 17.5 |
 
-    `HASHES` is fixed. The error rate decides the bits:
+    The error rate decides the bits:
 
         fill = (error / CHOICES) ** (1 / HASHES),   bits an item = -HASHES / ln(1 - fill)
 
     If a user's blocks are full, new items go into the key's next string. What exceeds `FILTERS` strings is dropped and
-    may be shown again, because overfull blocks hide unseen items: 23 % at three times the capacity.
+    may be shown again, because overfull blocks hide unseen items.
 
     The string's length determines its blocks, whatever the settings are now.
 

@@ -11,8 +11,8 @@ bits:
 | 6 | 2 | 0 |
 | 8 | 8 | seed of the hashes |
 | 16 + 16 i | 4 | m, the bits of part i, a multiple of 64 |
-| 20 + 16 i | 4 | capacity: the number of ids that it is made for |
-| 24 + 16 i | 4 | count: the number of ids added |
+| 20 + 16 i | 4 | capacity in ids |
+| 24 + 16 i | 4 | ids added |
 | 28 + 16 i | 1 | k, hashes of an id |
 | 29 + 16 i | 3 | 0 |
 | 16 + 16 p | m / 8, for each part in order | bit b is bit b % 8 of byte b // 8 |

@@ -5,8 +5,7 @@ A merge may die at any point, run twice, late, or beside another one, and no pla
 - Adding to a filter twice changes nothing.
 - A user's mark leaves the ring after their plays, and is set again if new plays came in between.
 
-A run merges at most `rounds()` parts of a user, so that no command blocks Redis for long. Other tasks merge the rest,
-and users who fill half of their room (`merge_early`).
+A run merges at most `rounds()` parts of a user, so that no command blocks Redis for long. Other tasks merge the rest.
 
 Source: the deduplication article, 3.2.2.
 

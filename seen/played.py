@@ -3,7 +3,7 @@
 Plays are written before the user's mark on the ring, so a merge that finds the mark finds the plays.
 
 At most `PLAYED_WAITING_CAP` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). Half
-of it triggers an early merge. A batch that does not fit is refused as a whole.
+of it triggers an early merge.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,10 +1,10 @@
 """Beat's scheduler: asks PostgreSQL whether there is work before it sends a periodic task.
 
-A task costs ten times the CPU of a question. It is sent every `UNASKED_SECONDS` in any case, and while PostgreSQL does
-not answer. So a wrong query only delays a task.
+A task costs ten times the CPU of a question. It is sent every `UNASKED_SECONDS` in any case, so a wrong query only
+delays a task.
 
 One beat of all machines works: it holds an advisory lock, except behind a pooler. While PostgreSQL does not answer, the
-last holder goes on.
+last holder goes on and sends every task.
 
 See docs/decisions.md: Beat asks PostgreSQL before it sends a task.
 See docs/decisions.md: Own code in place of a library.

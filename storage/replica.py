@@ -1,6 +1,6 @@
 """Reads that may lag, from a replica of PostgreSQL if the site has one (FEEDSITE_REPLICA_URL).
 
-A replica *proposes*, and the primary verifies and hydrates. Only `lagging` uses the replica.
+A replica *proposes*, and the primary verifies and hydrates.
 
 `note_write` stores the position of the primary's log. The member reads the primary until the replica has replayed it. A
 crash empties the unlogged table of notes: then the row of user 0 is missing, and the next request writes one that

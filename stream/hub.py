@@ -1,9 +1,9 @@
 """The open connections of one process: reads events, ends connections that may no longer listen, and writes to the
 others.
 
-Events within `GATHER_SECONDS` form one batch and one query. A connection opened during a batch gets it in its replay.
-While Redis or PostgreSQL are down, connections stay open. If something may be lost, pages are told to ask the site
-(`reset`). Apps' protocol has no such message, so their connections end.
+Events within `GATHER_SECONDS` form one batch and one query. While Redis or PostgreSQL are down, connections stay open.
+If something may be lost, pages are told to ask the site (`reset`). Apps' protocol has no such message, so their
+connections end.
 
 See docs/decisions.md: One event stream, one question for all connections.
 See docs/decisions.md: Imports point down.

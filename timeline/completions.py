@@ -1,10 +1,10 @@
 """Detects whether a delivery was completed while a page was being read, so that a page can read its windows first.
 
-A trigger (timeline/sql/completions.sql) draws a number when a delivery is completed or a demotion ends. Each connection
-remembers the last number it saw. If it has changed, the page reads the windows again.
+A trigger (timeline/sql/completions.sql) draws a number when a delivery is completed or a demotion ends. If it differs
+from the last one that the connection saw, the page reads the windows again.
 
 The memory belongs to one PostgreSQL session, because the sequence may go back after a crash or failover. Behind a
-pooler sessions change, so nothing is remembered.
+pooler nothing is remembered.
 
 See docs/decisions.md: Windows first, then one statement.
 """

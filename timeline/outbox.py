@@ -2,8 +2,7 @@
 
 Its *source* is the id of a big-V, or minus the id of a hashtag.
 
-A big-V's outbox lives while it is written or read. Its epoch is the promotion's, so leftovers of an earlier one are not
-used.
+A big-V's outbox lives while it is written or read. Its epoch is the promotion's, so leftovers are not used.
 
 A hashtag's outbox lives while it is read. Its epoch is in the hashtag's row, written by the first follow. A fan-out
 that does not see the row has an older item, which every builder's snapshot holds.

@@ -4,8 +4,7 @@ One index probe for each followee finds their newest entry. Then only followees 
 further. A plain join takes 25 ms at 1000 followees and a million posts, because PostgreSQL changes its plan.
 
 An **entry** is a published post or repost that the rules of home hold (timeline/rules.py), or a public post with a
-followed hashtag. It is **shown** unless it is a repost with a hidden original, or by hashtag from a blocked or muted
-sender.
+followed hashtag. It is **shown** unless its original is hidden, or it is by hashtag from a blocked or muted sender.
 
 See docs/decisions.md: Windows keep what may come back without an event.
 """

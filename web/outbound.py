@@ -1,7 +1,7 @@
 """Requests to servers that members choose, such as those of links and of pushes.
 
 The address may lead into the site's own network, or to a server that never ends. So requests go only to public
-addresses and the ports of the web, to the address that was checked, with bounds of time and size.
+addresses that were checked and the ports of the web, with bounds of time and size.
 """
 
 import contextlib

@@ -181,7 +181,7 @@ class RateMiddleware:
 
     The rate is the one named by `limited`, else `read` or `write`; by reader, or by address for strangers. If an
     address has used up its attempts, the pages of `ENTRANCES` ignore the browser's session, so that an ended session
-    locks nobody out. A session that an answer begins is marked (web.rates).
+    locks nobody out.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -1,7 +1,6 @@
 """Rate limits: one counter for each caller and scope, on the cache server.
 
-A slot begins with its first call and lasts for the rate's period. At the edge of two slots up to twice the limit may
-pass.
+A slot begins with its first call. At the edge of two slots up to twice the limit may pass.
 
 A request is counted (`Call`) before PostgreSQL says whose token or session it carries. A valid credential leaves a mark
 with its user, whose counter is then used. Without a mark it counts as an attempt of its address (scope `attempt`),

@@ -1,7 +1,7 @@
 """Bodies with files: where, how large, and how they reach the disk.
 
-The WSGI application (feedsite.wsgi) writes a body to disk as it arrives. Then Django's parser splits off the files. No
-file is ever whole in memory.
+feedsite.wsgi writes a body to disk as it arrives. Then Django's parser splits off the files. No file is ever whole in
+memory.
 
 See docs/decisions.md: Own code in place of a library.
 """

@@ -1,8 +1,7 @@
 """Migrates old histories of plays into the month filters. Each user merges once, and no request waits.
 
 A file names the users and, if there is no old Redis, their plays. The command writes plays where reads find them
-(seen.migration.old), and marks the user for the hourly merge. A killed command resumes after the last chunk. Repeating
-work changes nothing.
+(seen.migration.old), and marks the user for the hourly merge. Repeating work changes nothing.
 
 A line is a user's id, then the ids of their plays, each with an optional `:` and the play's Unix time in seconds. One
 space before each id, a newline at the end. Ids are decimals from 1 to 2**53 - 1. The file may be gzipped. A user may
