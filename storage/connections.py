@@ -86,7 +86,7 @@ def feeds_for_tasks() -> redis.Redis:
 
 @contextmanager
 def feeds_errors() -> Iterator[None]:
-    """Turn errors into `FeedsUnavailableError`. An open breaker skips the body."""
+    """Turn errors into `FeedsUnavailableError`, raised at once while the breaker is open."""
     try:
         with feeds_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
             yield
