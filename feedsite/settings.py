@@ -1,4 +1,4 @@
-"""All settings. runtime/options.py has those from the environment; the rest are constants."""
+"""All settings. runtime/options.py describes those from the environment (`env`); the rest are constants."""
 
 import ssl
 from datetime import timedelta
@@ -49,9 +49,7 @@ SECRET_KEY = env.secret_key or embedded.secret_key(DATA_DIR)
 SECRET_KEY_FALLBACKS = env.secret_key_fallbacks
 ALLOWED_HOSTS = env.allowed_hosts
 CSRF_TRUSTED_ORIGINS = env.csrf_trusted_origins
-# Behind a proxy that terminates TLS. The default site speaks plain HTTP on loopback.
 HTTPS = env.https
-# Behind a proxy that sets `Forwarded` on every request. Then the header is trusted (web.proxy).
 PROXY = HTTPS if env.proxy is None else env.proxy
 
 # Links in letters begin with it. No request can change it.
@@ -60,7 +58,6 @@ SITE_URL = env.url.rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, en
 # Only for tests: web.outbound may call servers on this machine, on any port.
 OUTBOUND_TO_LOOPBACK = False
 
-# The address where `up` listens, and its processes.
 HOST, PORT = env.host, env.port
 WEB_THREADS = env.web_threads
 WEB_WAIT_SECONDS = env.web_wait_seconds
@@ -199,11 +196,9 @@ DATABASES["default"] |= {
 # See docs/servers.md, PgBouncer.
 POOLED = not env.prepare
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLED
-# Maximum seconds per statement of web, stream and gRPC (storage.postgresql). Workers and commands have no limit.
 DATABASE_TIMEOUT_SECONDS = env.database_timeout_seconds
-# A streaming replica for reads that may lag (storage.replica).
 REPLICA_URL = env.replica_url
-# If it lags by more seconds, no request reads from it. A read waits this many seconds for it.
+# If it lags by more, no request reads from it. A read waits for it at most this long.
 REPLICA_LAG_SECONDS = 10.0
 REPLICA_TIMEOUT_SECONDS = 2.0
 if REPLICA_URL:
@@ -213,13 +208,11 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Redis: the feeds server may evict, rate counters and the broker must not ------------------------------
 REDIS_URL = env.redis_url or SERVERS.redis_url
-# With one external Redis, the broker uses it too. The embedded broker is a separate server.
 BROKER_URL = env.broker_url or env.redis_url or SERVERS.broker_url
 # Rate counters. If this server evicts, an attacker can fill it to reset the counters, and keep guessing passwords.
 CACHE_URL = env.cache_url or (
     SERVERS.cache_url if "broker" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL
 )
-# Seconds that a page waits for the feeds server before PostgreSQL serves it.
 REDIS_TIMEOUT_SECONDS = env.redis_timeout_seconds
 
 CACHES = {
@@ -324,14 +317,12 @@ CELERY_BEAT_SCHEDULE |= {
     "purge filters": {"task": "seen.purge_filters", "schedule": crontab(minute="*/10")},
 }
 
-# For operators (operation/).
 CELERY_BEAT_SCHEDULE |= {
     "observe": _every(20.0, "operation.observe"),
     "count users": _every(300.0, "operation.census"),
     "compare with the oracle": _every(60.0, "timeline.check_sample"),
 }
 
-# The site's own backups (operation/kept_backups.py), and how many days and weeks to keep.
 BACKUP_TO_SECRET = env.backup_to
 BACKUP_DAYS, BACKUP_WEEKS = env.backup_days, 4
 if BACKUP_TO_SECRET:
@@ -350,7 +341,6 @@ EMAIL_DOMAIN = urlsplit(SITE_URL).hostname or "localhost"
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.email_from or f"noreply@{EMAIL_DOMAIN}"
 
 # --- The site --------------------------------------------------------------------------------------------
-# How people join (accounts.about.models.SignUp). Empty: the admin's choice.
 SIGN_UP = env.sign_up
 # Undecided applications for accounts are deleted after this many days.
 APPLICATION_DAYS = 30
@@ -362,12 +352,9 @@ AUTHENTICATION_BACKENDS = ["accounts.signing_in.sessions.Backend"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
-# Whether accounts must have an e-mail address.
 EMAIL_REQUIRED = env.email_required
-# How long a password reset link works.
 PASSWORD_RESET_TIMEOUT = 4 * 3600
-# From allauth the site uses tables, names of factors, and second factors (accounts/signing_in/second_factors.py), but
-# no pages, forms or rates.
+# The site uses no pages, forms or rates of allauth.
 MFA_ADAPTER = "accounts.signing_in.second_factors.Adapter"
 MFA_TOTP_TOLERANCE = 1
 MFA_WEBAUTHN_USER_VERIFICATION = "required"  # a passkey counts as both factors
@@ -392,14 +379,11 @@ WINDOW_SLACK = 50
 WINDOW_TTL = timedelta(days=30)
 OUTBOX_CAP = env.outbox_cap
 FOLLOW_CAP = env.follow_cap
-# A big-V's items are pushed to followers of at least this level; others pull. Only for new sites: a migration copies it
-# to the policy (accounts/levels/policy.py). Later `manage.py policy` changes it.
+# A big-V's items are pushed from this level on; others pull. Only for new sites: later `manage.py policy` changes it.
 BIG_V_PUSH_LEVEL = 3
 # Readers with fewer followees have no inbox: one pull serves their pages. Only for new sites, as above.
 INBOX_FROM = 0
-# Shards of a big-V's set of active followers, one key each.
 ACTIVE_FANS_SHARDS = 16
-# Followers that make a user a big-V automatically. 0: never.
 BIG_V_THRESHOLD = env.big_v_threshold
 LAST_SEEN_INTERVAL = timedelta(minutes=10)
 # Maximum pending deliveries that a page merges. Above this it uses SQL.
@@ -409,13 +393,10 @@ FAN_OUT_ATTEMPTS = 5
 FAN_OUT_RETRY_AFTER = timedelta(seconds=10)
 
 # --- Live updates ----------------------------------------------------------------------------------------
-# Whether pages open a stream. Otherwise they poll.
 STREAM = env.stream
-# Port of the stream process if no proxy leads there (`up` sets it), else 0.
+# `up` sets it. 0: a proxy leads there.
 STREAM_PORT = env.stream_port
-# Origins that may read the stream across ports, such as https://example.com. Empty: those of ALLOWED_HOSTS.
 STREAM_ORIGINS = env.stream_origins
-# Maximum open connections per stream process, and per user.
 STREAM_CAP = env.stream_cap
 STREAM_USER_CAP = 10
 # Sessions, tokens and users of open connections are checked again after this many seconds.
@@ -425,18 +406,14 @@ STREAM_THREADS = 4
 
 # --- Moderation: items held for review before they are published; 0 turns a rule off ----------------------
 
-# Items with links, of accounts younger than this.
 MODERATION_LINK_AGE = timedelta(days=env.moderation_link_days)
-# More items of one sender within the span. The same text more often within an hour.
 MODERATION_BURST = env.moderation_burst
 MODERATION_BURST_SPAN = timedelta(minutes=10)
 MODERATION_SAME_TEXT = env.moderation_same_text
-# Reports of this many readers put an item back into review.
 MODERATION_REPORTS = env.moderation_reports
 MODERATION_REPORTER_AGE = timedelta(days=3)
 
 # --- Notifications ---------------------------------------------------------------------------------------
-# An entry is dropped if nothing is added to it for this long.
 NOTIFICATION_LIFE = timedelta(days=env.notification_days)
 
 # --- Discover: the recommended feed ----------------------------------------------------------------------
@@ -449,13 +426,11 @@ CANDIDATES_TTL = timedelta(minutes=30)
 DISCOVER_SCALE_DAYS = env.discover_scale_days
 DISCOVER_OFFSET_DAYS = 1.0
 DISCOVER_DECAY = 0.5
-# https://user:password@host:9200/name if OpenSearch recalls items. PostgreSQL does without it, and if it fails.
 OPENSEARCH_URL = env.opensearch_url
 if OPENSEARCH_URL:
     CELERY_BEAT_SCHEDULE["tell OpenSearch"] = _every(2.0, "discover.index")
 # Seconds that a refresh waits for it.
 OPENSEARCH_TIMEOUT_SECONDS = 0.5
-# What counts as seen: impressions of a week, plays of three months (and the last issued items), or both.
 DISCOVER_SEEN = env.discover_seen
 # Maximum items of one sender per page.
 SENDER_CAP = 2
@@ -463,7 +438,6 @@ SENDER_CAP = 2
 BLOOM = "auto"
 # Filters per day. Another number forgets the week; another capacity does not.
 IMPRESSION_SHARDS = 16
-# Impressions per day and shard. Each takes 2 bytes, allocated at once.
 IMPRESSION_CAPACITY = env.impression_capacity
 # Share of unseen items that one day's filter reports as seen. Seven filters are asked.
 IMPRESSION_ERROR_RATE = 0.001
@@ -474,16 +448,12 @@ RECENT_VIEWS = 10
 RECENT_REPLY_VIEWS = 100
 
 # --- Played history --------------------------------------------------------------------------------------
-# Redis for plays until they are merged, and for issued items. It must not evict, and must sync its AOF before it
-# answers. By default the broker's Redis if that is set.
+# Also for issued items.
 PLAYED_URL = env.played_url or (
     SERVERS.played_url if "plays" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL
 )
-# Seconds that a request waits for it, for the filters' server, and for the old Redis.
 PLAYED_TIMEOUT_SECONDS = env.played_timeout_seconds
-# Store of the month filters: a server with the Redis protocol (Kvrocks), or else LMDB.
 PLAYED_STORE_URL = env.played_store_url
-# Maximum size of the LMDB file. It reserves address space at once, disk only as it grows.
 PLAYED_STORE_BYTES = env.played_store_gb * 2**30
 # Maximum share of unplayed ids reported as played.
 PLAYED_ERROR_RATE = 0.001
@@ -491,11 +461,8 @@ PLAYED_SHARDS = 5000
 # Maximum plays of a user that wait to be merged. At half of it, they are merged early.
 PLAYED_WAITING_CAP = 10_000
 PLAYED_TASK_SHARDS = 50
-# The old Redis with all plays (seen/migration/old.py), read and written until the migration is finished.
 PLAYED_OLD_URL = env.played_old_url
-# Its ZSET per user: id -> ms since 1970.
 PLAYED_OLD_KEY = env.played_old_key
-# Where `manage.py played_grpc` listens. 0: no gRPC.
 GRPC_HOST, GRPC_PORT = env.grpc_host, env.grpc_port
 
 # --- Live sessions ---------------------------------------------------------------------------------------
@@ -513,9 +480,7 @@ LIVE_SNAPSHOT_TTL = timedelta(minutes=30)
 LIVE_SNAPSHOTS_CAP = 10
 
 # --- Metrics ---------------------------------------------------------------------------------------------
-# Callers with this token may read /metrics. Without a token only this machine may.
 METRICS_TOKEN = env.metrics_token
-# Readers whose windows are compared with PostgreSQL every minute. 0: none.
 CHECK_READERS = env.check_readers
 
 # --- REST ------------------------------------------------------------------------------------------------
@@ -543,7 +508,6 @@ TOKEN_CAP = 50
 
 # --- OAuth 2: programs that act for users (accounts/signing_in/models.py, clientapi) -------------------------------
 OAUTH2_PROVIDER_APPLICATION_MODEL = "accounts.ClientApp"
-# An app's token ends after this many days without use (clientapi.bearer).
 APP_TOKEN_DAYS = env.app_token_days
 OAUTH2_PROVIDER = {
     "SCOPES_BACKEND_CLASS": "clientapi.scopes.Scopes",
@@ -618,7 +582,6 @@ LANGUAGE_COOKIE_AGE = 31_536_000
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
-# The site's time zone: for nightly jobs and for readers without one. Everything else is UTC.
 SITE_ZONE = env.time_zone
 # How often open pages of home and live sessions ask for news.
 HOME_POLL_SECONDS = 20.0
@@ -639,8 +602,7 @@ STORAGES = {
 # Stored files, uploads in progress, and decoders' folders.
 MEDIA_DIR = DATA_DIR / "media"
 MEDIA_ROOT = MEDIA_DIR / "files"
-# The bucket for the files, and its timeout. Without one they are in MEDIA_ROOT. Django's error pages hide settings with
-# SECRET in their name.
+# Django's error pages hide settings with SECRET in their name.
 MEDIA_STORE_SECRET_URL = env.media_store
 MEDIA_STORE_TIMEOUT_SECONDS = 5.0
 _PUBLIC = bucket_address.parse(MEDIA_STORE_SECRET_URL).public if MEDIA_STORE_SECRET_URL else ""
@@ -650,23 +612,20 @@ MEDIA_ADDRESS = MEDIA_URL = f"{_PUBLIC}/" if _PUBLIC else "/media/"
 MEDIA_ORIGIN = bucket_address.origin(_PUBLIC)
 MEDIA_IMAGE_BYTES = env.media_image_mb * 2**20
 MEDIA_VIDEO_BYTES = env.media_video_mb * 2**20
-# Maximum pixels of a picture, or of all frames of an animation. A decoder's address space depends on it
-# (media.decoding).
 MEDIA_PIXELS = env.media_megapixels * 1_000_000
 # Pictures decoded in parallel on this machine, maximum seconds for one, and maximum seconds of waiting.
 MEDIA_PROCESSES = 1 if env.small else PROCESSORS
 MEDIA_SECONDS = 20.0
 MEDIA_WAIT_SECONDS = 5.0
-# Internal address of the files in nginx, if it sends them (X-Accel-Redirect).
 MEDIA_ACCEL_PATH = env.media_accel_path
 # Uploads are written to this folder as they arrive. web.uploads limits them.
 MEDIA_INCOMING = MEDIA_DIR / "incoming"
 FILE_UPLOAD_HANDLERS = ["web.uploads.FileHandler"]
-# Archives from other sites and their unpacked files, until the workers are done (community/archives/).
 ARCHIVE_BYTES = env.archive_mb * 2**20
+# Archives from other sites and their unpacked files.
 IMPORTS_DIR = DATA_DIR / "imports"
-# Whether links get cards, and about how many servers are asked at the same time: half of the workers stay free.
 LINK_CARDS = env.link_cards
+# Half of the workers stay free.
 LINK_CARDS_AT_ONCE = max(1, env.worker_processes // 2)
 
 # --- Security --------------------------------------------------------------------------------------------
@@ -682,17 +641,13 @@ SECURE_PROXY_SSL_HEADER = ("feedsite.scheme", "https") if PROXY else None
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-# Path of the admin. Another path hides it from scanners of /admin/.
 ADMIN_PATH = env.admin_path.strip("/") + "/"
 # Only the site's own pages use its static files. web.headers adds the other headers.
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # --- Logging ---------------------------------------------------------------------------------------------
-# Text lines, or one JSON object each.
 LOG_FORMAT = env.log_format
-# One line per request. On by default for JSON.
 ACCESS_LOG = LOG_FORMAT == "json" if env.access_log is None else env.access_log
-# If empty, each program has its default level.
 LOG_LEVEL = env.log_level
 LOGGING = {
     "version": 1,
