@@ -1,1 +1,0 @@
-"""Commands of web, one a module."""
