@@ -153,7 +153,7 @@ class AppTokenAdmin(RevokedAdmin):
     list_display = ("owner", "app", "granted", "created_at", "used_at", "expires_at")
     list_select_related = ("user", "application")
     search_fields = ("=user__username",)
-    search_help_text = _("The whole name of a user.")
+    search_help_text = _("Full username.")
     ordering = ("-id",)
     fields = readonly_fields = list_display
 

@@ -140,11 +140,11 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     )
     display_name = models.CharField(_("display name"), max_length=50, blank=True, validators=[check_display_name])
     folded_name = FoldedName()
-    bio = models.CharField(_("about them"), max_length=500, blank=True)
+    bio = models.CharField(_("bio"), max_length=500, blank=True)
     profile_fields = models.JSONField(
         _("fields"), default=list, db_default=[], blank=True, help_text=_("Pairs of a name and a value.")
     )
-    email = models.EmailField(_("e-mail"), blank=True)
+    email = models.EmailField(_("email"), blank=True)
     language = models.CharField(
         _("language"),
         max_length=10,
@@ -188,11 +188,11 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         default=True, db_default=True, help_text="Whether strangers may write to the user in private mentions."
     )
     is_locked = models.BooleanField(
-        _("locked"), default=False, db_default=False, help_text=_("Whether the user decides on each follower.")
+        _("approves followers"), default=False, db_default=False, help_text=_("They approve each new follower.")
     )
     is_big_v = models.BooleanField(_("big account"), default=False)
     is_auto_big_v = models.BooleanField(
-        _("tagged automatically"),
+        _("becomes big automatically"),
         default=True,
         db_default=True,
         editable=False,
@@ -307,10 +307,10 @@ class BigVChange(models.Model):
 
     class Kind(models.TextChoices):
         MADE = "made", _("made a big account")
-        DEMOTION = "demotion", _("asked to make it ordinary")
+        DEMOTION = "demotion", _("started making it ordinary")
         TAKEN_BACK = "taken_back", _("kept big")
-        DEMOTED = "demoted", _("ordinary: the followers' homes are filled")
-        ALLOWED = "allowed", _("may become big by itself again")
+        DEMOTED = "demoted", _("ordinary: followers' home timelines filled")
+        ALLOWED = "allowed", _("can become big automatically again")
 
     class Origin(models.TextChoices):
         AUTOMATIC = "automatic", _("automatically")
@@ -364,10 +364,8 @@ class Deletion(models.Model):
     user = models.OneToOneField(
         User, on_delete=models.CASCADE, primary_key=True, related_name="+", verbose_name=_("user")
     )
-    created_at = models.DateTimeField(_("asked at"), db_default=Now())
-    tried_at = models.DateTimeField(
-        _("last tried"), null=True, help_text=_("When a worker last took it, or did a part of it.")
-    )
+    created_at = models.DateTimeField(_("requested at"), db_default=Now())
+    tried_at = models.DateTimeField(_("last tried"), null=True, help_text=_("When a worker last worked on it."))
     attempts = models.IntegerField(_("attempts"), default=0)
 
     class Meta:
@@ -409,7 +407,7 @@ class Policy(models.Model):
     push_level = models.SmallIntegerField(
         _("push level"),
         validators=[MinValueValidator(1), MaxValueValidator(4)],
-        help_text=_("Posts of big accounts are delivered to followers of at least this level; 4: to none."),
+        help_text=_("Posts of big accounts are delivered to followers at this level or above. 4: to nobody."),
     )
     inbox_from = models.IntegerField(
         _("inbox from"),
@@ -417,7 +415,7 @@ class Policy(models.Model):
         db_default=0,
         validators=[MinValueValidator(0), MaxValueValidator(100_000)],
         help_text=_(
-            "Readers with fewer followees have no inbox; a query serves their pages. 0: every active reader has one."
+            "Readers who follow fewer people have no inbox: a query builds their pages. 0: every active reader has one."
         ),
     )
     generation = models.BigIntegerField(db_default=Draw(), editable=False)

@@ -113,7 +113,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     )
     list_filter = ("is_big_v", "level", "is_active", "is_staff", "last_seen_at")
     search_fields = ("id", "username", "email", "display_name")
-    search_help_text = _("A user's id or e-mail address, or a part of the name; exact matches come first.")
+    search_help_text = _("Id, email, or part of a name. Exact matches come first.")
     ordering = ("-id",)
     actions = ("moderate", "make_big_v", "demote", "deactivate", "reactivate", "forget_factors")
     moderated_as = "users"
@@ -174,9 +174,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
             exact.append(number)
         called = list(User.objects.called(term).values_list("pk", flat=True)[: FOUND + 1])
         if len(called) > FOUND and is_list(request):
-            words = gettext(
-                "More than %(count)s users have such a name; some of them are listed. Type more of the name."
-            )
+            words = gettext("More than %(count)s users match. Only some are listed. Type more of the name.")
             self.message_user(request, words % {"count": number_format(FOUND, force_grouping=True)}, messages.WARNING)
         found = queryset.filter(pk__in=[*exact, *called])
         if ORDER_VAR in request.GET:
@@ -254,10 +252,10 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
                 title=gettext("Deactivate users"),
                 meaning=counted(
                     lambda n: ngettext(
-                        "%(count)s user is signed out everywhere, and their profile and posts are hidden until the "
-                        "account is reactivated. This is no ban, and the log of decisions does not show it.",
-                        "%(count)s users are signed out everywhere, and their profiles and posts are hidden until the "
-                        "accounts are reactivated. This is no ban, and the log of decisions does not show it.",
+                        "%(count)s user is logged out everywhere. Their profile and posts are hidden until you "
+                        "reactivate the account. This isn't a suspension, and the log of decisions doesn't show it.",
+                        "%(count)s users are logged out everywhere. Their profiles and posts are hidden until you "
+                        "reactivate the accounts. This isn't a suspension, and the log of decisions doesn't show it.",
                         n,
                     ),
                     len(users),
@@ -272,7 +270,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
             users,
             self.unless_barred(request, lambda user: user != request.user and deactivate(user=user)),
             logged=gettext_noop("Deactivated."),
-            done=lambda n: ngettext("%(count)s user was deactivated.", "%(count)s users were deactivated.", n),
+            done=lambda n: ngettext("%(count)s user deactivated.", "%(count)s users deactivated.", n),
             left=self._not_deactivated,
         )
         return None
@@ -287,13 +285,13 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
             logged=gettext_noop("Reactivated."),
             done=lambda n: ngettext("%(count)s user is active again.", "%(count)s users are active again.", n),
             left=lambda n: ngettext(
-                "%(count)s user was left as they are: active, deleted for good, or banned, which moderators lift.",
-                "%(count)s users were left as they are: active, deleted for good, or banned, which moderators lift.",
+                "%(count)s user not changed: active, deleted, or suspended. Lifting a suspension needs a moderator.",
+                "%(count)s users not changed: active, deleted, or suspended. Lifting a suspension needs a moderator.",
                 n,
             ),
         )
 
-    @admin.action(description=_("Remove second factors …"), permissions=["change"])
+    @admin.action(description=_("Turn off two-step login …"), permissions=["change"])
     def forget_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
         """Ask first."""
         users = self.chosen(request, queryset)
@@ -306,20 +304,22 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
                 request,
                 users,
                 "forget_factors",
-                title=gettext("Remove second factors"),
+                title=gettext("Turn off two-step login"),
                 meaning=gettext(
-                    "These users log in by their password alone then, and are told by a letter. Do it only when you "
-                    "are sure that the owner of the account asks for it."
+                    "They'll log in with just their password, and we'll email them about it. Do this only if "
+                    "you're sure the owner of the account asked for it."
                 ),
-                button=gettext("Remove second factors"),
+                button=gettext("Turn off two-step login"),
                 name=full_name_of,
             )
         self.each(
             request,
             users,
             self.unless_barred(request, lambda user: second_factors.forget(user=user)),
-            logged=gettext_noop("Removed second factors."),
-            done=lambda n: ngettext("%(count)s user has none any more.", "%(count)s users have none any more.", n),
+            logged=gettext_noop("Turned off two-step login."),
+            done=lambda n: ngettext(
+                "Two-step login is off for %(count)s user.", "Two-step login is off for %(count)s users.", n
+            ),
             left=self._without_factors,
         )
         return None
@@ -327,8 +327,8 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     @staticmethod
     def _without_factors(count: int) -> str:
         return ngettext(
-            "%(count)s user was left: without a second factor, or one that only superusers change.",
-            "%(count)s users were left: without a second factor, or ones that only superusers change.",
+            "%(count)s user not changed: no two-step login, or only superusers can change them.",
+            "%(count)s users not changed: no two-step login, or only superusers can change them.",
             count,
         )
 
@@ -339,7 +339,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     @staticmethod
     def _not_deactivated(count: int) -> str:
         return ngettext(
-            "%(count)s user was left: not active already, yourself, or one that only superusers change.",
-            "%(count)s users were left: not active already, yourself, or one that only superusers change.",
+            "%(count)s user not changed: already inactive, yourself, or only superusers can change them.",
+            "%(count)s users not changed: already inactive, yourself, or only superusers can change them.",
             count,
         )

@@ -45,7 +45,7 @@ class ItemAdmin(ModeratedAdmin):
 
     list_display = (
         "id",
-        handle_column("sender", _("sender")),
+        handle_column("sender", _("author")),
         "excerpt",
         "small",
         "status",
@@ -58,9 +58,7 @@ class ItemAdmin(ModeratedAdmin):
     ordering = ("-id",)
     sortable_by = ("id",)
     search_fields = ("id", "sender__username", "text")
-    search_help_text = _(
-        "An item's id, @name or the whole name of its sender, or words and #tags, as in the site's search."
-    )
+    search_help_text = _("Post id, full username of the author, or words and #tags as in the site's search.")
     actions = ("moderate", "delete", "restore", "hide_versions")
     moderated_as = "items"
     fields = (
@@ -147,9 +145,9 @@ class ItemAdmin(ModeratedAdmin):
             return queryset.filter(found), False
         matching, has_more = matching_items(parse(term), count=FOUND + 1)
         if has_more and is_list(request):
-            words = gettext("More than %(count)s items hold these words; the newest are searched. Write more words.")
+            words = gettext("More than %(count)s posts match. Only the newest are searched. Add more words.")
             if len(matching) <= FOUND:
-                words = gettext("These words are frequent; only the newest items are searched. Write rarer words.")
+                words = gettext("These words are very common. Only the newest posts are searched. Try rarer words.")
             self.message_user(request, words % {"count": number_format(FOUND, force_grouping=True)}, messages.WARNING)
         if number := parse_id(term):
             matching.append(number)
@@ -184,33 +182,31 @@ class ItemAdmin(ModeratedAdmin):
                 request,
                 items,
                 "delete",
-                title=gettext("Delete items"),
+                title=gettext("Delete posts"),
                 meaning=counted(
                     lambda n: ngettext(
-                        "%(count)s item disappears for all readers, its author too, and from every thread. It stays "
-                        "in the database: “Restore” publishes it again, also if it was held for review or rejected "
-                        "before.",
-                        "%(count)s items disappear for all readers, their authors too, and from every thread. They "
-                        "stay in the database: “Restore” publishes them again, also those that were held for review or "
-                        "rejected before.",
+                        "%(count)s post disappears for everyone, its author too, and from every thread. It stays in "
+                        "the database. “Restore” publishes it again, even if it was held or rejected before.",
+                        "%(count)s posts disappear for everyone, their authors too, and from every thread. They stay "
+                        "in the database. “Restore” publishes them again, even if they were held or rejected before.",
                         n,
                     ),
                     len(items),
                 ),
-                button=counted(lambda n: ngettext("Delete %(count)s item", "Delete %(count)s items", n), len(items)),
+                button=counted(lambda n: ngettext("Delete %(count)s post", "Delete %(count)s posts", n), len(items)),
                 name=lambda item: f"@{item.sender.username}: {self.excerpt(item)}",
             )
         self.each(
             request,
             items,
             lambda item: actions.delete(item=item),
-            logged=gettext_noop("Deleted; it can be restored."),
-            done=lambda n: ngettext("%(count)s item was deleted.", "%(count)s items were deleted.", n),
-            left=lambda n: ngettext("%(count)s item was deleted before.", "%(count)s items were deleted before.", n),
+            logged=gettext_noop("Deleted. It can be restored."),
+            done=lambda n: ngettext("%(count)s post deleted.", "%(count)s posts deleted.", n),
+            left=lambda n: ngettext("%(count)s post was already deleted.", "%(count)s posts were already deleted.", n),
         )
         return None
 
-    @admin.action(description=_("Restore (publishes them again)"), permissions=["change"])
+    @admin.action(description=_("Restore (publish again)"), permissions=["change"])
     def restore(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
         """Publish items again."""
         self.each(
@@ -218,10 +214,10 @@ class ItemAdmin(ModeratedAdmin):
             self.chosen(request, queryset),
             lambda item: actions.restore(item=item),
             logged=gettext_noop("Restored."),
-            done=lambda n: ngettext("%(count)s item was restored.", "%(count)s items were restored.", n),
+            done=lambda n: ngettext("%(count)s post restored.", "%(count)s posts restored.", n),
             left=lambda n: ngettext(
-                "%(count)s item was left as it is: published already, or a repost that was made again.",
-                "%(count)s items were left as they are: published already, or reposts that were made again.",
+                "%(count)s post not changed: already published, or a repost that was made again.",
+                "%(count)s posts not changed: already published, or reposts that were made again.",
                 n,
             ),
         )
@@ -235,10 +231,12 @@ class ItemAdmin(ModeratedAdmin):
             lambda item: versions.hide(item.pk) > 0,
             logged=gettext_noop("Earlier versions hidden."),
             done=lambda n: ngettext(
-                "Earlier versions of %(count)s item were hidden.", "Earlier versions of %(count)s items were hidden.", n
+                "Earlier versions of %(count)s post hidden.", "Earlier versions of %(count)s posts hidden.", n
             ),
             left=lambda n: ngettext(
-                "%(count)s item had no earlier version to hide.", "%(count)s items had no earlier version to hide.", n
+                "%(count)s post has no earlier versions to hide.",
+                "%(count)s posts have no earlier versions to hide.",
+                n,
             ),
         )
 

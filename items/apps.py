@@ -8,7 +8,7 @@ class ItemsConfig(AppConfig):
     """Items, likes, search and profiles."""
 
     name = "items"
-    verbose_name = _("Items")
+    verbose_name = _("Posts")
 
     def ready(self) -> None:
         """Connect the receivers."""

@@ -112,7 +112,7 @@ class Item(models.Model):
         on_delete=models.PROTECT,
         related_name="items",
         db_index=False,
-        verbose_name=_("sender"),
+        verbose_name=_("author"),
     )
     type = models.CharField(_("type"), max_length=16, choices=ItemType.choices, default=ItemType.TEXT)
     title = models.CharField(_("title"), max_length=200, blank=True)
@@ -173,7 +173,7 @@ class Item(models.Model):
         db_constraint=False,
     )
     published_at = models.DateTimeField(
-        _("seen since"), null=True, blank=True, help_text=_("Where that is later than it was written.")
+        _("visible since"), null=True, blank=True, help_text=_("Only if later than it was written.")
     )
     created_at = models.GeneratedField(
         expression=models.Func("id", function="feedsite_id_time"),
@@ -186,8 +186,8 @@ class Item(models.Model):
     objects: ClassVar[models.Manager["Item"]] = ItemQuerySet.as_manager()
 
     class Meta:
-        verbose_name = _("item")
-        verbose_name_plural = _("items")
+        verbose_name = _("post")
+        verbose_name_plural = _("posts")
         constraints = [
             models.CheckConstraint(condition=Q(id__gt=0, id__lt=2**53), name="item_id_53_bits"),
             models.CheckConstraint(
@@ -268,7 +268,7 @@ class Item(models.Model):
         ]
 
     def __str__(self) -> str:
-        return str(_("item %(id)s") % {"id": self.id})
+        return str(_("post %(id)s") % {"id": self.id})
 
     @property
     def is_private(self) -> bool:
@@ -309,12 +309,12 @@ class LinkCard(models.Model):
         MediaFile, on_delete=models.DO_NOTHING, null=True, related_name="+", db_constraint=False, db_index=False
     )
     error = models.CharField(_("error"), max_length=200, blank=True)
-    is_removed = models.BooleanField(_("removed"), default=False, help_text=_("By moderators, for good."))
+    is_removed = models.BooleanField(_("removed"), default=False, help_text=_("Removed by moderators for good."))
     checked_at = models.DateTimeField(db_default=Now(), help_text="When it was last looked for items that have it.")
 
     class Meta:
-        verbose_name = _("link card")
-        verbose_name_plural = _("link cards")
+        verbose_name = _("link preview")
+        verbose_name_plural = _("link previews")
         default_permissions = ("view", "change")
         constraints = [models.UniqueConstraint(fields=["digest"], name="link_card_digest")]
         indexes = [
@@ -337,14 +337,14 @@ class RefusedHost(models.Model):
     """A host that staff refuse: links to it and below get no card."""
 
     host = models.CharField(
-        pgettext_lazy("web", "host"), max_length=DOMAIN_LENGTH, unique=True, help_text=_("Also the hosts below it.")
+        pgettext_lazy("web", "domain"), max_length=DOMAIN_LENGTH, unique=True, help_text=_("Includes its subdomains.")
     )
     note = models.CharField(_("note"), max_length=200, blank=True)
     created_at = models.DateTimeField(_("since"), db_default=Now())
 
     class Meta:
-        verbose_name = _("refused host")
-        verbose_name_plural = _("refused hosts")
+        verbose_name = _("domain without previews")
+        verbose_name_plural = _("domains without previews")
 
     def __str__(self) -> str:
         return self.host

@@ -60,7 +60,7 @@ class LiveSessionAdmin(ModeratedAdmin):
     ordering = ("-id",)
     sortable_by = ("id",)
     search_fields = ("id", "host__username")
-    search_help_text = _("The id of a session, or the whole name of its host.")
+    search_help_text = _("Session id, or full username of its host.")
     actions = ("moderate", "force_end", "hide", "show_again")
     moderated_as = "sessions"
     at_once = 100
@@ -141,10 +141,10 @@ class LiveSessionAdmin(ModeratedAdmin):
                 title=gettext("Force end"),
                 meaning=counted(
                     lambda n: ngettext(
-                        "%(count)s live session is ended now: a live one is over for all its viewers and becomes a "
-                        "replay, an upcoming one is cancelled. This cannot be undone.",
-                        "%(count)s live sessions are ended now: live ones are over for all their viewers and become "
-                        "replays, upcoming ones are cancelled. This cannot be undone.",
+                        "%(count)s live session ends now. If it's live, it ends for everyone and becomes a replay. "
+                        "If it's upcoming, it's cancelled. This can't be undone.",
+                        "%(count)s live sessions end now. Live ones end for everyone and become replays. Upcoming "
+                        "ones are cancelled. This can't be undone.",
                         n,
                     ),
                     len(sessions),
@@ -159,14 +159,14 @@ class LiveSessionAdmin(ModeratedAdmin):
             sessions,
             self._now(actions.force_end),
             logged=gettext_noop("Ended."),
-            done=lambda n: ngettext("%(count)s live session was ended.", "%(count)s live sessions were ended.", n),
+            done=lambda n: ngettext("%(count)s live session ended.", "%(count)s live sessions ended.", n),
             left=lambda n: ngettext(
-                "%(count)s live session was over already.", "%(count)s live sessions were over already.", n
+                "%(count)s live session was already over.", "%(count)s live sessions were already over.", n
             ),
         )
         return None
 
-    @admin.action(description=_("Hide (from all but the host)"), permissions=["change"])
+    @admin.action(description=_("Hide (only the host sees it)"), permissions=["change"])
     def hide(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
         """Hide the chosen sessions."""
         self.each(
@@ -174,9 +174,9 @@ class LiveSessionAdmin(ModeratedAdmin):
             self.chosen(request, queryset),
             self._now(actions.hide),
             logged=gettext_noop("Hidden."),
-            done=lambda n: ngettext("%(count)s live session was hidden.", "%(count)s live sessions were hidden.", n),
+            done=lambda n: ngettext("%(count)s live session hidden.", "%(count)s live sessions hidden.", n),
             left=lambda n: ngettext(
-                "%(count)s live session was hidden before.", "%(count)s live sessions were hidden before.", n
+                "%(count)s live session was already hidden.", "%(count)s live sessions were already hidden.", n
             ),
         )
 
@@ -192,7 +192,7 @@ class LiveSessionAdmin(ModeratedAdmin):
                 "%(count)s live session is shown again.", "%(count)s live sessions are shown again.", n
             ),
             left=lambda n: ngettext(
-                "%(count)s live session was not hidden.", "%(count)s live sessions were not hidden.", n
+                "%(count)s live session wasn't hidden.", "%(count)s live sessions weren't hidden.", n
             ),
         )
 
@@ -217,7 +217,7 @@ class ReplayDeliveryAdmin(DeliveryAdmin):
     )
     list_select_related = ("session", "host")
     search_fields = ("=session__id", "=host__username")
-    search_help_text = _("The id of a session, or the whole name of its host.")
+    search_help_text = _("Session id, or full username of its host.")
     fields = ("session", "host", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
     readonly_fields = fields
     ordering = ("-position",)

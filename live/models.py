@@ -78,7 +78,7 @@ class LiveSession(models.Model):
     review = models.CharField(
         _("moderation"), max_length=16, choices=Review.choices, blank=True, default="", db_default=""
     )
-    worded_at = models.DateTimeField(_("words of"), db_default=Now(), editable=False)
+    worded_at = models.DateTimeField(_("words changed"), db_default=Now(), editable=False)
     pulled = models.BooleanField(default=False, db_default=False, editable=False)
     modified_at = models.DateTimeField(_("last changed"), db_default=Now())
 

@@ -88,7 +88,7 @@ class MediaFileAdmin(LogAdmin):
     readonly_fields = fields
     sortable_by = ("id",)
     search_fields = ("=id", "=item_id", "=owner_id")
-    search_help_text = _("The id of a picture or video, of its item, or of its owner.")
+    search_help_text = _("Id of a picture or video, of its post, or of its owner.")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MediaFile]:
         """Leave out private mentions."""
@@ -113,7 +113,7 @@ class MediaFileAdmin(LogAdmin):
         """The veiled picture."""
         return shots([medium], is_veiled=True, is_unmarked=True)
 
-    @admin.display(description=_("item"))
+    @admin.display(description=_("post"))
     def of_item(self, medium: MediaFile) -> str:
         """Link to the item."""
         return _link("admin:items_item_change", medium.item_id) if medium.item_id else "-"
@@ -131,7 +131,7 @@ class MediaFileAdmin(LogAdmin):
         """Whether others may see it."""
         if medium.hidden_at:
             return _("hidden by moderators")
-        return pgettext("medium", "withdrawn") if medium.withdrawn_at else _("shown where it is used")
+        return pgettext("medium", "withdrawn") if medium.withdrawn_at else _("shown")
 
 
 def _link(name: str, key: int, words: str | None = None) -> SafeString:

@@ -24,11 +24,11 @@ class Use(models.TextChoices):
     """What uses a medium."""
 
     NONE = "", _("not used")
-    ITEM = "item", _("item")
+    ITEM = "item", _("post")
     AVATAR = "avatar", _("avatar")
     BANNER = "banner", _("banner")
     COVER = "cover", _("cover")
-    LINK = "link", _("link card")
+    LINK = "link", _("link preview")
     LATER = "later", _("scheduled post")
 
 
@@ -49,8 +49,10 @@ class MediaFile(models.Model):
     id = models.BigIntegerField("ID", primary_key=True, db_default=MediaId(), editable=False)
     owner_id = models.BigIntegerField(_("owner"))
     use = models.CharField(_("use"), max_length=8, choices=Use.choices, default="", db_default="", blank=True)
-    item_id = models.BigIntegerField(_("item"), null=True, blank=True)
-    session_id = models.BigIntegerField(_("live session"), null=True, blank=True, help_text=_("Whose cover it is."))
+    item_id = models.BigIntegerField(_("post"), null=True, blank=True)
+    session_id = models.BigIntegerField(
+        _("live session"), null=True, blank=True, help_text=_("The live session it's the cover of.")
+    )
     position = models.SmallIntegerField(default=0, db_default=0)
     kind = models.CharField(_("kind"), max_length=8, choices=Kind.choices)
     name = models.CharField(max_length=64, unique=True)
@@ -69,7 +71,7 @@ class MediaFile(models.Model):
     focus_x = models.FloatField(default=0)
     focus_y = models.FloatField(default=0)
     description = models.CharField(_("description"), max_length=DESCRIPTION_LENGTH, blank=True)
-    sha256 = models.CharField("SHA-256", max_length=64, help_text=_("Of the file that was sent."))
+    sha256 = models.CharField("SHA-256", max_length=64, help_text=_("Hash of the uploaded file."))
     phash = models.BigIntegerField(null=True, help_text="The perceptual hash of a picture.")
     key = models.CharField(max_length=255, blank=True, help_text="The client's name for the call, for a day.")
     is_private = models.BooleanField(
@@ -81,7 +83,7 @@ class MediaFile(models.Model):
     created_at = models.DateTimeField(_("uploaded"), db_default=Now())
     withdrawn_at = models.DateTimeField(_("withdrawn"), null=True, blank=True)
     hidden_at = models.DateTimeField(
-        _("hidden"), null=True, blank=True, help_text=_("By moderators; its files are withdrawn.")
+        _("hidden"), null=True, blank=True, help_text=_("By moderators. Its files are no longer served.")
     )
 
     class Meta:

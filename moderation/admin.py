@@ -39,9 +39,9 @@ class ReportAdmin(LogAdmin):
     list_filter = ("reason",)
     list_select_related = ("reporter", "case", "item")
     search_fields = ("=item__id", "=session_id", "=reporter__username")
-    search_help_text = _("The id of an item or a live session, or the whole name of who reported it.")
+    search_help_text = _("Id of a post or live session, or full username of the reporter.")
 
-    @admin.display(description=_("item"), empty_value="-")
+    @admin.display(description=_("post"), empty_value="-")
     def of_item(self, report: Report) -> int | None:
         """The item's id. None for a session."""
         return report.item_id
@@ -78,7 +78,7 @@ class DecisionAdmin(LogAdmin):
     list_select_related = ("by", "user")
     sortable_by = ("at",)
     search_fields = ("=item__id", "=session_id", "=by__username", "=user__username")
-    search_help_text = _("The id of an item or a live session, or the whole name of a moderator or a user.")
+    search_help_text = _("Id of a post or live session, or full username of a moderator or member.")
     fields = ("at", "sentence", "why", "changes")
     readonly_fields = fields
 
@@ -105,7 +105,7 @@ class DecisionAdmin(LogAdmin):
         """The reasons."""
         return sentences.why(decision)
 
-    @admin.display(description=_("what it changed"))
+    @admin.display(description=_("what changed"))
     def changes(self, decision: Decision) -> str:
         """Values before and after."""
         return sentences.changes(decision)

@@ -79,107 +79,103 @@ LABELS = {
     "reject": gettext_lazy("Reject"),
     "hide": gettext_lazy("Hide the pictures"),
     "show": gettext_lazy("Show the pictures again"),
-    "uncard": gettext_lazy("Remove the link card"),
+    "uncard": gettext_lazy("Remove the link preview"),
     "end": gettext_lazy("End"),
-    "ban": gettext_lazy("Ban the users"),
-    "unban": gettext_lazy("Lift the ban"),
-    "warn": gettext_lazy("Warn the users"),
+    "ban": gettext_lazy("Suspend"),
+    "unban": gettext_lazy("Lift the suspension"),
+    "warn": gettext_lazy("Warn"),
     "open": gettext_lazy("Open a case"),
 }
 MEANINGS = {
-    "hold": gettext_lazy(
-        "Only the author sees it from now on. It waits in the queue, and is back when it is approved."
-    ),
+    "hold": gettext_lazy("Only the author can see it until a moderator approves it. It waits in the queue."),
     "reject": gettext_lazy(
-        "Only the author sees it from now on, and it is marked as rejected. A case notes it, where it can be "
-        "approved after all."
+        "Only the author can see it, marked as rejected. You can still approve it later, in its case."
     ),
     "hide": gettext_lazy(
-        "The post stays without its pictures, whose files are withdrawn at once. The author is told, with the words "
-        "below."
+        "The post stays up without its pictures. Their files go offline at once. The author gets a "
+        "notification with your words below."
     ),
-    "show": gettext_lazy("Pictures that were hidden are back, under new addresses."),
+    "show": gettext_lazy("Hidden pictures are back, under new addresses."),
     "uncard": gettext_lazy(
-        "What a link leads to is no longer shown, in this post and in all others with the same link. The link stays. "
-        "This cannot be taken back."
+        "The preview goes from this post and from all others with the same link. The link stays. This can't be undone."
     ),
     "end": gettext_lazy(
-        "A live session is over at once and becomes a replay; an upcoming one is cancelled. This cannot be undone."
+        "A live session ends at once and becomes a replay. An upcoming one is cancelled. This can't be undone."
     ),
     "ban": gettext_lazy(
-        "They are signed out, and their profiles and posts are hidden until the ban is lifted. Items and "
-        "live sessions that were chosen are rejected. Staff is never banned."
+        "They're logged out, and their profiles and posts are hidden until you lift the suspension. "
+        "The posts and live sessions you selected are rejected. Staff can't be suspended."
     ),
-    "unban": gettext_lazy("They can sign in again, and their posts are back. Rejected posts stay rejected."),
+    "unban": gettext_lazy("They can log in again, and their posts are back. Rejected posts stay rejected."),
     "warn": gettext_lazy(
-        "They find the words below among their notifications, with the beginning of what was chosen. Nothing else "
-        "changes. This cannot be taken back."
+        "They get a notification with your words below and the beginning of what you selected. "
+        "Nothing else changes. This can't be undone."
     ),
-    "open": gettext_lazy("It waits in the queue for a decision, and stays as it is until then."),
+    "open": gettext_lazy("It waits in the queue for a decision. Until then nothing changes."),
 }
 DONE: dict[str, Callable[[int], str]] = {
-    "hold": lambda n: ngettext("%(count)d was held for review.", "%(count)d were held for review.", n),
-    "reject": lambda n: ngettext("%(count)d was rejected.", "%(count)d were rejected.", n),
-    "hide": lambda n: ngettext(
-        "Pictures of %(count)d item were hidden.", "Pictures of %(count)d items were hidden.", n
-    ),
+    "hold": lambda n: ngettext("%(count)d held for review.", "%(count)d held for review.", n),
+    "reject": lambda n: ngettext("%(count)d rejected.", "%(count)d rejected.", n),
+    "hide": lambda n: ngettext("Pictures of %(count)d post hidden.", "Pictures of %(count)d posts hidden.", n),
     "show": lambda n: ngettext(
-        "Pictures of %(count)d item are shown again.", "Pictures of %(count)d items are shown again.", n
+        "Pictures of %(count)d post shown again.", "Pictures of %(count)d posts shown again.", n
     ),
-    "uncard": lambda n: ngettext("%(count)d link card was removed.", "%(count)d link cards were removed.", n),
-    "end": lambda n: ngettext("%(count)d live session was ended.", "%(count)d live sessions were ended.", n),
-    "ban": lambda n: ngettext("%(count)d user was banned.", "%(count)d users were banned.", n),
-    "unban": lambda n: ngettext("The ban of %(count)d user was lifted.", "The bans of %(count)d users were lifted.", n),
-    "warn": lambda n: ngettext("%(count)d user was warned.", "%(count)d users were warned.", n),
-    "open": lambda n: ngettext("%(count)d case was opened.", "%(count)d cases were opened.", n),
+    "uncard": lambda n: ngettext("%(count)d link preview removed.", "%(count)d link previews removed.", n),
+    "end": lambda n: ngettext("%(count)d live session ended.", "%(count)d live sessions ended.", n),
+    "ban": lambda n: ngettext("%(count)d user suspended.", "%(count)d users suspended.", n),
+    "unban": lambda n: ngettext("Suspension lifted for %(count)d user.", "Suspension lifted for %(count)d users.", n),
+    "warn": lambda n: ngettext("%(count)d user warned.", "%(count)d users warned.", n),
+    "open": lambda n: ngettext("%(count)d case opened.", "%(count)d cases opened.", n),
 }
 LEFT: dict[str, Callable[[int], str]] = {
     "hold": lambda n: ngettext(
-        "%(count)d was left as it is: others do not see it.",
-        "%(count)d were left as they are: others do not see them.",
+        "%(count)d not changed: others can't see it anyway.",
+        "%(count)d not changed: others can't see them anyway.",
         n,
     ),
     "reject": lambda n: ngettext(
-        "%(count)d was left as it is: rejected or deleted already.",
-        "%(count)d were left as they are: rejected or deleted already.",
+        "%(count)d not changed: already rejected or deleted.",
+        "%(count)d not changed: already rejected or deleted.",
         n,
     ),
-    "hide": lambda n: ngettext("%(count)d item had no picture to hide.", "%(count)d items had no picture to hide.", n),
-    "show": lambda n: ngettext("%(count)d item had no hidden picture.", "%(count)d items had no hidden picture.", n),
-    "uncard": lambda n: ngettext("%(count)d item had no link card.", "%(count)d items had no link card.", n),
-    "end": lambda n: ngettext("%(count)d was over already.", "%(count)d were over already.", n),
-    "ban": lambda n: ngettext("%(count)d user was banned already.", "%(count)d users were banned already.", n),
-    "unban": lambda n: ngettext("%(count)d user was not banned.", "%(count)d users were not banned.", n),
+    "hide": lambda n: ngettext("%(count)d post has no picture to hide.", "%(count)d posts have no picture to hide.", n),
+    "show": lambda n: ngettext("%(count)d post has no hidden picture.", "%(count)d posts have no hidden picture.", n),
+    "uncard": lambda n: ngettext("%(count)d post has no link preview.", "%(count)d posts have no link preview.", n),
+    "end": lambda n: ngettext("%(count)d was already over.", "%(count)d were already over.", n),
+    "ban": lambda n: ngettext("%(count)d user was already suspended.", "%(count)d users were already suspended.", n),
+    "unban": lambda n: ngettext("%(count)d user wasn't suspended.", "%(count)d users weren't suspended.", n),
     "warn": lambda n: ngettext(
-        "%(count)d user was not warned: not active, so they would not read it.",
-        "%(count)d users were not warned: not active, so they would not read it.",
+        "%(count)d user not warned: their account is inactive, so they wouldn't see it.",
+        "%(count)d users not warned: their accounts are inactive, so they wouldn't see it.",
         n,
     ),
     "open": lambda n: ngettext(
-        "%(count)d has an open case already, or is deleted.", "%(count)d have open cases already, or are deleted.", n
+        "%(count)d not changed: deleted, or there's already an open case.",
+        "%(count)d not changed: deleted, or there's already an open case.",
+        n,
     ),
     "staff": lambda n: ngettext(
-        "%(count)d user was not banned: staff, or yourself.", "%(count)d users were not banned: staff, or yourself.", n
+        "%(count)d user not suspended: staff, or yourself.", "%(count)d users not suspended: staff, or yourself.", n
     ),
 }
 
 
 DONE_PICTURES: dict[str, Callable[[int], str]] = {
-    "hide": lambda n: ngettext("%(count)s picture was hidden.", "%(count)s pictures were hidden.", n),
-    "show": lambda n: ngettext("%(count)s picture is shown again.", "%(count)s pictures are shown again.", n),
+    "hide": lambda n: ngettext("%(count)s picture hidden.", "%(count)s pictures hidden.", n),
+    "show": lambda n: ngettext("%(count)s picture shown again.", "%(count)s pictures shown again.", n),
 }
 
 
 class ActForm(forms.Form):
     """An action and its note."""
 
-    verb = forms.ChoiceField(error_messages={"required": gettext_lazy("Choose what is to be done.")})
+    verb = forms.ChoiceField(error_messages={"required": gettext_lazy("Choose an action.")})
     note = forms.CharField(
         label=gettext_lazy("Why"),
         max_length=NOTE_LENGTH,
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
-        help_text=gettext_lazy("The log keeps it. A warning says it to the user."),
+        help_text=gettext_lazy("Saved in the log. A warning shows it to the user."),
     )
 
     def __init__(self, verbs: Sequence[str], data: Any = None) -> None:
@@ -192,7 +188,7 @@ class ActForm(forms.Form):
         """Raise ValidationError for a warning without text."""
         note = str(self.cleaned_data["note"])
         if self.cleaned_data.get("verb") == "warn" and not note:
-            raise forms.ValidationError(_("A warning needs words."))
+            raise forms.ValidationError(_("Write what to tell the user."))
         return note
 
 
@@ -207,7 +203,7 @@ def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
     targets = _targets(kind, ids)
     back = reverse(f"{kind.model}_change", args=ids) if len(ids) == 1 else reverse(f"{kind.model}_changelist")
     if not targets:
-        messages.warning(request, _("Nothing was chosen that is still there."))
+        messages.warning(request, _("Nothing changed: what you selected is gone."))
         return redirect(f"{kind.model}_changelist")
     banned = set(
         SenderRule.objects.filter(kind=SenderKind.BAN, user__in=[target.user.pk for target in targets]).values_list(

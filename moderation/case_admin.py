@@ -66,7 +66,7 @@ class StateFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """The states, and all."""
-        return [("open", _("open, also of what is gone")), *State.choices[1:], ("all", _("all"))]
+        return [("open", _("open, including deleted")), *State.choices[1:], ("all", _("all"))]
 
     def choices(self, changelist: Any) -> Any:
         """The first choice is the queue."""
@@ -121,7 +121,7 @@ class CaseAdmin(Deciding, LogAdmin):
     ordering = ("id",)
     sortable_by = ("opened",)
     search_fields = ("item__id",)
-    search_help_text = _("The id of an item or a live session, or the whole name of its sender.")
+    search_help_text = _("Id of a post or live session, or full username of its author.")
     actions = ("approve", "reject", "ban")
     action_form = SeenForm
 
@@ -174,16 +174,16 @@ class CaseAdmin(Deciding, LogAdmin):
         """How long it is or was open."""
         return timesince(case.opened_at, case.decided_at, depth=1)
 
-    @admin.display(description=_("item"))
+    @admin.display(description=_("post"))
     def excerpt(self, case: Any) -> str:
         """The beginning of its text."""
         if case.item:
-            return excerpt(rules.said(case.item), 80) or gettext("(nothing)")
+            return excerpt(rules.said(case.item), 80) or gettext("(no text)")
         if case.session_id is None:
             return gettext("Account: %(name)s") % {"name": case.sender.username}
         subject: Subject | None = case.session
         if subject is None:
-            return gettext("(a live session that is gone)")
+            return gettext("(deleted live session)")
         return gettext("Live: %(title)s") % {"title": excerpt(subject.title, 80)}
 
     @admin.display(description=_("pictures"))
@@ -191,7 +191,7 @@ class CaseAdmin(Deciding, LogAdmin):
         """The subject's pictures."""
         return shots(case.shots, is_veiled=case.item is not None and case.item.is_sensitive)
 
-    @admin.display(description=_("sender"))
+    @admin.display(description=_("author"))
     def sender(self, case: Case) -> SafeString:
         """The sender."""
         return handle_of(case.sender)
@@ -215,7 +215,7 @@ class CaseAdmin(Deciding, LogAdmin):
         return super().has_view_permission(request, obj) or self.has_decide_permission(request)
 
     # --- Many at once
-    @admin.action(description=_("Approve (publishes; dismisses reports)"), permissions=["decide"])
+    @admin.action(description=_("Approve (publish, dismiss reports)"), permissions=["decide"])
     def approve(self, request: HttpRequest, queryset: QuerySet[Case]) -> None:
         """Approve the chosen cases."""
         self._each(request, queryset, "approve")
@@ -225,7 +225,7 @@ class CaseAdmin(Deciding, LogAdmin):
         """Reject the chosen cases."""
         self._each(request, queryset, "reject")
 
-    @admin.action(description=_("Reject and ban the senders …"), permissions=["decide"])
+    @admin.action(description=_("Reject and suspend authors …"), permissions=["decide"])
     def ban(self, request: HttpRequest, queryset: QuerySet[Case]) -> TemplateResponse | None:
         """Ask first."""
         if "confirmed" in request.POST:
@@ -244,7 +244,7 @@ class CaseAdmin(Deciding, LogAdmin):
     def _each(self, request: HttpRequest, queryset: QuerySet[Case], verb: str) -> None:
         cases = list(queryset.order_by("pk")[: AT_ONCE + 1])
         if len(cases) > AT_ONCE:
-            words = gettext("Nothing was done: these are more than %(count)s, the most that are changed at once.")
+            words = gettext("Nothing changed: choose %(count)s at most.")
             self.message_user(request, words % {"count": AT_ONCE}, messages.ERROR)
             return
         seen = _moment(request.POST.get("seen", "")) or timezone.now() - timedelta(days=36_500)
@@ -278,14 +278,14 @@ class CaseAdmin(Deciding, LogAdmin):
     def _ask(self, request: HttpRequest, cases: list[Case], fields: list[tuple[str, Any]]) -> TemplateResponse:
         senders = {case.sender.pk: case.sender for case in cases}
         rejected = counted(
-            lambda n: ngettext("%(count)s case will be rejected", "%(count)s cases will be rejected", n), len(cases)
+            lambda n: ngettext("This rejects %(count)s case", "This rejects %(count)s cases", n), len(cases)
         )
         banned = counted(
             lambda n: ngettext(
-                "and %(count)s sender banned: they are signed out, and their profiles and posts are hidden until the "
-                "ban is lifted.",
-                "and %(count)s senders banned: they are signed out, and their profiles and posts are hidden until the "
-                "ban is lifted.",
+                "and suspends %(count)s author. They're logged out, and their profile and posts are hidden "
+                "until you lift the suspension.",
+                "and suspends %(count)s authors. They're logged out, and their profiles and posts are hidden "
+                "until you lift the suspension.",
                 n,
             ),
             len(senders),
@@ -294,9 +294,9 @@ class CaseAdmin(Deciding, LogAdmin):
             self.admin_site,
             request,
             self.opts,
-            title=gettext("Reject and ban"),
+            title=gettext("Reject and suspend"),
             meaning=f"{rejected} {banned}",
-            button=gettext("Reject and ban"),
+            button=gettext("Reject and suspend"),
             lines=[full_name_of(sender) for sender in senders.values()],
             fields=fields,
         )
@@ -331,9 +331,9 @@ class CaseAdmin(Deciding, LogAdmin):
         if verb == "unban":
             name = {"user": f"@{case.sender.username}"}
             if senders.unban(user=case.sender, by=request.user, reason=note):  # type: ignore[arg-type]
-                self.message_user(request, gettext("The ban of %(user)s was lifted.") % name, messages.SUCCESS)
+                self.message_user(request, gettext("%(user)s is no longer suspended.") % name, messages.SUCCESS)
             else:
-                self.message_user(request, gettext("%(user)s was not banned any more.") % name, messages.WARNING)
+                self.message_user(request, gettext("%(user)s wasn't suspended.") % name, messages.WARNING)
             return again
         if verb == "ban" and "confirmed" not in request.POST:
             fields = {"verb": verb, "state": state, "note": note, "modified_at": request.POST["modified_at"]}
@@ -342,26 +342,27 @@ class CaseAdmin(Deciding, LogAdmin):
             self._do(request, case, verb, state, seen, note)
         except actions.DecidedError as error:
             other = error.case.decided_by
-            words = gettext("Decided meanwhile by %(user)s: %(state)s.")
+            words = gettext("Already decided by %(user)s: %(state)s.")
             facts = {"user": other.username if other else "-", "state": error.case.get_state_display()}
             self.message_user(request, words % facts, messages.ERROR)
             return again
         except actions.ChangedError:
-            self.message_user(request, gettext("The words were edited meanwhile. Look at them again."), messages.ERROR)
+            self.message_user(request, gettext("The author edited the text. Check it again."), messages.ERROR)
             return again
         except PermissionError:
-            self.message_user(request, gettext("The sender is staff and cannot be banned here."), messages.ERROR)
+            self.message_user(request, gettext("The author is staff. You can't suspend them here."), messages.ERROR)
             return again
         done = {
             "approve": gettext("Approved."),
             "reject": gettext("Rejected."),
-            "ban": gettext("Rejected, and %(user)s banned.") % {"user": f"@{case.sender.username}"},
+            "ban": gettext("Rejected. %(user)s is suspended.") % {"user": f"@{case.sender.username}"},
         }[verb]
         following = in_queue(Case.objects.filter(pk__gt=case.pk)).order_by("pk").first()
         if following is None or state != State.OPEN:
             self.message_user(request, done, messages.SUCCESS)
             return redirect("admin:moderation_case_changelist") if state == State.OPEN else again
-        self.message_user(request, f"{done} {gettext('This is the next.')}", messages.SUCCESS)
+        then = gettext("Here's the next one.")
+        self.message_user(request, f"{done} {then}", messages.SUCCESS)
         return redirect("admin:moderation_case_change", following.pk)
 
     def _take_pictures(self, request: HttpRequest, case: Case, verb: str, which: str, *, note: str) -> None:
@@ -377,7 +378,9 @@ class CaseAdmin(Deciding, LogAdmin):
         if count:
             self.message_user(request, counted(by_hand.DONE_PICTURES[verb], count), messages.SUCCESS)
         else:
-            self.message_user(request, gettext("The pictures were so already."), messages.WARNING)
+            self.message_user(
+                request, gettext("Nothing changed: the pictures were already like this."), messages.WARNING
+            )
 
     def _context(self, request: HttpRequest, case: Case) -> dict[str, Any]:
         item, sender, subject = case.item, case.sender, subjects.of(case)
@@ -428,26 +431,26 @@ DONE = {
     "approve": lambda n: ngettext("%(count)s case approved.", "%(count)s cases approved.", n),
     "reject": lambda n: ngettext("%(count)s case rejected.", "%(count)s cases rejected.", n),
     "ban": lambda n: ngettext(
-        "%(count)s case rejected, the sender banned.", "%(count)s cases rejected, the senders banned.", n
+        "%(count)s case rejected, the author suspended.", "%(count)s cases rejected, the authors suspended.", n
     ),
 }
 
 
 def _late(n: int) -> str:
-    return ngettext("%(count)s case had been decided meanwhile.", "%(count)s cases had been decided meanwhile.", n)
+    return ngettext("%(count)s case was already decided.", "%(count)s cases were already decided.", n)
 
 
 def _edited(n: int) -> str:
     return ngettext(
-        "%(count)s case not approved: edited since this list was made. Look again.",
-        "%(count)s cases not approved: edited since this list was made. Look again.",
+        "%(count)s case not approved: edited since you opened the list. Check again.",
+        "%(count)s cases not approved: edited since you opened the list. Check again.",
         n,
     )
 
 
 def _staff(n: int) -> str:
     return ngettext(
-        "%(count)s case not decided: the sender is staff.", "%(count)s cases not decided: the sender is staff.", n
+        "%(count)s case not decided: the author is staff.", "%(count)s cases not decided: the author is staff.", n
     )
 
 

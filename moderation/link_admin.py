@@ -27,7 +27,7 @@ class LinkCardAdmin(ActingAdmin):
     ordering = ("-id",)
     sortable_by = ()
     search_fields = ("url",)
-    search_help_text = _("An address, or a host: those below it are found too.")
+    search_help_text = _("An address or a domain. Subdomains are found too.")
     actions = ("remove",)
     fields = ("url", "title", "description", "shot", "state", "error", "is_removed", "asked_at")
     readonly_fields = fields
@@ -75,9 +75,9 @@ class LinkCardAdmin(ActingAdmin):
             self.chosen(request, queryset),
             lambda card: links.remove(card=card, by=by),
             logged=gettext_noop("Removed."),
-            done=lambda n: ngettext("%(count)s link card was removed.", "%(count)s link cards were removed.", n),
+            done=lambda n: ngettext("%(count)s link preview removed.", "%(count)s link previews removed.", n),
             left=lambda n: ngettext(
-                "%(count)s link card was removed before.", "%(count)s link cards were removed before.", n
+                "%(count)s link preview was already removed.", "%(count)s link previews were already removed.", n
             ),
         )
 
@@ -88,7 +88,7 @@ class RefusedHostForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
     def clean_host(self) -> str:
         """The host as links have it. Raises ValidationError."""
         if not (host := host_of(self.cleaned_data["host"])):
-            raise forms.ValidationError(_("This is not a host, such as example.org."))
+            raise forms.ValidationError(_("This isn't a domain. Type one like example.org."))
         return host
 
 

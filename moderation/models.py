@@ -23,9 +23,7 @@ class WordRule(models.Model):
     whole = models.BooleanField(
         _("whole words only"),
         default=True,
-        help_text=_(
-            "“cat” is not found in “category”. Scripts without spaces, such as Chinese, are searched anywhere."
-        ),
+        help_text=_("“cat” won't match “category”. Scripts without spaces, like Chinese, match anywhere."),
     )
     is_enabled = models.BooleanField(_("enabled"), default=True)
     note = models.CharField(_("note"), max_length=200, blank=True)
@@ -42,7 +40,7 @@ class WordRule(models.Model):
         """The text as compared. Raises ValidationError if empty."""
         folded = fold(self.text)
         if not folded:
-            raise ValidationError({"text": _("Nothing of this is left to compare.")})
+            raise ValidationError({"text": _("Type something visible.")})
         return folded
 
     def clean(self) -> None:
@@ -50,7 +48,7 @@ class WordRule(models.Model):
         folded = self.comparable()
         others = WordRule.objects.exclude(pk=self.pk).values_list("text", flat=True)
         if same := next((text for text in others if fold(text) == folded), None):
-            raise ValidationError({"text": _("The rule “%(text)s” finds the same.") % {"text": same}})
+            raise ValidationError({"text": _("The rule “%(text)s” already covers this.") % {"text": same}})
 
 
 class WordListVersion(models.Model):
@@ -66,9 +64,9 @@ class WordListVersion(models.Model):
 class SenderKind(models.TextChoices):
     """Kinds of sender rules."""
 
-    BLACK = "black", _("black list: everything is held for review")
-    WHITE = "white", _("white list: nothing is held")
-    BAN = "ban", _("banned: signed out, and gone from the site")
+    BLACK = "black", _("always review: every post waits for a moderator")
+    WHITE = "white", _("trusted: posts are never held")
+    BAN = "ban", _("suspended: logged out and hidden from the site")
 
 
 class SenderRule(models.Model):
@@ -91,8 +89,8 @@ class SenderRule(models.Model):
     created_at = models.DateTimeField(_("since"), db_default=Now(), editable=False)
 
     class Meta:
-        verbose_name = _("sender rule")
-        verbose_name_plural = _("sender rules")
+        verbose_name = _("account rule")
+        verbose_name_plural = _("account rules")
 
     def __str__(self) -> str:
         return f"{self.user}: {self.get_kind_display()}"
@@ -195,7 +193,7 @@ class Report(models.Model):
     """A reader's report. One per reader and subject."""
 
     item = models.ForeignKey(
-        Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, verbose_name=_("item")
+        Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, verbose_name=_("post")
     )
     session_id = models.BigIntegerField(_("live session"), null=True)
     account = models.ForeignKey(
@@ -254,7 +252,7 @@ class PictureAction(models.TextChoices):
     """What a picture rule does."""
 
     HOLD = "hold", _("hold the post for review")
-    REJECT = "reject", _("refuse the file")
+    REJECT = "reject", _("refuse the upload")
 
 
 DISTANCE = 6
@@ -266,12 +264,12 @@ class PictureRule(models.Model):
 
     sha256 = models.CharField("SHA-256", max_length=64, unique=True, editable=False)
     phash = models.BigIntegerField(null=True, editable=False, help_text="Empty: only the same file is found.")
-    action = models.CharField(_("what is done"), max_length=8, choices=PictureAction.choices)
+    action = models.CharField(_("action"), max_length=8, choices=PictureAction.choices)
     distance = models.SmallIntegerField(
         _("difference"),
         default=DISTANCE,
         validators=[MinValueValidator(0), MaxValueValidator(10)],
-        help_text=_("From 0 (looks the same) to 10 of 64; 6 finds it resized, compressed anew, recoloured or stamped."),
+        help_text=_("From 0 (looks the same) to 10. 6 also finds it resized, recompressed, recoloured or stamped."),
     )
     note = models.CharField(_("note"), max_length=200)
     is_enabled = models.BooleanField(_("enabled"), default=True)
@@ -325,19 +323,19 @@ class Verb(models.TextChoices):
     REJECT = "reject", _("reject")
     END = "end", _("end a live session")
     WARN = "warn", _("warn")
-    BAN = "ban", _("ban")
-    UNBAN = "unban", _("lift a ban")
-    LIST = "list", _("put on a list")
-    UNLIST = "unlist", _("take off a list")
+    BAN = "ban", _("suspend")
+    UNBAN = "unban", _("lift a suspension")
+    LIST = "list", _("set an account rule")
+    UNLIST = "unlist", _("remove an account rule")
     WORD = "word", _("add or change a word")
     UNWORD = "unword", _("remove a word")
     HIDE = "hide", _("hide pictures")
     SHOW = "show", _("show pictures again")
     BLOCK = "block", _("block a picture")
-    UNBLOCK = "unblock", _("no longer block a picture")
-    UNCARD = "uncard", _("remove a link card")
-    REFUSE = "refuse", _("refuse a host")
-    ACCEPT = "accept", _("no longer refuse a host")
+    UNBLOCK = "unblock", _("unblock a picture")
+    UNCARD = "uncard", _("remove a link preview")
+    REFUSE = "refuse", _("turn off previews of a domain")
+    ACCEPT = "accept", _("turn on previews of a domain")
 
 
 class Decision(models.Model):

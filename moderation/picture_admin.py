@@ -33,7 +33,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
     """A rule, from a file or the id of a picture of the site."""
 
     file = forms.FileField(
-        label=_("Picture or video"), required=False, help_text=_("It is compared with others, and not kept.")
+        label=_("Picture or video"), required=False, help_text=_("We only compare it. We don't keep it.")
     )
     medium = forms.CharField(label=_("picture"), required=False, widget=forms.HiddenInput)
 
@@ -98,7 +98,7 @@ class PictureRuleAdmin(RuleAdmin):
         return [
             (None, {"fields": ("shot", *rule, "compared", "sha256")}),
             (_("Attempts"), {"fields": ("tries",)}),
-            (_("On the site already"), {"fields": ("on_site",)}),
+            (_("Already on the site"), {"fields": ("on_site",)}),
         ]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
@@ -106,10 +106,10 @@ class PictureRuleAdmin(RuleAdmin):
         return {"medium": request.GET.get("medium", "")}
 
     # --- Columns
-    @admin.display(description=_("compared by"))
+    @admin.display(description=_("matches"))
     def compared(self, rule: PictureRule) -> Any:
         """Whether it finds similar pictures too."""
-        return _("the same file alone") if rule.phash is None else _("looks, and the same file")
+        return _("this file only") if rule.phash is None else _("similar pictures too")
 
     @admin.display(description=_("picture"))
     def shot(self, rule: PictureRule) -> str:
@@ -117,7 +117,7 @@ class PictureRuleAdmin(RuleAdmin):
         row = MediaFile.objects.filter(pk=rule.medium_id, is_private=False).first() if rule.medium_id else None
         return shots([row], is_veiled=True, is_unmarked=True) if row else "-"
 
-    @admin.display(description=_("the newest"))
+    @admin.display(description=_("latest"))
     def tries(self, rule: PictureRule) -> str:
         """The newest attempts: user, time, held item."""
         newest = PictureAttempt.objects.filter(rule=rule).select_related("user").order_by("-pk")[:SHOWN]
@@ -159,7 +159,7 @@ class PictureRuleAdmin(RuleAdmin):
             return
         hashes.block(rule=obj, by=by)
         if obj.phash is None and not obj.medium_id:
-            self.message_user(request, gettext("Only the same file will be found."), messages.INFO)
+            self.message_user(request, gettext("Only this exact file will be found."), messages.INFO)
 
     def delete_model(self, request: HttpRequest, obj: PictureRule) -> None:
         """Remove by the action, which logs it."""
@@ -167,15 +167,15 @@ class PictureRuleAdmin(RuleAdmin):
 
 
 def _known(rule: PictureRule) -> str:
-    return gettext("It is blocked already: “%(rule)s”.") % {"rule": rule}
+    return gettext("Already blocked: “%(rule)s”.") % {"rule": rule}
 
 
 def _full() -> str:
-    return gettext("There may be at most %(count)d rules.") % {"count": hashes.RULES}
+    return gettext("You've reached the limit of %(count)d rules. Delete one first.") % {"count": hashes.RULES}
 
 
 def _item(item_id: int | None) -> SafeString:
     if item_id is None:
         return SafeString()
     address = reverse("admin:items_item_change", args=[item_id])
-    return format_html(' <a href="{}">{}</a>', address, _("item %(id)s") % {"id": item_id})
+    return format_html(' <a href="{}">{}</a>', address, _("post %(id)s") % {"id": item_id})

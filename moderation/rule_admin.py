@@ -32,7 +32,7 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         fields: dict[str, Any] = self.cleaned_data
         user = fields.get("user") or (self.instance.user if self.instance.pk else None)
         if fields.get("kind") == SenderKind.BAN and user and not senders.may_be_banned(user, self.by):
-            raise ValidationError({"kind": _("Staff cannot be banned here, and you cannot ban yourself.")})
+            raise ValidationError({"kind": _("You can't suspend staff or yourself.")})
         return fields
 
 
@@ -51,7 +51,7 @@ class SenderRuleAdmin(Deciding, ActingAdmin):
     list_filter = ("kind",)
     list_select_related = ("user", "by")
     search_fields = ("=user__username",)
-    search_help_text = _("The whole name of a user.")
+    search_help_text = _("Full username.")
     autocomplete_fields = ("user",)
     ordering = ("-id",)
     actions = ("unban",)
@@ -107,7 +107,7 @@ class SenderRuleAdmin(Deciding, ActingAdmin):
         for rule in queryset.select_related("user"):
             self.delete_model(request, rule)
 
-    @admin.action(description=_("Lift the bans"), permissions=["decide"])
+    @admin.action(description=_("Lift suspensions"), permissions=["decide"])
     def unban(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
         """Lift the chosen bans."""
         done = left = 0
@@ -127,7 +127,7 @@ class ManyWordsForm(forms.Form):
     """Adds many words."""
 
     words = forms.CharField(
-        label=_("Words"), widget=forms.Textarea(attrs={"rows": 15, "cols": 60}), help_text=_("One a line.")
+        label=_("Words"), widget=forms.Textarea(attrs={"rows": 15, "cols": 60}), help_text=_("One per line.")
     )
     whole = forms.BooleanField(label=_("Whole words only"), required=False, initial=True)
     note = forms.CharField(label=_("Note"), max_length=200, required=False)
@@ -222,8 +222,8 @@ class WordRuleAdmin(RuleAdmin):
         self._told(
             request,
             changed,
-            lambda n: ngettext("%(count)s word rule was enabled.", "%(count)s word rules were enabled.", n),
-            gettext("Nothing was done: they are enabled already."),
+            lambda n: ngettext("%(count)s word rule enabled.", "%(count)s word rules enabled.", n),
+            gettext("Nothing changed: already enabled."),
         )
 
     @admin.action(description=_("Disable"), permissions=["change"])
@@ -233,8 +233,8 @@ class WordRuleAdmin(RuleAdmin):
         self._told(
             request,
             changed,
-            lambda n: ngettext("%(count)s word rule was disabled.", "%(count)s word rules were disabled.", n),
-            gettext("Nothing was done: they are disabled already."),
+            lambda n: ngettext("%(count)s word rule disabled.", "%(count)s word rules disabled.", n),
+            gettext("Nothing changed: already disabled."),
         )
 
     def _set(self, request: HttpRequest, queryset: QuerySet[WordRule], is_enabled: bool) -> int:
@@ -256,4 +256,4 @@ def _added(n: int) -> str:
 
 
 def _known(n: int) -> str:
-    return ngettext("%(count)s word was known already.", "%(count)s words were known already.", n)
+    return ngettext("%(count)s word was already listed.", "%(count)s words were already listed.", n)

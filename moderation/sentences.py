@@ -21,32 +21,37 @@ NUMBER = re.compile(r"\d+")
 
 # `what`: an item or live session. `whom`: the user concerned.
 SENTENCES: dict[str, Any] = {
-    Verb.HOLD: gettext_lazy("{who} held {what} of {whom} for review"),
-    Verb.OPEN: gettext_lazy("{who} opened a case of {what} of {whom}"),
-    Verb.APPROVE: gettext_lazy("{who} approved {what} of {whom}"),
-    Verb.REJECT: gettext_lazy("{who} rejected {what} of {whom}"),
-    Verb.END: gettext_lazy("{who} ended {what} of {whom}"),
+    Verb.HOLD: gettext_lazy("{who} held {what} by {whom} for review"),
+    Verb.OPEN: gettext_lazy("{who} opened a case about {what} by {whom}"),
+    Verb.APPROVE: gettext_lazy("{who} approved {what} by {whom}"),
+    Verb.REJECT: gettext_lazy("{who} rejected {what} by {whom}"),
+    Verb.END: gettext_lazy("{who} ended {what} by {whom}"),
     Verb.WARN: gettext_lazy("{who} warned {whom}"),
-    Verb.BAN: gettext_lazy("{who} banned {whom}"),
-    Verb.UNBAN: gettext_lazy("{who} lifted the ban of {whom}"),
-    Verb.HIDE: gettext_lazy("{who} hid pictures of {what} of {whom}"),
-    Verb.SHOW: gettext_lazy("{who} showed pictures of {what} of {whom} again"),
-    Verb.BLOCK: gettext_lazy("{who} set the block of the picture “{what}”"),
-    Verb.UNBLOCK: gettext_lazy("{who} no longer blocks the picture “{what}”"),
-    Verb.UNCARD: gettext_lazy("{who} removed the link card of {what}"),
-    Verb.REFUSE: gettext_lazy("{who} refused the host “{what}”"),
-    Verb.ACCEPT: gettext_lazy("{who} no longer refuses the host “{what}”"),
+    Verb.BAN: gettext_lazy("{who} suspended {whom}"),
+    Verb.UNBAN: gettext_lazy("{who} lifted the suspension of {whom}"),
+    Verb.HIDE: gettext_lazy("{who} hid pictures in {what} by {whom}"),
+    Verb.SHOW: gettext_lazy("{who} showed pictures in {what} by {whom} again"),
+    Verb.BLOCK: gettext_lazy("{who} saved the blocked picture “{what}”"),
+    Verb.UNBLOCK: gettext_lazy("{who} unblocked the picture “{what}”"),
+    Verb.UNCARD: gettext_lazy("{who} removed the link preview of {what}"),
+    Verb.REFUSE: gettext_lazy("{who} turned off previews of “{what}”"),
+    Verb.ACCEPT: gettext_lazy("{who} turned previews of “{what}” back on"),
     Verb.UNWORD: gettext_lazy("{who} removed the word rule “{what}”"),
 }
+OF_ACCOUNT = {
+    Verb.APPROVE: gettext_lazy("{who} approved the account {whom}"),
+    Verb.REJECT: gettext_lazy("{who} rejected the account {whom}"),
+}
+"""Decisions about an account."""
 LISTED = {
-    SenderKind.BLACK: gettext_lazy("{who} put {whom} on the black list"),
-    SenderKind.WHITE: gettext_lazy("{who} put {whom} on the white list"),
-    SenderKind.BAN: gettext_lazy("{who} banned {whom}"),
+    SenderKind.BLACK: gettext_lazy("{who} set {whom} to always review"),
+    SenderKind.WHITE: gettext_lazy("{who} marked {whom} as trusted"),
+    SenderKind.BAN: gettext_lazy("{who} suspended {whom}"),
 }
 UNLISTED = {
-    SenderKind.BLACK: gettext_lazy("{who} took {whom} off the black list"),
-    SenderKind.WHITE: gettext_lazy("{who} took {whom} off the white list"),
-    SenderKind.BAN: gettext_lazy("{who} lifted the ban of {whom}"),
+    SenderKind.BLACK: gettext_lazy("{who} took {whom} off always review"),
+    SenderKind.WHITE: gettext_lazy("{who} no longer trusts {whom}"),
+    SenderKind.BAN: gettext_lazy("{who} lifted the suspension of {whom}"),
 }
 NAMED = (Verb.WORD, Verb.UNWORD, Verb.BLOCK, Verb.UNBLOCK, Verb.REFUSE, Verb.ACCEPT)
 """Their note is a rule's name."""
@@ -61,7 +66,7 @@ FACTS = {
     "is_enabled": gettext_lazy("enabled"),
     "note": gettext_lazy("note"),
     "pictures": gettext_lazy("pictures"),
-    "action": gettext_lazy("what is done"),
+    "action": gettext_lazy("action"),
     "distance": gettext_lazy("difference"),
     "link": gettext_lazy("link"),
 }
@@ -83,7 +88,9 @@ def sentence(decision: Decision) -> SafeString:
     elif decision.verb == Verb.UNLIST:
         words = UNLISTED[SenderKind((decision.before or {})["list"])]
     elif decision.verb == Verb.WARN and (decision.item_id or decision.session_id):
-        words = gettext_lazy("{who} warned {whom} because of {what}")
+        words = gettext_lazy("{who} warned {whom} about {what}")
+    elif decision.verb in OF_ACCOUNT and not decision.item_id and not decision.session_id:
+        words = OF_ACCOUNT[Verb(decision.verb)]
     elif decision.verb == Verb.WORD:
         words = _word_words(decision)
     if decision.by is None:  # Chinese needs a space after a handle, but not here
@@ -108,7 +115,7 @@ def changes(decision: Decision) -> str:
     for fact, name in FACTS.items():
         old, new = before.get(fact), after.get(fact)
         if old != new and fact in after:
-            line = _("%(name)s: %(before)s, then %(after)s") if fact in before else _("%(name)s: %(after)s")
+            line = _("%(name)s: %(before)s → %(after)s") if fact in before else _("%(name)s: %(after)s")
             lines.append(line % {"name": name, "before": _value(old), "after": _value(new)})
     return "\n".join(lines)
 
@@ -147,7 +154,7 @@ def _whom(user: User | None) -> SafeString | str:
 def _subject(decision: Decision) -> SafeString:
     if decision.item_id:
         address = reverse("admin:items_item_change", args=[decision.item_id])
-        return format_html('<a href="{}">{}</a>', address, _("item %(id)s") % {"id": decision.item_id})
+        return format_html('<a href="{}">{}</a>', address, _("post %(id)s") % {"id": decision.item_id})
     if decision.session_id:
         address = reverse("admin:live_livesession_change", args=[decision.session_id])
         return format_html('<a href="{}">{}</a>', address, _("live session %(id)s") % {"id": decision.session_id})
@@ -158,10 +165,10 @@ def _subject(decision: Decision) -> SafeString:
 REASONS = {
     "words": gettext_lazy("words: %(words)s"),
     "picture": gettext_lazy("a blocked picture: %(words)s"),
-    "captions": gettext_lazy("the captions could not be read"),
-    "sender": gettext_lazy("the sender is on the black list"),
-    "resubmitted": gettext_lazy("rejected before, and edited since"),
-    "moderator": gettext_lazy("put here by %(words)s"),
+    "captions": gettext_lazy("the captions couldn't be read"),
+    "sender": gettext_lazy("the author's posts are always reviewed"),
+    "resubmitted": gettext_lazy("edited after being rejected"),
+    "moderator": gettext_lazy("opened by %(words)s"),
 }
 """Reasons without numbers, by code."""
 
@@ -174,7 +181,7 @@ def explained(reason: str) -> str:
     numbers = [int(number) for number in NUMBER.findall(words)]
     match code, numbers:
         case "rate", [items, minutes]:
-            return _("more than %(items)d items in %(minutes)d minutes") % {"items": items, "minutes": minutes}
+            return _("more than %(items)d posts in %(minutes)d minutes") % {"items": items, "minutes": minutes}
         case "same", [times]:
             return _("the same text more than %(times)d times in an hour") % {"times": times}
         case "link", [days]:

@@ -15,11 +15,11 @@ from relations.admin import CountedUserAdmin
 from web.rest import parse_id
 
 RELATED = [
-    (_("items"), "items_item", "sender__id__exact={id}"),
+    (_("posts"), "items_item", "sender__id__exact={id}"),
     (_("live sessions"), "live_livesession", "host__id__exact={id}"),
     (_("cases"), "moderation_case", "host__id__exact={id}&state=all"),
     (_("decisions"), "moderation_decision", "user__id__exact={id}"),
-    (_("reports made"), "moderation_report", "reporter__id__exact={id}"),
+    (_("reports sent"), "moderation_report", "reporter__id__exact={id}"),
     (_("rule"), "moderation_senderrule", "user__id__exact={id}"),
     (_("follows"), "relations_follow", "follower__id__exact={id}"),
     (_("followers"), "relations_follow", "followee__id__exact={id}"),
@@ -82,7 +82,7 @@ class ModeratedUserAdmin(CountedUserAdmin):
 
 
 RULES = {
-    SenderKind.BLACK: _("black list"),
-    SenderKind.WHITE: _("white list"),
-    SenderKind.BAN: _("banned"),
+    SenderKind.BLACK: _("always review"),
+    SenderKind.WHITE: _("trusted"),
+    SenderKind.BAN: _("suspended"),
 }

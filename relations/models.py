@@ -218,7 +218,7 @@ class List(models.Model):
         verbose_name=_("owner"),
     )
     title = models.CharField(_("title"), max_length=TITLE_LENGTH)
-    is_exclusive = models.BooleanField(_("out of home"), default=False, db_default=False)
+    is_exclusive = models.BooleanField(_("hidden from home"), default=False, db_default=False)
     created_at = models.DateTimeField(_("since"), db_default=Now())
 
     class Meta:

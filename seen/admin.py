@@ -33,4 +33,4 @@ class MergeRunAdmin(LogAdmin):
     list_display = ("started_at", "node", "task_shard", "users", "plays", "seconds", "error")
     list_filter = (FailedFilter,)
     search_fields = ("=task_shard",)
-    search_help_text = _("The number of a task shard.")
+    search_help_text = _("Number of a task shard.")

@@ -57,11 +57,11 @@ class AbstractDelivery(models.Model):
 
     revision = models.IntegerField(db_default=DrawRevision())
     attempts = models.IntegerField(
-        _("attempts"), default=0, help_text=_("Fan-outs begun; counted before the work, so that a kill counts.")
+        _("attempts"), default=0, help_text=_("Counted before each try, so a killed worker counts too.")
     )
     enqueued = models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")
     sweep_at = models.DateTimeField(
-        _("tried again"), db_default=Now(), db_index=True, help_text=_("When the sweeper enqueues it again.")
+        _("next try"), db_default=Now(), db_index=True, help_text=_("When it's queued again.")
     )
     parked_at = models.DateTimeField(_("given up"), null=True, blank=True)
     last_error = models.TextField(_("last error"), blank=True)

@@ -15,7 +15,7 @@ class ItemDeliveryAdmin(DeliveryAdmin):
 
     list_display = (
         "of_item",
-        handle_column("sender", _("sender")),
+        handle_column("sender", _("author")),
         "created_at",
         "attempts",
         "sweep_at",
@@ -24,12 +24,12 @@ class ItemDeliveryAdmin(DeliveryAdmin):
     )
     list_select_related = ("sender",)
     search_fields = ("=item__id", "=sender__username")
-    search_help_text = _("The id of an item, or the whole name of its sender.")
+    search_help_text = _("Post id, or full username of its author.")
     fields = ("item", "sender", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
     readonly_fields = fields
     ordering = ("-item_id",)
 
-    @admin.display(description=_("item"), ordering="item_id")
+    @admin.display(description=_("post"), ordering="item_id")
     def of_item(self, delivery: Delivery) -> int:
         """The item's id."""
         return delivery.item_id
@@ -40,7 +40,7 @@ class BackfillAdmin(ReadOnlyAdmin):
     """Demotions of big-Vs, with their progress."""
 
     list_display = (
-        handle_column("sender", _("sender")),
+        handle_column("sender", _("author")),
         "progress",
         "started_at",
         "finished_at",
@@ -49,18 +49,18 @@ class BackfillAdmin(ReadOnlyAdmin):
     )
     list_select_related = ("sender",)
     search_fields = ("=sender__username",)
-    search_help_text = _("The whole name of a user.")
+    search_help_text = _("Full username.")
     fields = ("sender", "progress", "started_at", "finished_at", "cancelled_at", "last_error")
     readonly_fields = fields
     ordering = ("-started_at",)
 
-    @admin.display(description=_("followers filled"))
+    @admin.display(description=_("followers done"))
     def progress(self, backfill: Backfill) -> SafeString:
         """A progress bar."""
         return format_html(
             '<progress value="{}" max="{}" aria-label="{}"></progress> {}',
             backfill.done,
             max(backfill.followers, 1),
-            gettext("followers filled"),
+            gettext("followers done"),
             gettext("%(done)s of %(followers)s") % {"done": backfill.done, "followers": backfill.followers},
         )

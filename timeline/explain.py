@@ -21,23 +21,23 @@ SENTENCES = {
     **dict(Missed.choices),
     "windows": gettext_lazy("The windows serve the whole page."),
     "shown": gettext_lazy("The reader sees it at home."),
-    "not_shown": gettext_lazy("The reader does not see it at home."),
+    "not_shown": gettext_lazy("The reader doesn't see it at home."),
     "absent": gettext_lazy("This post doesn't exist."),
-    "lost": gettext_lazy("It is missing from the windows. Run `manage.py timeline_check --repair`."),
-    "folded": gettext_lazy("It is hidden as a repeat: home shows the original just below, or a newer repost."),
-    "status": gettext_lazy("It is not published."),
-    "reply": gettext_lazy("It is a reply. Home shows no replies."),
-    "mentioned": gettext_lazy("It is a private mention. Home shows no private mentions."),
-    "self": gettext_lazy("Only its sender sees it."),
-    "original": gettext_lazy("It reposts an item that the reader may not see, or of a sender that the reader mutes."),
-    "not_followed": gettext_lazy("The reader does not follow its sender."),
-    "blocked": gettext_lazy("The reader blocks its sender."),
-    "blocked_by": gettext_lazy("Its sender blocks the reader."),
-    "muted": gettext_lazy("The reader mutes its sender."),
-    "exclusive": gettext_lazy("Its sender is in one of the reader's exclusive lists."),
-    "reposts_left_out": gettext_lazy("The reader hides reposts by its sender."),
-    "inactive": gettext_lazy("Its sender is suspended or deactivated."),
-    "mutuals": gettext_lazy("It is for mutual follows, and its sender does not follow the reader."),
+    "lost": gettext_lazy("It's missing from the windows. Run `manage.py timeline_check --repair`."),
+    "folded": gettext_lazy("It's hidden as a repeat: home shows the original just below, or a newer repost."),
+    "status": gettext_lazy("It isn't published."),
+    "reply": gettext_lazy("It's a reply. Home doesn't show replies."),
+    "mentioned": gettext_lazy("It's a private mention. Home doesn't show private mentions."),
+    "self": gettext_lazy("Only its author can see it."),
+    "original": gettext_lazy("It reposts a post that the reader can't see, or by someone they mute."),
+    "not_followed": gettext_lazy("The reader doesn't follow its author."),
+    "blocked": gettext_lazy("The reader blocks its author."),
+    "blocked_by": gettext_lazy("Its author blocks the reader."),
+    "muted": gettext_lazy("The reader mutes its author."),
+    "exclusive": gettext_lazy("Its author is in one of the reader's lists that are hidden from home."),
+    "reposts_left_out": gettext_lazy("The reader hides reposts by its author."),
+    "inactive": gettext_lazy("Its author is suspended or deactivated."),
+    "mutuals": gettext_lazy("It's for mutual follows, and its author doesn't follow the reader."),
 }
 OF_OTHERS = {
     "not_followed": rules.follows(rules.READER, "i.sender_id"),
@@ -96,7 +96,7 @@ def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[Wa
         walk = walked(reader, last_id=last_id, limit=limit)
     facts = {
         _("sources"): ",".join(sorted(walk.findings.sources)),
-        _("items of the page"): len(walk.progress.shown[:limit]),
+        _("posts on the page"): len(walk.progress.shown[:limit]),
         _("statements"): asked.statements,
         _("round trips to Redis"): asked.round_trips,
         _("milliseconds"): round(1000 * (time.perf_counter() - begin), 2),
@@ -107,7 +107,7 @@ def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[Wa
 
 def _item(reader: User, item_id: int) -> Part:
     """The page is made first: it may lack what is published meanwhile."""
-    title = _("Item %(id)s") % {"id": item_id}
+    title = _("Post %(id)s") % {"id": item_id}
     walk, words, facts = _page(reader, item_id + 1, 1)
     found = fetch(VERDICT, {"reader": reader.pk, "item": item_id})
     if not found:
@@ -115,8 +115,8 @@ def _item(reader: User, item_id: int) -> Part:
     ((sender, verdicts, is_tagged),) = found
     delivery = Delivery.objects.filter(pk=item_id).first()
     facts |= {
-        _("sender"): f"@{sender}",
-        _("fan-out pending"): delivery is not None,
+        _("author"): f"@{sender}",
+        _("delivery pending"): delivery is not None,
         _("given up"): delivery is not None and delivery.parked_at is not None,
     }
     for shown in walk.progress.shown:

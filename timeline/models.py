@@ -14,10 +14,10 @@ class Delivery(AbstractDelivery):
     task = "timeline.fan_out"
 
     item = models.OneToOneField(
-        Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery", verbose_name=_("item")
+        Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery", verbose_name=_("post")
     )
     sender = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False, verbose_name=_("sender")
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False, verbose_name=_("author")
     )
     not_before = models.DateTimeField(db_default=Now(), help_text="No fan-out completes before this moment.")
 
@@ -26,7 +26,7 @@ class Delivery(AbstractDelivery):
         verbose_name_plural = _("deliveries")
 
     def __str__(self) -> str:
-        return str(_("delivery of item %(id)s") % {"id": self.item_id})
+        return str(_("delivery of post %(id)s") % {"id": self.item_id})
 
 
 class DeliveryRange(models.Model):
@@ -47,7 +47,7 @@ class Backfill(models.Model):
     """A demotion. Its worker holds `lease` until `leased_until`."""
 
     sender = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", verbose_name=_("sender")
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", verbose_name=_("author")
     )
     followers = models.IntegerField(_("followers"), help_text="Followers when it began.")
     done = models.IntegerField(_("filled"), default=0, help_text="Followers whose inbox has been filled.")
@@ -59,7 +59,7 @@ class Backfill(models.Model):
     lease = models.BigIntegerField(null=True, editable=False)
     leased_until = models.DateTimeField(null=True, editable=False)
     finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
-    cancelled_at = models.DateTimeField(_("taken back"), null=True, blank=True)
+    cancelled_at = models.DateTimeField(_("cancelled at"), null=True, blank=True)
     last_error = models.TextField(_("last error"), blank=True)
 
     class Meta:
@@ -75,7 +75,7 @@ class Backfill(models.Model):
 
     def __str__(self) -> str:
         facts = {"name": self.sender.username, "done": self.done, "followers": self.followers}
-        return str(_("@%(name)s becomes ordinary: %(done)s of %(followers)s followers") % facts)
+        return str(_("@%(name)s is becoming ordinary: %(done)s of %(followers)s followers done") % facts)
 
 
 class Import(models.Model):

@@ -124,7 +124,7 @@ class ActingAdmin(QuickListAdmin):
         rows = list(queryset.order_by("pk")[: self.at_once + 1])
         if len(rows) <= self.at_once:
             return rows
-        words = gettext("Nothing was done: these are more than %(count)s, the most that are changed at once.")
+        words = gettext("Nothing changed: choose %(count)s at most.")
         self.message_user(request, words % {"count": number_format(self.at_once, force_grouping=True)}, messages.ERROR)
         return []
 
@@ -193,12 +193,12 @@ class ModeratedAdmin(Deciding, ActingAdmin):
     """The rows' name in moderation.by_hand."""
     moderated_at_once = 100
 
-    @admin.action(description=_("Moderate: reject, ban, warn …"), permissions=["decide"])
+    @admin.action(description=_("Moderate: reject, suspend, warn …"), permissions=["decide"])
     def moderate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
         """Open moderation's page for the chosen rows."""
         keys = list(queryset.order_by("pk").values_list("pk", flat=True)[: self.moderated_at_once + 1])
         if len(keys) > self.moderated_at_once:
-            words = gettext("Nothing was done: these are more than %(count)s, the most that are changed at once.")
+            words = gettext("Nothing changed: choose %(count)s at most.")
             self.message_user(request, words % {"count": self.moderated_at_once}, messages.ERROR)
             return None
         return redirect(self._moderate_address(*keys))
@@ -225,7 +225,7 @@ class ParkedFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """The choices."""
-        return [("parked", _("given up")), ("pending", _("at work"))]
+        return [("parked", _("given up")), ("pending", _("in progress"))]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
         """The chosen deliveries."""
@@ -247,23 +247,21 @@ class DeliveryAdmin(ReadOnlyAdmin, ActingAdmin):
         """Whether the user may retry deliveries."""
         return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
 
-    @admin.action(description=_("Retry the fan-out"), permissions=["retry"])
+    @admin.action(description=_("Retry delivery"), permissions=["retry"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Retry the chosen deliveries."""
         rows = self.chosen(request, queryset)
         started = deliveries.retry(queryset.model._default_manager.filter(pk__in=[row.pk for row in rows]))
         for row in rows:
-            self.log_change(request, row, gettext_noop("Retried the fan-out."))
+            self.log_change(request, row, gettext_noop("Retried delivery."))
         if started:
             self.message_user(
                 request,
                 counted(
-                    lambda n: ngettext(
-                        "%(count)s delivery was started anew.", "%(count)s deliveries were started anew.", n
-                    ),
+                    lambda n: ngettext("Retrying %(count)s delivery.", "Retrying %(count)s deliveries.", n),
                     started,
                 ),
                 messages.SUCCESS,
             )
         elif rows:
-            self.message_user(request, gettext("Nothing was done: these deliveries are complete."), messages.WARNING)
+            self.message_user(request, gettext("Nothing changed: these deliveries are complete."), messages.WARNING)

@@ -36,10 +36,10 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     new_logo = forms.FileField(
         label=_("New logo"),
         required=False,
-        help_text=_("A picture, which is cut to a square from its middle."),
+        help_text=_("A picture. We crop it to a square."),
         widget=forms.FileInput(attrs={"accept": "image/*"}),
     )
-    remove_logo = forms.BooleanField(label=_("Remove the logo"), required=False)
+    remove_logo = forms.BooleanField(label=_("Remove logo"), required=False)
 
     class Meta:
         widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
@@ -99,10 +99,10 @@ class SiteAdmin(OwnersAdmin):
     change_form_template = "admin/about/site.html"
     readonly_fields = ("logo_now",)
     fieldsets = (
-        (_("Name and words"), {"fields": ("name", "short_description", "description")}),
+        (_("Name and description"), {"fields": ("name", "short_description", "description")}),
         (_("Contact"), {"fields": ("contact_email", "contact_username")}),
-        (_("Looks"), {"fields": ("logo_now", "new_logo", "remove_logo", "accent")}),
-        (_("Readers"), {"fields": ("looking", "sign_up", "members_invite", "language", "time_zone")}),
+        (_("Appearance"), {"fields": ("logo_now", "new_logo", "remove_logo", "accent")}),
+        (_("Access and language"), {"fields": ("looking", "sign_up", "members_invite", "language", "time_zone")}),
         (_("Announcement"), {"fields": ("announcement", "announcement_until")}),
     )
 
@@ -171,7 +171,7 @@ class SiteAdmin(OwnersAdmin):
 
     def response_change(self, request: HttpRequest, obj: SiteSettings) -> HttpResponse:
         """Show the form again."""
-        self.message_user(request, _("Saved. Every page shows it within five seconds."), messages.SUCCESS)
+        self.message_user(request, _("Saved. All pages show it within five seconds."), messages.SUCCESS)
         return redirect("admin:about_sitesettings_change", 1)
 
 
@@ -209,9 +209,9 @@ class RuleAdmin(OwnersAdmin):
                 self.admin_site,
                 request,
                 self.opts,
-                title=str(_("Remove a rule")),
-                meaning=str(_("Readers no longer see it. Reports that name it keep it.")),
-                button=str(_("Remove the rule")),
+                title=str(_("Remove rule")),
+                meaning=str(_("Members won't see this rule anymore. Reports that name it keep it.")),
+                button=str(_("Remove this rule")),
                 lines=[str(rule)],
                 fields=[],
             )

@@ -7,4 +7,4 @@ class AboutConfig(AppConfig):
 
     name = "accounts.about"
     label = "about"
-    verbose_name = _("The site")
+    verbose_name = _("Site")

@@ -27,23 +27,23 @@ def check_zone(name: str) -> None:
         raise ValidationError(_("There is no such time zone."), code="zone")
 
 
-one_line = RegexValidator(r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\Z", _("One line, without control characters."))
+one_line = RegexValidator(r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\Z", _("Use one line, without control characters."))
 
 
 class SignUp(models.TextChoices):
     """How people join."""
 
-    OPEN = "open", _("open: anyone may join")
-    INVITE = "invite", _("by invitation")
-    APPROVAL = "approval", _("by approval: an admin decides on each")
+    OPEN = "open", _("open: anyone can join")
+    INVITE = "invite", _("invite only")
+    APPROVAL = "approval", _("by approval: an admin approves each sign-up")
     CLOSED = "closed", pgettext_lazy("sign-up", "closed")
 
 
 class Looking(models.TextChoices):
     """Who may see public pages."""
 
-    EVERYBODY = "everybody", _("anyone, without signing in")
-    MEMBERS = "members", _("members only; all others see this site's description and its sign-up")
+    EVERYBODY = "everybody", _("anyone, no login needed")
+    MEMBERS = "members", _("members only: others see just the description and the sign-up page")
 
 
 class SiteSettings(models.Model):
@@ -56,16 +56,16 @@ class SiteSettings(models.Model):
         default=NAME,
         db_default=NAME,
         validators=[one_line],
-        help_text=_("Shown in the title of every page, beside the logo, and in mails."),
+        help_text=_("Shown in the title of every page, beside the logo, and in emails."),
     )
     short_description = models.CharField(
-        _("in a sentence"),
+        _("short description"),
         max_length=SHORT_LENGTH,
         blank=True,
         default="",
         db_default="",
         validators=[one_line],
-        help_text=_("Shown to people who are about to sign up, and where others link to the site."),
+        help_text=_("Shown on the sign-up page and in previews of links to the site."),
     )
     description = models.TextField(
         _("description"),
@@ -73,16 +73,18 @@ class SiteSettings(models.Model):
         default="",
         db_default="",
         validators=[MaxLengthValidator(DESCRIPTION_LENGTH)],
-        help_text=_("The purpose of this site, and its people. Empty lines part paragraphs; addresses become links."),
+        help_text=_(
+            "What this site is for and who runs it. Leave an empty line between paragraphs. Addresses become links."
+        ),
     )
-    contact_email = models.EmailField(_("contact by e-mail"), blank=True, default="", db_default="")
+    contact_email = models.EmailField(_("contact email"), blank=True, default="", db_default="")
     contact_username = models.CharField(
-        _("contact by username"),
+        _("contact account"),
         max_length=30,
         blank=True,
         default="",
         db_default="",
-        validators=[RegexValidator(r"^[A-Za-z0-9_-]*\Z", _("A username of this site, without @."))],
+        validators=[RegexValidator(r"^[A-Za-z0-9_-]*\Z", _("A username on this site, without the @."))],
     )
     logo = models.JSONField(null=True, blank=True, editable=False, help_text="The facts of a picture (media.objects).")
     accent = models.CharField(
@@ -92,7 +94,7 @@ class SiteSettings(models.Model):
         default="",
         db_default="",
         validators=[colours.check],
-        help_text=_("Of buttons and links, such as #2457c5. Empty: the colour the site came with."),
+        help_text=_("For buttons and links, for example #2457c5. Leave empty for the default colour."),
     )
     language = models.CharField(
         _("default language"),
@@ -101,7 +103,7 @@ class SiteSettings(models.Model):
         default="",
         db_default="",
         choices=default_choices,
-        help_text=_("For readers whose browser asks for no language of this site."),
+        help_text=_("For readers whose browser asks for a language this site doesn't have."),
     )
     time_zone = models.CharField(
         _("time zone"),
@@ -110,24 +112,27 @@ class SiteSettings(models.Model):
         default="",
         db_default="",
         validators=[check_zone],
-        help_text=_("An IANA name such as Asia/Shanghai, for readers whose own is not known. Empty: as configured."),
+        help_text=_(
+            "An IANA name like Asia/Shanghai, for readers whose time zone we don't know. Leave empty to "
+            "use the configured one."
+        ),
     )
     looking = models.CharField(
-        _("who may look"),
+        _("who can browse"),
         max_length=16,
         choices=Looking.choices,
         default=Looking.EVERYBODY,
         db_default=Looking.EVERYBODY,
-        help_text=_("Of public posts, profiles and the search."),
+        help_text=_("Public posts, profiles and search."),
     )
     sign_up = models.CharField(
-        _("who may join"), max_length=16, choices=SignUp.choices, default=SignUp.OPEN, db_default=SignUp.OPEN
+        _("who can join"), max_length=16, choices=SignUp.choices, default=SignUp.OPEN, db_default=SignUp.OPEN
     )
     members_invite = models.BooleanField(
-        _("members may invite"),
+        _("members can invite people"),
         default=False,
         db_default=False,
-        help_text=_("Otherwise only staff with the permission make invitations."),
+        help_text=_("Otherwise only staff with that permission can create invitations."),
     )
     announcement = models.CharField(
         _("announcement"),
@@ -135,10 +140,10 @@ class SiteSettings(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text=_("Shown at the top of every page until its reader dismisses it."),
+        help_text=_("Shown at the top of every page until readers close it."),
     )
     announcement_until = models.DateTimeField(
-        _("announced until"), null=True, blank=True, help_text=_("Empty: until you remove it.")
+        _("show until"), null=True, blank=True, help_text=_("Leave empty to show it until you remove it.")
     )
     read_only_why = models.CharField(
         max_length=SHORT_LENGTH, blank=True, default="", db_default="", validators=[one_line], editable=False
@@ -162,13 +167,13 @@ class SiteSettings(models.Model):
 class Rule(models.Model):
     """A rule of the site, perhaps withdrawn."""
 
-    number = models.SmallIntegerField(_("number"), help_text=_("Rules are shown in the order of their numbers."))
+    number = models.SmallIntegerField(_("number"), help_text=_("Rules are listed by number."))
     text = models.CharField(_("rule"), max_length=RULE_LENGTH, validators=[one_line])
     withdrawn_at = models.DateTimeField(_("withdrawn"), null=True, blank=True, editable=False)
 
     class Meta:
-        verbose_name = _("rule of the site")
-        verbose_name_plural = _("rules of the site")
+        verbose_name = _("site rule")
+        verbose_name_plural = _("site rules")
         ordering = ["number", "id"]
 
     def __str__(self) -> str:

@@ -65,7 +65,7 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
             self.chosen(request, queryset),
             verb,
             logged=gettext_noop("Approved."),
-            done=lambda n: ngettext("%(count)s account was made.", "%(count)s accounts were made.", n),
+            done=lambda n: ngettext("%(count)s account created.", "%(count)s accounts created.", n),
             left=_left,
         )
 
@@ -83,8 +83,8 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
                 title=gettext("Reject applications"),
                 meaning=counted(
                     lambda n: ngettext(
-                        "%(count)s application is removed with all that it says. Its name is free again.",
-                        "%(count)s applications are removed with all that they say. Their names are free again.",
+                        "%(count)s application will be deleted. Its username becomes free again.",
+                        "%(count)s applications will be deleted. Their usernames become free again.",
                         n,
                     ),
                     len(rows),
@@ -97,7 +97,7 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
             rows,
             lambda row: applications.reject(application_id=row.pk),
             logged=gettext_noop("Rejected."),
-            done=lambda n: ngettext("%(count)s application was rejected.", "%(count)s applications were rejected.", n),
+            done=lambda n: ngettext("%(count)s application rejected.", "%(count)s applications rejected.", n),
             left=_left,
         )
         return None
@@ -105,8 +105,8 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
 
 def _left(count: int) -> str:
     return ngettext(
-        "%(count)s application was left: another decided before, or the name is taken.",
-        "%(count)s applications were left: another decided before, or the name is taken.",
+        "%(count)s application not changed: already decided, or the username is taken.",
+        "%(count)s applications not changed: already decided, or the usernames are taken.",
         count,
     )
 
@@ -115,10 +115,10 @@ def _left(count: int) -> str:
 class InvitationAdmin(ActingAdmin):
     """All invitations, newest first."""
 
-    list_display = ("id", handle_column("made_by", _("made by")), "uses", "most_uses", "expires_at", "state")
+    list_display = ("id", handle_column("made_by", _("created by")), "uses", "most_uses", "expires_at", "state")
     list_select_related = ("made_by",)
     search_fields = ("=made_by__username", "=code")
-    search_help_text = _("The whole name of a user, or a code.")
+    search_help_text = _("Full username, or a code.")
     ordering = ("-id",)
     sortable_by = ("id",)
     fields = readonly_fields = (
@@ -137,15 +137,15 @@ class InvitationAdmin(ActingAdmin):
     def state(self, invitation: Invitation) -> Any:
         """Whether it works."""
         if invitation.is_good:
-            return _("good")
-        return _("revoked") if invitation.revoked_at else _("over")
+            return _("valid")
+        return _("revoked") if invitation.revoked_at else _("expired or used up")
 
     @admin.display(description=_("link"))
     def link(self, invitation: Invitation) -> SafeString:
         """The address to open."""
         return format_html("<code>{}</code>", reverse("invite", args=[invitation.code]))
 
-    @admin.display(description=_("came by it"))
+    @admin.display(description=_("joined with it"))
     def came(self, invitation: Invitation) -> str:
         """Users who joined by it."""
         users = invitation.invited.select_related("user").order_by("user_id")[:100]
@@ -175,6 +175,6 @@ class InvitationAdmin(ActingAdmin):
             self.chosen(request, queryset),
             lambda row: invitations.revoke(invitation_id=row.pk),
             logged=gettext_noop("Revoked."),
-            done=lambda n: ngettext("%(count)s invitation was revoked.", "%(count)s invitations were revoked.", n),
-            left=lambda n: ngettext("%(count)s was revoked before.", "%(count)s were revoked before.", n),
+            done=lambda n: ngettext("%(count)s invitation revoked.", "%(count)s invitations revoked.", n),
+            left=lambda n: ngettext("%(count)s was already revoked.", "%(count)s were already revoked.", n),
         )

@@ -16,12 +16,16 @@ class Invitation(models.Model):
 
     code = models.CharField(max_length=CODE_LENGTH, unique=True)
     made_by = models.ForeignKey(
-        "accounts.User", on_delete=models.CASCADE, related_name="invitations", db_index=False, verbose_name=_("made by")
+        "accounts.User",
+        on_delete=models.CASCADE,
+        related_name="invitations",
+        db_index=False,
+        verbose_name=_("created by"),
     )
-    created_at = models.DateTimeField(_("made"), db_default=Now())
+    created_at = models.DateTimeField(_("created"), db_default=Now())
     expires_at = models.DateTimeField(_("until"), null=True, blank=True)
     uses = models.IntegerField(_("uses"), default=0, db_default=0)
-    most_uses = models.IntegerField(_("at most"), default=1, db_default=1)
+    most_uses = models.IntegerField(_("limit"), default=1, db_default=1)
     revoked_at = models.DateTimeField(_("revoked"), null=True, blank=True)
 
     class Meta:
@@ -79,10 +83,10 @@ class Application(models.Model):
     username = models.CharField(_("username"), max_length=30)
     display_name = models.CharField(_("display name"), max_length=50, blank=True)
     password = models.CharField(max_length=PASSWORD_HASH_LENGTH, editable=False, help_text="Hashed, as a user's.")
-    email = models.EmailField(_("e-mail"), blank=True)
+    email = models.EmailField(_("email"), blank=True)
     language = models.CharField(max_length=10, blank=True, help_text="Of the letter that tells the decision.")
     reason = models.TextField(_("reason"), max_length=REASON_LENGTH, blank=True)
-    created_at = models.DateTimeField(_("asked"), db_default=Now(), db_index=True)
+    created_at = models.DateTimeField(_("applied"), db_default=Now(), db_index=True)
 
     objects = ApplicationQuerySet.as_manager()
 

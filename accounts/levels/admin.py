@@ -28,15 +28,16 @@ SHOWN = 10
 """Changes on a user's page. A list has all."""
 MADE, DEMOTION, ALLOWED = (
     gettext_noop("Made a big account."),
-    gettext_noop("Asked to make it ordinary."),
-    gettext_noop("Allowed it to become big by itself again."),
+    gettext_noop("Started making it ordinary."),
+    gettext_noop("Allowed it to become big automatically again."),
 )
 """For the admin's log."""
 
 
 MEANING = _(
-    "A post of an ordinary account is delivered to the homes of all its active followers at once. A post of a big "
-    "account is delivered to few, and the other followers fetch it when they read. Readers see the same posts."
+    "Posts of an ordinary account go straight to the home timelines of all its active followers. "
+    "Posts of a big account go to a few of them, and the others load them when they open home. "
+    "Readers see the same posts."
 )
 """Explains big accounts to admins."""
 
@@ -163,10 +164,10 @@ class BigVAdmin(ModeratedAdmin):
         try:
             changed = make_big_v(user=user, by=request.user)  # type: ignore[arg-type]
         except NotActiveError:
-            words = gettext("%(name)s is deactivated. Reactivate the account first, then make it big.")
+            words = gettext("%(name)s is deactivated. Reactivate the account first.")
             return self._told(request, user, words % name, messages.ERROR)
         if not changed:
-            return self._told(request, user, gettext("%(name)s is a big account already.") % name, messages.WARNING)
+            return self._told(request, user, gettext("%(name)s is already a big account.") % name, messages.WARNING)
         self.log_change(request, user, MADE)
         if user.is_big_v and progress:
             words = gettext("%(name)s stays a big account.")
@@ -183,7 +184,7 @@ class BigVAdmin(ModeratedAdmin):
         if not user.is_big_v:
             return self._told(request, user, gettext("%(name)s is an ordinary account.") % name, messages.WARNING)
         if self.progress(user):
-            words = gettext("%(name)s is becoming ordinary already.")
+            words = gettext("%(name)s is already becoming ordinary.")
             return self._told(request, user, words % name, messages.WARNING)
         if request.method != "POST" or "confirmed" not in request.POST:
             return ask(
@@ -195,10 +196,10 @@ class BigVAdmin(ModeratedAdmin):
                 fields=[("next", next_page(request))],
             )
         if not demote(user=user, by=request.user):  # type: ignore[arg-type]
-            words = gettext("%(name)s is becoming ordinary already.")
+            words = gettext("%(name)s is already becoming ordinary.")
             return self._told(request, user, words % name, messages.WARNING)
         self.log_change(request, user, DEMOTION)
-        words = gettext("%(name)s becomes ordinary: the homes of its followers are being filled.")
+        words = gettext("%(name)s is becoming ordinary. We're filling its followers' home timelines.")
         return self._told(request, user, words % name, messages.SUCCESS)
 
     def allow_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
@@ -208,15 +209,15 @@ class BigVAdmin(ModeratedAdmin):
             return self._refused(request, user_id, user)
         name = {"name": f"@{user.username}"}
         if not allow_tagging(user=user, by=request.user):  # type: ignore[arg-type]
-            words = gettext("%(name)s could become big by itself already.")
+            words = gettext("%(name)s can already become big automatically.")
             return self._told(request, user, words % name, messages.WARNING)
         self.log_change(request, user, ALLOWED)
-        words = gettext("%(name)s may become big by itself again.")
+        words = gettext("%(name)s can become big automatically again.")
         return self._told(request, user, words % name, messages.SUCCESS)
 
     def _costs(self, user: Any) -> str:
         cost = self.cost(user)
-        words = gettext("A post is delivered to about %(now)s followers now, and to about %(then)s of them then.")
+        words = gettext("A post goes to about %(now)s followers now, and to about %(then)s afterwards.")
         return words % {"now": _number(cost.as_ordinary), "then": _number(cost.as_big)}
 
     def about_promotion(self, users: list[Any]) -> dict[str, str]:
@@ -232,14 +233,15 @@ class BigVAdmin(ModeratedAdmin):
         """Texts of the question before a demotion."""
         total = {"followers": _fans(sum(self.followers(user) for user in users))}
         meaning = gettext(
-            "The homes of %(followers)s are filled in the background. Until that is done it is a big account, and "
-            "every follower sees every post. Meanwhile you can keep it big, in the list and on its page. Afterwards "
-            "it does not become big by itself, until an admin allows that or makes it big."
+            "We fill the home timelines of %(followers)s in the background. Until that's done it stays a "
+            "big account, and every follower sees every post. You can still choose “Keep big” in the "
+            "list or on its page. Afterwards it won't become big automatically until an admin allows "
+            "that or makes it big."
         )
         return {
             "title": gettext("Make ordinary"),
             "meaning": meaning % total,
-            "button": gettext("Make ordinary, and fill the homes of %(followers)s") % total,
+            "button": gettext("Make ordinary, with %(followers)s") % total,
         }
 
     def name_and_fans(self, user: Any) -> str:
@@ -257,7 +259,7 @@ class BigVAdmin(ModeratedAdmin):
         """No such user, or a GET after a log-in in between."""
         if user is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(user_id))  # type: ignore[attr-defined, no-any-return]
-        words = gettext("Nothing was changed. Press the button again.")
+        words = gettext("Nothing has changed. Press the button again.")
         return self._told(request, user, words, messages.WARNING)
 
     def _told(self, request: HttpRequest, user: User, words: str, level: int) -> HttpResponse:
@@ -278,10 +280,8 @@ class BigVAdmin(ModeratedAdmin):
 
         def left(count: int) -> str:
             return ngettext(
-                "%(count)s account was left as it is: big already, deactivated, or one that only administrators "
-                "change.",
-                "%(count)s accounts were left as they are: big already, deactivated, or ones that only administrators "
-                "change.",
+                "%(count)s account not changed: already big, deactivated, or only superusers can change it.",
+                "%(count)s accounts not changed: already big, deactivated, or only superusers can change them.",
                 count,
             )
 
@@ -298,7 +298,7 @@ class BigVAdmin(ModeratedAdmin):
             users,
             self.unless_barred(request, make),
             logged=MADE,
-            done=lambda n: ngettext("%(count)s account is big now.", "%(count)s accounts are big now.", n),
+            done=lambda n: ngettext("%(count)s account is now big.", "%(count)s accounts are now big.", n),
             left=left,
         )
         return None
@@ -310,10 +310,9 @@ class BigVAdmin(ModeratedAdmin):
 
         def left(count: int) -> str:
             return ngettext(
-                "%(count)s account was left as it is: ordinary, becoming ordinary already, or one that only "
-                "administrators change.",
-                "%(count)s accounts were left as they are: ordinary, becoming ordinary already, or ones that only "
-                "administrators change.",
+                "%(count)s account not changed: ordinary, already becoming ordinary, or only superusers can change it.",
+                "%(count)s accounts not changed: ordinary, already becoming ordinary, or only superusers can "
+                "change them.",
                 count,
             )
 
@@ -324,8 +323,8 @@ class BigVAdmin(ModeratedAdmin):
                 self.unless_barred(request, lambda user: demote(user=user, by=request.user)),  # type: ignore[arg-type]
                 logged=DEMOTION,
                 done=lambda n: ngettext(
-                    "%(count)s account becomes ordinary: the homes of its followers are being filled.",
-                    "%(count)s accounts become ordinary: the homes of their followers are being filled.",
+                    "%(count)s account is becoming ordinary. We're filling its followers' home timelines.",
+                    "%(count)s accounts are becoming ordinary. We're filling their followers' home timelines.",
                     n,
                 ),
                 left=left,
@@ -341,8 +340,8 @@ class BigVAdmin(ModeratedAdmin):
 def _pushed() -> str:
     push_level = policy.current().push_level
     if push_level > Level.DAILY:
-        return gettext("By the policy of this site their posts are delivered to no followers.")
-    words = gettext("By the policy of this site their posts are delivered to followers seen %(level)s.")
+        return gettext("On this site, posts of big accounts are delivered to no followers.")
+    words = gettext("On this site, posts of big accounts are delivered to followers seen %(level)s.")
     return words % {"level": Level(push_level).label}
 
 
@@ -364,7 +363,7 @@ class BigVChangeAdmin(LogAdmin):
     list_select_related = ("user", "by")
     sortable_by = ()
     search_fields = ("=user__username",)
-    search_help_text = _("The whole name of a user.")
+    search_help_text = _("Full username.")
     fields = readonly_fields = ("user", "at", "kind", "origin", "by")
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:

@@ -45,10 +45,10 @@ class LetterAdmin(LogAdmin, ActingAdmin):
             self.chosen(request, queryset),
             lambda letter: retry(letter_id=letter.pk),
             logged=gettext_noop("Tried again."),
-            done=lambda n: ngettext("%(count)s letter is tried again.", "%(count)s letters are tried again.", n),
+            done=lambda n: ngettext("Trying %(count)s email again.", "Trying %(count)s emails again.", n),
             left=lambda n: ngettext(
-                "%(count)s letter was left: it was not given up, or has expired.",
-                "%(count)s letters were left: they were not given up, or have expired.",
+                "%(count)s email not retried: it wasn't given up, or it has expired.",
+                "%(count)s emails not retried: they weren't given up, or they have expired.",
                 n,
             ),
         )

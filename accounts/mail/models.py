@@ -33,13 +33,13 @@ class Letter(models.Model):
     attempts = models.IntegerField(_("attempts"), default=0, db_default=0)
     error = models.CharField(_("last error"), max_length=300, blank=True, default="", db_default="")
     created_at = models.DateTimeField(_("written"), db_default=Now())
-    next_at = models.DateTimeField(_("tried next"), db_default=Now())
+    next_at = models.DateTimeField(_("next try"), db_default=Now())
     expires_at = models.DateTimeField(_("expires"))
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
 
     class Meta:
-        verbose_name = _("letter")
-        verbose_name_plural = _("letters")
+        verbose_name = _("email")
+        verbose_name_plural = _("emails")
         indexes = [
             models.Index(fields=["next_at"], condition=Q(state="waiting"), name="mail_waiting"),
             models.Index(fields=["expires_at"], condition=Q(state__in=["waiting", "failed"]), name="mail_expiring"),

@@ -73,8 +73,8 @@ class Migration(migrations.Migration):
                         verbose_name="display name",
                     ),
                 ),
-                ("bio", models.CharField(blank=True, max_length=500, verbose_name="about them")),
-                ("email", models.EmailField(blank=True, max_length=254, verbose_name="e-mail")),
+                ("bio", models.CharField(blank=True, max_length=500, verbose_name="bio")),
+                ("email", models.EmailField(blank=True, max_length=254, verbose_name="email")),
                 (
                     "language",
                     models.CharField(
@@ -134,8 +134,8 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Whether the user decides on each follower.",
-                        verbose_name="locked",
+                        help_text="They approve each new follower.",
+                        verbose_name="approves followers",
                     ),
                 ),
                 ("is_big_v", models.BooleanField(default=False, verbose_name="big account")),
@@ -146,7 +146,7 @@ class Migration(migrations.Migration):
                         default=True,
                         editable=False,
                         help_text="Whether reaching the threshold makes the user big-V. A demotion by hand turns it off.",
-                        verbose_name="tagged automatically",
+                        verbose_name="becomes big automatically",
                     ),
                 ),
                 (

@@ -69,12 +69,14 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="asked at"),
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), verbose_name="requested at"
+                    ),
                 ),
                 (
                     "tried_at",
                     models.DateTimeField(
-                        help_text="When a worker last took it, or did a part of it.",
+                        help_text="When a worker last worked on it.",
                         null=True,
                         verbose_name="last tried",
                     ),
@@ -93,7 +95,7 @@ class Migration(migrations.Migration):
                 ("username", models.CharField(max_length=30, verbose_name="username")),
                 ("display_name", models.CharField(blank=True, max_length=50, verbose_name="display name")),
                 ("password", models.CharField(editable=False, help_text="Hashed, as a user's.", max_length=128)),
-                ("email", models.EmailField(blank=True, max_length=254, verbose_name="e-mail")),
+                ("email", models.EmailField(blank=True, max_length=254, verbose_name="email")),
                 (
                     "language",
                     models.CharField(blank=True, help_text="Of the letter that tells the decision.", max_length=10),
@@ -102,7 +104,7 @@ class Migration(migrations.Migration):
                 (
                     "created_at",
                     models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), db_index=True, verbose_name="asked"
+                        db_default=django.db.models.functions.datetime.Now(), db_index=True, verbose_name="applied"
                     ),
                 ),
             ],
@@ -128,10 +130,10 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("made", "made a big account"),
-                            ("demotion", "asked to make it ordinary"),
+                            ("demotion", "started making it ordinary"),
                             ("taken_back", "kept big"),
-                            ("demoted", "ordinary: the followers' homes are filled"),
-                            ("allowed", "may become big by itself again"),
+                            ("demoted", "ordinary: followers' home timelines filled"),
+                            ("allowed", "can become big automatically again"),
                         ],
                         max_length=16,
                         verbose_name="kind",
@@ -182,11 +184,11 @@ class Migration(migrations.Migration):
                 ("code", models.CharField(max_length=32, unique=True)),
                 (
                     "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="made"),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="created"),
                 ),
                 ("expires_at", models.DateTimeField(blank=True, null=True, verbose_name="until")),
                 ("uses", models.IntegerField(db_default=0, default=0, verbose_name="uses")),
-                ("most_uses", models.IntegerField(db_default=1, default=1, verbose_name="at most")),
+                ("most_uses", models.IntegerField(db_default=1, default=1, verbose_name="limit")),
                 ("revoked_at", models.DateTimeField(blank=True, null=True, verbose_name="revoked")),
                 (
                     "made_by",
@@ -195,7 +197,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="invitations",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="made by",
+                        verbose_name="created by",
                     ),
                 ),
             ],
@@ -224,7 +226,7 @@ class Migration(migrations.Migration):
                 (
                     "push_level",
                     models.SmallIntegerField(
-                        help_text="Posts of big accounts are delivered to followers of at least this level; 4: to none.",
+                        help_text="Posts of big accounts are delivered to followers at this level or above. 4: to nobody.",
                         validators=[
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(4),
@@ -237,7 +239,7 @@ class Migration(migrations.Migration):
                     models.IntegerField(
                         db_default=0,
                         default=0,
-                        help_text="Readers with fewer followees have no inbox; a query serves their pages. 0: every active reader has one.",
+                        help_text="Readers who follow fewer people have no inbox: a query builds their pages. 0: every active reader has one.",
                         validators=[
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(100000),

@@ -91,9 +91,9 @@ class Migration(migrations.Migration):
                     "published_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="Where that is later than it was written.",
+                        help_text="Only if later than it was written.",
                         null=True,
-                        verbose_name="seen since",
+                        verbose_name="visible since",
                     ),
                 ),
                 (
@@ -151,13 +151,13 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="items",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="sender",
+                        verbose_name="author",
                     ),
                 ),
             ],
             options={
-                "verbose_name": "item",
-                "verbose_name_plural": "items",
+                "verbose_name": "post",
+                "verbose_name_plural": "posts",
                 "indexes": [
                     models.Index(
                         condition=models.Q(

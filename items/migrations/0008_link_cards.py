@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
                 (
                     "host",
                     models.CharField(
-                        help_text="Also the hosts below it.", max_length=254, unique=True, verbose_name="host"
+                        help_text="Includes its subdomains.", max_length=254, unique=True, verbose_name="domain"
                     ),
                 ),
                 ("note", models.CharField(blank=True, max_length=200, verbose_name="note")),
@@ -27,8 +27,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "refused host",
-                "verbose_name_plural": "refused hosts",
+                "verbose_name": "domain without previews",
+                "verbose_name_plural": "domains without previews",
             },
         ),
         migrations.CreateModel(
@@ -55,7 +55,9 @@ class Migration(migrations.Migration):
                 ("error", models.CharField(blank=True, max_length=200, verbose_name="error")),
                 (
                     "is_removed",
-                    models.BooleanField(default=False, help_text="By moderators, for good.", verbose_name="removed"),
+                    models.BooleanField(
+                        default=False, help_text="Removed by moderators for good.", verbose_name="removed"
+                    ),
                 ),
                 (
                     "checked_at",
@@ -77,8 +79,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "link card",
-                "verbose_name_plural": "link cards",
+                "verbose_name": "link preview",
+                "verbose_name_plural": "link previews",
                 "default_permissions": ("view", "change"),
             },
         ),

@@ -107,7 +107,9 @@ class Migration(migrations.Migration):
                 (
                     "worded_at",
                     models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="words of"
+                        db_default=django.db.models.functions.datetime.Now(),
+                        editable=False,
+                        verbose_name="words changed",
                     ),
                 ),
                 ("pulled", models.BooleanField(db_default=False, default=False, editable=False)),
@@ -280,7 +282,7 @@ class Migration(migrations.Migration):
                     "attempts",
                     models.IntegerField(
                         default=0,
-                        help_text="Fan-outs begun; counted before the work, so that a kill counts.",
+                        help_text="Counted before each try, so a killed worker counts too.",
                         verbose_name="attempts",
                     ),
                 ),
@@ -290,8 +292,8 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         db_default=django.db.models.functions.datetime.Now(),
                         db_index=True,
-                        help_text="When the sweeper enqueues it again.",
-                        verbose_name="tried again",
+                        help_text="When it's queued again.",
+                        verbose_name="next try",
                     ),
                 ),
                 ("parked_at", models.DateTimeField(blank=True, null=True, verbose_name="given up")),

@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         choices=[
                             ("", "not used"),
-                            ("item", "item"),
+                            ("item", "post"),
                             ("avatar", "avatar"),
                             ("banner", "banner"),
                             ("cover", "cover"),
@@ -62,11 +62,14 @@ class Migration(migrations.Migration):
                         verbose_name="use",
                     ),
                 ),
-                ("item_id", models.BigIntegerField(blank=True, null=True, verbose_name="item")),
+                ("item_id", models.BigIntegerField(blank=True, null=True, verbose_name="post")),
                 (
                     "session_id",
                     models.BigIntegerField(
-                        blank=True, help_text="Whose cover it is.", null=True, verbose_name="live session"
+                        blank=True,
+                        help_text="The live session it's the cover of.",
+                        null=True,
+                        verbose_name="live session",
                     ),
                 ),
                 ("position", models.SmallIntegerField(db_default=0, default=0)),
@@ -101,7 +104,7 @@ class Migration(migrations.Migration):
                 ("description", models.CharField(blank=True, max_length=1500, verbose_name="description")),
                 (
                     "sha256",
-                    models.CharField(help_text="Of the file that was sent.", max_length=64, verbose_name="SHA-256"),
+                    models.CharField(help_text="Hash of the uploaded file.", max_length=64, verbose_name="SHA-256"),
                 ),
                 ("phash", models.BigIntegerField(help_text="The perceptual hash of a picture.", null=True)),
                 (
@@ -119,7 +122,7 @@ class Migration(migrations.Migration):
                     "hidden_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="By moderators; its files are withdrawn.",
+                        help_text="By moderators. Its files are no longer served.",
                         null=True,
                         verbose_name="hidden",
                     ),

@@ -16,11 +16,11 @@ class Migration(migrations.Migration):
                 blank=True,
                 choices=[
                     ("", "not used"),
-                    ("item", "item"),
+                    ("item", "post"),
                     ("avatar", "avatar"),
                     ("banner", "banner"),
                     ("cover", "cover"),
-                    ("link", "link card"),
+                    ("link", "link preview"),
                     ("later", "scheduled post"),
                 ],
                 db_default="",

@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
                     "whole",
                     models.BooleanField(
                         default=True,
-                        help_text="“cat” is not found in “category”. Scripts without spaces, such as Chinese, are searched anywhere.",
+                        help_text="“cat” won't match “category”. Scripts without spaces, like Chinese, match anywhere.",
                         verbose_name="whole words only",
                     ),
                 ),
@@ -205,16 +205,16 @@ class Migration(migrations.Migration):
                 (
                     "action",
                     models.CharField(
-                        choices=[("hold", "hold the post for review"), ("reject", "refuse the file")],
+                        choices=[("hold", "hold the post for review"), ("reject", "refuse the upload")],
                         max_length=8,
-                        verbose_name="what is done",
+                        verbose_name="action",
                     ),
                 ),
                 (
                     "distance",
                     models.SmallIntegerField(
                         default=6,
-                        help_text="From 0 (looks the same) to 10 of 64; 6 finds it resized, compressed anew, recoloured or stamped.",
+                        help_text="From 0 (looks the same) to 10. 6 also finds it resized, recompressed, recoloured or stamped.",
                         validators=[
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(10),
@@ -262,9 +262,9 @@ class Migration(migrations.Migration):
                     "kind",
                     models.CharField(
                         choices=[
-                            ("black", "black list: everything is held for review"),
-                            ("white", "white list: nothing is held"),
-                            ("ban", "banned: signed out, and gone from the site"),
+                            ("black", "always review: every post waits for a moderator"),
+                            ("white", "trusted: posts are never held"),
+                            ("ban", "suspended: logged out and hidden from the site"),
                         ],
                         max_length=8,
                         verbose_name="rule",
@@ -300,8 +300,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "sender rule",
-                "verbose_name_plural": "sender rules",
+                "verbose_name": "account rule",
+                "verbose_name_plural": "account rules",
             },
         ),
         migrations.CreateModel(
@@ -319,16 +319,16 @@ class Migration(migrations.Migration):
                             ("reject", "reject"),
                             ("end", "end a live session"),
                             ("warn", "warn"),
-                            ("ban", "ban"),
-                            ("unban", "lift a ban"),
-                            ("list", "put on a list"),
-                            ("unlist", "take off a list"),
+                            ("ban", "suspend"),
+                            ("unban", "lift a suspension"),
+                            ("list", "set an account rule"),
+                            ("unlist", "remove an account rule"),
                             ("word", "add or change a word"),
                             ("unword", "remove a word"),
                             ("hide", "hide pictures"),
                             ("show", "show pictures again"),
                             ("block", "block a picture"),
-                            ("unblock", "no longer block a picture"),
+                            ("unblock", "unblock a picture"),
                         ],
                         max_length=16,
                         verbose_name="kind",
@@ -453,7 +453,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="items.item",
-                        verbose_name="item",
+                        verbose_name="post",
                     ),
                 ),
                 (

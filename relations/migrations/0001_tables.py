@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("title", models.CharField(max_length=100, verbose_name="title")),
-                ("is_exclusive", models.BooleanField(db_default=False, default=False, verbose_name="out of home")),
+                ("is_exclusive", models.BooleanField(db_default=False, default=False, verbose_name="hidden from home")),
                 (
                     "created_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),

@@ -19,9 +19,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 (
                     "number",
-                    models.SmallIntegerField(
-                        help_text="Rules are shown in the order of their numbers.", verbose_name="number"
-                    ),
+                    models.SmallIntegerField(help_text="Rules are listed by number.", verbose_name="number"),
                 ),
                 (
                     "text",
@@ -29,7 +27,8 @@ class Migration(migrations.Migration):
                         max_length=500,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z", "One line, without control characters."
+                                "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z",
+                                "Use one line, without control characters.",
                             )
                         ],
                         verbose_name="rule",
@@ -38,8 +37,8 @@ class Migration(migrations.Migration):
                 ("withdrawn_at", models.DateTimeField(blank=True, editable=False, null=True, verbose_name="withdrawn")),
             ],
             options={
-                "verbose_name": "rule of the site",
-                "verbose_name_plural": "rules of the site",
+                "verbose_name": "site rule",
+                "verbose_name_plural": "site rules",
                 "ordering": ["number", "id"],
             },
         ),
@@ -52,11 +51,12 @@ class Migration(migrations.Migration):
                     models.CharField(
                         db_default="feedsite",
                         default="feedsite",
-                        help_text="Shown in the title of every page, beside the logo, and in mails.",
+                        help_text="Shown in the title of every page, beside the logo, and in emails.",
                         max_length=40,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z", "One line, without control characters."
+                                "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z",
+                                "Use one line, without control characters.",
                             )
                         ],
                         verbose_name="name",
@@ -68,14 +68,15 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Shown to people who are about to sign up, and where others link to the site.",
+                        help_text="Shown on the sign-up page and in previews of links to the site.",
                         max_length=200,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z", "One line, without control characters."
+                                "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z",
+                                "Use one line, without control characters.",
                             )
                         ],
-                        verbose_name="in a sentence",
+                        verbose_name="short description",
                     ),
                 ),
                 (
@@ -84,7 +85,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="The purpose of this site, and its people. Empty lines part paragraphs; addresses become links.",
+                        help_text="What this site is for and who runs it. Leave an empty line between paragraphs. Addresses become links.",
                         validators=[django.core.validators.MaxLengthValidator(5000)],
                         verbose_name="description",
                     ),
@@ -92,7 +93,7 @@ class Migration(migrations.Migration):
                 (
                     "contact_email",
                     models.EmailField(
-                        blank=True, db_default="", default="", max_length=254, verbose_name="contact by e-mail"
+                        blank=True, db_default="", default="", max_length=254, verbose_name="contact email"
                     ),
                 ),
                 (
@@ -104,10 +105,10 @@ class Migration(migrations.Migration):
                         max_length=30,
                         validators=[
                             django.core.validators.RegexValidator(
-                                "^[A-Za-z0-9_-]*\\Z", "A username of this site, without @."
+                                "^[A-Za-z0-9_-]*\\Z", "A username on this site, without the @."
                             )
                         ],
-                        verbose_name="contact by username",
+                        verbose_name="contact account",
                     ),
                 ),
                 (
@@ -122,7 +123,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Of buttons and links, such as #2457c5. Empty: the colour the site came with.",
+                        help_text="For buttons and links, for example #2457c5. Leave empty for the default colour.",
                         max_length=7,
                         validators=[accounts.about.colours.check],
                         verbose_name="accent colour",
@@ -135,7 +136,7 @@ class Migration(migrations.Migration):
                         choices=web.languages.default_choices,
                         db_default="",
                         default="",
-                        help_text="For readers whose browser asks for no language of this site.",
+                        help_text="For readers whose browser asks for a language this site doesn't have.",
                         max_length=10,
                         verbose_name="default language",
                     ),
@@ -146,7 +147,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="An IANA name such as Asia/Shanghai, for readers whose own is not known. Empty: as configured.",
+                        help_text="An IANA name like Asia/Shanghai, for readers whose time zone we don't know. Leave empty to use the configured one.",
                         max_length=64,
                         validators=[accounts.about.models.check_zone],
                         verbose_name="time zone",
@@ -156,29 +157,29 @@ class Migration(migrations.Migration):
                     "looking",
                     models.CharField(
                         choices=[
-                            ("everybody", "anyone, without signing in"),
-                            ("members", "members only; all others see this site's description and its sign-up"),
+                            ("everybody", "anyone, no login needed"),
+                            ("members", "members only: others see just the description and the sign-up page"),
                         ],
                         db_default="everybody",
                         default="everybody",
-                        help_text="Of public posts, profiles and the search.",
+                        help_text="Public posts, profiles and search.",
                         max_length=16,
-                        verbose_name="who may look",
+                        verbose_name="who can browse",
                     ),
                 ),
                 (
                     "sign_up",
                     models.CharField(
                         choices=[
-                            ("open", "open: anyone may join"),
-                            ("invite", "by invitation"),
-                            ("approval", "by approval: an admin decides on each"),
+                            ("open", "open: anyone can join"),
+                            ("invite", "invite only"),
+                            ("approval", "by approval: an admin approves each sign-up"),
                             ("closed", "closed"),
                         ],
                         db_default="open",
                         default="open",
                         max_length=16,
-                        verbose_name="who may join",
+                        verbose_name="who can join",
                     ),
                 ),
                 (
@@ -186,8 +187,8 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Otherwise only staff with the permission make invitations.",
-                        verbose_name="members may invite",
+                        help_text="Otherwise only staff with that permission can create invitations.",
+                        verbose_name="members can invite people",
                     ),
                 ),
                 (
@@ -196,7 +197,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Shown at the top of every page until its reader dismisses it.",
+                        help_text="Shown at the top of every page until readers close it.",
                         max_length=500,
                         verbose_name="announcement",
                     ),
@@ -204,7 +205,10 @@ class Migration(migrations.Migration):
                 (
                     "announcement_until",
                     models.DateTimeField(
-                        blank=True, help_text="Empty: until you remove it.", null=True, verbose_name="announced until"
+                        blank=True,
+                        help_text="Leave empty to show it until you remove it.",
+                        null=True,
+                        verbose_name="show until",
                     ),
                 ),
                 (

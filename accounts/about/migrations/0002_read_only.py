@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
                 max_length=200,
                 validators=[
                     django.core.validators.RegexValidator(
-                        "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z", "One line, without control characters."
+                        "^[^\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]*\\Z", "Use one line, without control characters."
                     )
                 ],
             ),

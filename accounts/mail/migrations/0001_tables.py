@@ -48,16 +48,14 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "next_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), verbose_name="tried next"
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="next try"),
                 ),
                 ("expires_at", models.DateTimeField(verbose_name="expires")),
                 ("sent_at", models.DateTimeField(blank=True, null=True, verbose_name="sent")),
             ],
             options={
-                "verbose_name": "letter",
-                "verbose_name_plural": "letters",
+                "verbose_name": "email",
+                "verbose_name_plural": "emails",
                 "indexes": [
                     models.Index(condition=models.Q(("state", "waiting")), fields=["next_at"], name="mail_waiting"),
                     models.Index(
