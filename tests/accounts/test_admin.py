@@ -123,7 +123,7 @@ def test_users_are_found_by_id_e_mail_and_name_the_exact_first(admin_client: Cli
 def test_a_name_of_too_many_is_told(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("accounts.user_admin.FOUND", 2)
     UserFactory.create_batch(4, display_name="Common Name")
-    assert "More than 2 users have such a name" in text(admin_client.get(USERS, {"q": "common"}))
+    assert "More than 2 users match" in text(admin_client.get(USERS, {"q": "common"}))
     assert "More than" not in text(admin_client.get(USERS, {"q": "admin"}))
     after = text(
         act(
@@ -134,8 +134,8 @@ def test_a_name_of_too_many_is_told(admin_client: Client, monkeypatch: pytest.Mo
             confirmed="yes",
         )
     )
-    assert "1 account is big now." in after
-    assert after.count("More than 2 users have such a name") == 1
+    assert "1 account is now big." in after
+    assert after.count("More than 2 users match") == 1
 
 
 @pytest.mark.slow
@@ -178,7 +178,7 @@ def test_make_big_v(admin_client: Client) -> None:
     assert "Make big, with 0 followers" in page
     assert not User.objects.filter(is_big_v=True).exists()
     page = text(act(admin_client, USERS, "make_big_v", one, two, confirmed="yes"))
-    assert "2 accounts are big now." in page
+    assert "2 accounts are now big." in page
     assert set(User.objects.filter(is_big_v=True)) == {one, two}
     assert not User.objects.get(pk=other.pk).is_big_v
     assert "1 account was left as it is: big already" in text(act(admin_client, USERS, "make_big_v", one))
@@ -224,7 +224,7 @@ def test_one_click_makes_a_big_v_and_a_second_does_no_harm(admin_client: Client)
     assert "This is an ordinary account." in page
     assert "@user is a big account now." in verb(admin_client, user, "make", confirmed="yes")
     page = verb(admin_client, user, "make", confirmed="yes")
-    assert "@user is a big account already." in page
+    assert "@user is already a big account." in page
     assert "This is a big account." in page
     assert [(change.kind, change.by.username) for change in user.big_v_changes.all()] == [("made", "admin")]
     assert page.count("<td>@admin</td>") == 1
@@ -239,7 +239,7 @@ def test_one_demotion_asks_first_shows_its_progress_and_is_taken_back(admin_clie
     assert "star: 1,200 followers" in verb(admin_client, star, "demote")
     assert not Backfill.objects.exists()
     assert "@star becomes ordinary: the homes" in verb(admin_client, star, "demote", confirmed="yes")
-    assert "@star is becoming ordinary already." in verb(admin_client, star, "demote", confirmed="yes")
+    assert "@star is already becoming ordinary." in verb(admin_client, star, "demote", confirmed="yes")
     Backfill.objects.update(done=300)
     for address in (f"{USERS}{star.pk}/change/", USERS):
         page = text(admin_client.get(address))
@@ -254,13 +254,13 @@ def test_one_demotion_asks_first_shows_its_progress_and_is_taken_back(admin_clie
 @pytest.mark.slow
 def test_the_page_says_that_automatic_tagging_is_off_and_allows_it(admin_client: Client) -> None:
     star = UserFactory.create(username="star", is_auto_big_v=False)
-    assert "not by itself" in text(admin_client.get(USERS))
-    assert "It does not become big by itself." in text(admin_client.get(f"{USERS}{star.pk}/change/"))
+    assert "not automatically" in text(admin_client.get(USERS))
+    assert "It won't become big automatically." in text(admin_client.get(f"{USERS}{star.pk}/change/"))
     page = verb(admin_client, star, "allow")
-    assert "@star may become big by itself again." in page
-    assert "It does not become big by itself." not in page
-    assert "@star could become big by itself already." in verb(admin_client, star, "allow")
-    assert "not by itself" not in text(admin_client.get(USERS))
+    assert "@star can become big automatically again." in page
+    assert "It won't become big automatically." not in page
+    assert "@star can already become big automatically." in verb(admin_client, star, "allow")
+    assert "not automatically" not in text(admin_client.get(USERS))
 
 
 @pytest.mark.slow
@@ -273,8 +273,8 @@ def test_the_page_says_what_a_post_costs_before_anything_is_pressed(admin_client
     rows = re.findall(r'<tr><th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', page)
     assert rows == [
         ("Followers", "400"),
-        ("Deliveries of a post as an ordinary account", "about 300 · now"),
-        ("Deliveries of a post as a big account", "about 200"),
+        ("Deliveries per post as an ordinary account", "about 300 · now"),
+        ("Deliveries per post as a big account", "about 200"),
     ]
 
 
@@ -307,10 +307,10 @@ def test_the_name_of_a_button_begins_with_its_words(admin_client: Client) -> Non
 def test_a_deactivated_user_is_refused_with_a_sentence(admin_client: Client) -> None:
     gone = UserFactory.create(username="gone", is_active=False)
     page = text(admin_client.get(f"{USERS}{gone.pk}/change/"))
-    assert "A deactivated account is not made big." in page
+    assert "You can't make a deactivated account big." in page
     assert "/big-v/make/" not in page
     assert "@gone is deactivated. Reactivate the account first" in verb(admin_client, gone, "make")
-    assert "1 account was left as it is: big already, deactivated" in text(act(admin_client, USERS, "make_big_v", gone))
+    assert "1 account not changed: already big, deactivated" in text(act(admin_client, USERS, "make_big_v", gone))
     assert not User.objects.get(pk=gone.pk).is_big_v
 
 
@@ -322,7 +322,7 @@ def test_the_buttons_of_the_list_come_back_to_it(admin_client: Client) -> None:
     assert f'name="next" value="{here.replace("&", "&amp;")}" formaction="{USERS}{user.pk}/big-v/make/"' in page
     asked = text(admin_client.post(f"{USERS}{user.pk}/big-v/make/", {"next": here}))
     assert "user: 0 followers" in asked
-    assert "A post is delivered to about 0 followers now, and to about 0 of them then." in asked
+    assert "A post goes to about 0 followers now, and to about 0 afterwards." in asked
     assert f'name="next" value="{here.replace("&", "&amp;")}"' in asked
     answer = admin_client.post(f"{USERS}{user.pk}/big-v/make/", {"next": here, "confirmed": "yes"})
     assert (answer.status_code, answer["Location"]) == (302, here)
@@ -357,7 +357,7 @@ def test_the_verbs_are_for_those_who_may(admin_client: Client, name: str) -> Non
     page = text(admin_client.get(address, follow=True))
     assert list(BigVChange.objects.values()) == before
     if name != "demote":
-        assert "Nothing was changed. Press the button again." in page, "as after a login on the way"
+        assert "Nothing has changed. Press the button again." in page, "as after a login on the way"
     assert "/big-v/" not in text(_of(looker).get(USERS))
     assert admin_client.post(f"{USERS}999999/big-v/{name}/").status_code == 302
     assert BigVChange.objects.count() == 1
@@ -391,16 +391,16 @@ def test_demoting_without_users_says_so(admin_client: Client) -> None:
 def test_deactivate_and_reactivate_but_never_oneself(admin_client: Client, admin_user: User) -> None:
     user = UserFactory.create()
     asked = text(act(admin_client, USERS, "deactivate", user, admin_user))
-    assert "1 user is signed out everywhere" in asked
+    assert "1 user is logged out everywhere" in asked
     assert "Deactivate 1 user" in asked
-    assert "1 user was left: not active already, yourself" in asked
+    assert "1 user not changed: already inactive, yourself" in asked
     assert not User.objects.filter(is_active=False).exists()
     page = text(act(admin_client, USERS, "deactivate", user, admin_user, confirmed="yes"))
-    assert "1 user was deactivated." in page
-    assert "1 user was left: not active already, yourself" in page
+    assert "1 user deactivated." in page
+    assert "1 user not changed: already inactive, yourself" in page
     assert list(User.objects.filter(is_active=False)) == [user]
     assert "1 user is active again." in text(act(admin_client, USERS, "reactivate", user))
-    assert "1 user was left as they are: active" in text(act(admin_client, USERS, "reactivate", user))
+    assert "1 user not changed: active" in text(act(admin_client, USERS, "reactivate", user))
     assert not User.objects.filter(is_active=False).exists()
 
 

@@ -35,7 +35,7 @@ def act(page: Client, action: str, rows: list[Any], address: str = QUEUE, **more
 def test_applications_are_approved_in_bulk(page: Client) -> None:
     rows = waiting("ann", "bob", "cem")
     assert "I am ann." in page.get(QUEUE).content.decode()
-    assert "2 accounts were made." in act(page, "approve", rows[:2])
+    assert "2 accounts created." in act(page, "approve", rows[:2])
     assert {user.username for user in User.objects.all()} == {"keeper", "ann", "bob"}
     assert [row.username for row in Application.objects.all()] == ["cem"]
     assert all("ann" not in entry.object_repr for entry in LogEntry.objects.all())
@@ -45,7 +45,7 @@ def test_applications_are_rejected_after_a_question(page: Client) -> None:
     rows = waiting("ann", "bob")
     assert "ann" in act(page, "reject", rows)
     assert Application.objects.count() == 2
-    assert "2 applications were rejected." in act(page, "reject", rows, confirmed="yes")
+    assert "2 applications rejected." in act(page, "reject", rows, confirmed="yes")
     assert not Application.objects.exists()
 
 
@@ -63,7 +63,7 @@ def test_a_name_that_was_taken_meanwhile_is_told(page: Client) -> None:
     UserFactory(username="ANN")
     said = act(page, "approve", rows)
     assert "This username is taken." in said
-    assert "1 account was made." in said
+    assert "1 account created." in said
 
 
 def test_staff_without_the_permission_decide_nothing(client: Client) -> None:
@@ -83,7 +83,7 @@ def test_invitations_are_listed_and_revoked(page: Client) -> None:
     address = "/admin/accounts/invitation/"
     assert page.get(address).status_code == 200
     assert "@ann" in page.get(f"{address}{row.pk}/change/").content.decode()
-    assert "1 invitation was revoked." in act(page, "revoke", [other], address)
+    assert "1 invitation revoked." in act(page, "revoke", [other], address)
     assert not invitations.is_good(other.code)
 
 

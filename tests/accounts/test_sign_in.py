@@ -470,7 +470,7 @@ def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> Non
     client = Client()
     client.force_login(guarded)
     asked = client.post("/admin/accounts/user/", {"action": "forget_factors", "_selected_action": [bob.pk]})
-    assert "Remove second factors" in asked.content.decode()
+    assert "Turn off two-step login" in asked.content.decode()
     assert second_factors.is_set(bob)
     fields = {"action": "forget_factors", "_selected_action": [bob.pk], "confirmed": "1"}
     assert client.post("/admin/accounts/user/", fields).status_code == 302

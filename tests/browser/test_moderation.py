@@ -95,10 +95,10 @@ def test_reported_rejected_and_banned(
     desk = signed_in(visit, moderator, java_script_enabled=javascript)
     desk.goto(f"/admin/moderation/case/{Case.objects.get().pk}/change/")
     expect(desk.page.get_by_text("to my cat")).to_be_visible()
-    desk.go(desk.page.get_by_role("button", name="Reject and ban the sender"))
+    desk.go(desk.page.get_by_role("button", name="Reject and suspend author"))
     assert User.objects.get(pk=author.pk).is_active
-    desk.page.get_by_role("button", name="Reject and ban").click()
-    expect(desk.page.get_by_text("Rejected, and @author banned.")).to_be_visible()
+    desk.page.get_by_role("button", name="Reject and suspend").click()
+    expect(desk.page.get_by_text("Rejected. @author is suspended.")).to_be_visible()
 
     reading.goto("/")
     reading.shows([])

@@ -78,7 +78,7 @@ def test_words_too_frequent_to_be_looked_for_everywhere_are_told(
     monkeypatch.setattr("items.search.STEP", 2)
     monkeypatch.setattr("items.search.INDEXED", -1)
     page = text(admin_client.get(ITEMS, {"q": "cheap"}))
-    assert "These words are frequent; only the newest items are searched" in page
+    assert "These words are very common. Only the newest posts are searched" in page
     assert str(sent[-1].pk) in page
     assert str(sent[0].pk) not in page
 
@@ -95,7 +95,7 @@ def test_the_page_of_an_item_is_for_people(admin_client: Client) -> None:
     assert f'href="{ITEMS}{root.pk}/change/"' in page
     assert f'href="/items/{item.pk}"' in page
     assert "{&#x27;text" not in page
-    assert f"item {item.pk}" in page
+    assert f"post {item.pk}" in page
 
 
 def test_the_list_of_items_names_senders_without_asking_for_each(
@@ -114,10 +114,10 @@ def test_items_are_hidden_and_brought_back(admin_client: Client, items: list[Ite
     assert "@sender: first words" in asked
     assert Item.objects.get(pk=first.pk).status == Status.PUBLISHED
     page = text(act(admin_client, ITEMS, "delete", first, deleted, confirmed="yes"))
-    assert "1 item was deleted." in page
-    assert "1 item was deleted before." in page
+    assert "1 post deleted." in page
+    assert "1 post was already deleted." in page
     assert set(Item.objects.filter(status=Status.DELETED)) == {first, deleted}
-    assert "2 items were restored." in text(act(admin_client, ITEMS, "restore", first, deleted))
+    assert "2 posts restored." in text(act(admin_client, ITEMS, "restore", first, deleted))
     assert not Item.objects.filter(status=Status.DELETED).exists()
 
 
@@ -126,8 +126,8 @@ def test_earlier_versions_are_hidden(admin_client: Client, items: list[Item]) ->
     first, second, _ = items
     actions.edit(item=first, content={"text": "other words"})
     answer = text(act(admin_client, ITEMS, "hide_versions", first, second))
-    assert "Earlier versions of 1 item were hidden." in answer
-    assert "1 item had no earlier version to hide." in answer
+    assert "Earlier versions of 1 post hidden." in answer
+    assert "1 post has no earlier versions to hide." in answer
     assert first.versions.get().is_hidden
 
 

@@ -50,16 +50,16 @@ def test_they_are_ended_hidden_and_shown_again_and_it_is_logged(
     admin_client: Client, sessions: list[LiveSession]
 ) -> None:
     asked = text(act(admin_client, SESSIONS, "force_end", *sessions))
-    assert "4 live sessions are ended now" in asked
-    assert "This cannot be undone." in asked
+    assert "4 live sessions end now" in asked
+    assert "This can&#x27;t be undone." in asked
     assert states(sessions) == [State.UPCOMING, State.LIVE, State.REPLAY, State.UPCOMING]
     page = text(act(admin_client, SESSIONS, "force_end", *sessions, confirmed="yes"))
-    assert "3 live sessions were ended." in page
-    assert "1 live session was over already." in page
+    assert "3 live sessions ended." in page
+    assert "1 live session was already over." in page
     assert states(sessions) == [State.CANCELLED, State.REPLAY, State.REPLAY, State.CANCELLED]
     replay = sessions[2]
-    assert "1 live session was hidden." in text(act(admin_client, SESSIONS, "hide", replay))
-    assert "1 live session was hidden before." in text(act(admin_client, SESSIONS, "hide", replay))
+    assert "1 live session hidden." in text(act(admin_client, SESSIONS, "hide", replay))
+    assert "1 live session was already hidden." in text(act(admin_client, SESSIONS, "hide", replay))
     assert shown(admin_client, hidden="yes") == [replay]
     assert replay not in shown(admin_client, hidden="no")
     assert "1 live session is shown again." in text(act(admin_client, SESSIONS, "show_again", replay))
@@ -95,8 +95,8 @@ def test_a_parked_replay_is_found_and_retried(
     assert "poison" not in text(admin_client.get(url, {"state": "pending"}))
     workers.queue.clear()
     with django_capture_on_commit_callbacks(execute=True):
-        assert "1 delivery was started anew." in text(act(admin_client, url, "retry", replay))
-    assert LogEntry.objects.get(object_id=str(replay.pk)).change_message == "Retried the fan-out."
+        assert "Retrying 1 delivery." in text(act(admin_client, url, "retry", replay))
+    assert LogEntry.objects.get(object_id=str(replay.pk)).change_message == "Retried delivery."
     workers.work()
     assert not ReplayDelivery.objects.exists()
     assert admin_client.get(f"{url}add/").status_code == 403

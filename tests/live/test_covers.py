@@ -388,8 +388,8 @@ def test_moderators_remove_a_cover_alone(host: User, client: Client) -> None:
         return client.post(f"/admin/moderation/case/{case.pk}/change/", fields, follow=True).content.decode()
 
     for other in (f"hide-{medium + 1}", f"show-{medium}", "hide-all", "show-all"):  # type: ignore[operator]
-        assert "The pictures were so already." in press(other)
-    assert "1 picture was hidden." in press(f"hide-{medium}")
+        assert "Nothing changed: the pictures were already like this." in press(other)
+    assert "1 picture hidden." in press(f"hide-{medium}")
     assert not exists(old)
     [shown] = sessions_of(host, UserFactory()).items
     assert (shown.cover, shown.title) == (None, session.title)
@@ -399,6 +399,6 @@ def test_moderators_remove_a_cover_alone(host: User, client: Client) -> None:
     assert "Not your stage." in entry.text
     line = Decision.objects.get()
     assert (line.verb, line.session_id, line.after) == ("hide", session.pk, {"pictures": [str(medium)]})
-    assert "The pictures were so already." in press(f"hide-{medium}")
+    assert "Nothing changed: the pictures were already like this." in press(f"hide-{medium}")
     actions.edit(session=session, now=NOW, cover_id=int(sent(host)))
     assert sessions_of(host, host).items[0].cover is not None, "another may be given"

@@ -65,6 +65,7 @@ def test_the_admin_shows_the_account(ann: User, bob: User, admin: User, client: 
     assert "buy zebras" in page
     assert "look at them" in page
     assert f"/admin/accounts/user/{bob.pk}/change/" in page
+    assert f"/admin/moderation/case/act/?users={bob.pk}" in page
     assert client.get("/admin/moderation/report/").status_code == 200
 
 

@@ -139,9 +139,9 @@ def test_the_page_of_a_case_shows_what_a_decision_needs(
     assert "reporter</a>" in page
     assert "1 follower" in page
     assert "earlier cases: 1 rejected, 0 approved, 0 open" in page
-    assert "black list: everything is held for review</strong> (known)" in page
+    assert "always review: every post waits for a moderator</strong> (known)" in page
     assert f"in reply to {root.pk}" in page
-    assert "Leave it published" in page
+    assert "Dismiss (no violation)" in page
 
 
 @pytest.mark.slow
@@ -168,7 +168,7 @@ def test_a_case_that_never_was(desk: Client) -> None:
 def test_approve_and_go_on_to_the_next(desk: Client, moderator: User, held: Case, say: Say) -> None:
     following = Case.objects.get(item=say("more spam"))
     page = decide(desk, held, "approve", note="fine")
-    assert "Approved. This is the next." in page
+    assert "Approved. Here&#x27;s the next one." in page
     assert f"Case {following.pk}" in page
     held.refresh_from_db()
     assert (held.state, held.decided_by, held.note) == (State.APPROVED, moderator, "fine")
@@ -191,16 +191,16 @@ def test_a_rejection_can_be_undone_and_an_approval_too(desk: Client, held: Case)
 @pytest.mark.slow
 def test_a_ban_asks_first_and_can_be_undone(desk: Client, held: Case, sender: User) -> None:
     asked = decide(desk, held, "ban", note="enough")
-    assert "and 1 sender banned: they are signed out" in asked
+    assert "and suspends 1 author. They&#x27;re logged out" in asked
     assert "(@sender)" in asked
     sender.refresh_from_db()
     assert sender.is_active
     sent = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', asked))
-    assert "Rejected, and @sender banned." in text(desk.post(page_of(held), sent, follow=True))
+    assert "Rejected. @sender is suspended." in text(desk.post(page_of(held), sent, follow=True))
     sender.refresh_from_db()
     assert not sender.is_active
     assert SenderRule.objects.get(user=sender).reason == "enough"
-    assert "The ban of @sender was lifted." in decide(desk, held, "unban")
+    assert "@sender is no longer suspended." in decide(desk, held, "unban")
     sender.refresh_from_db()
     assert sender.is_active
     assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
@@ -212,7 +212,7 @@ def test_the_second_of_two_is_told(desk: Client, held: Case) -> None:
     other = UserFactory.create(username="colleague")
     actions.reject(case=held, by=other)
     page = text(desk.post(page_of(held), seen | {"verb": "approve"}, follow=True))
-    assert "Decided meanwhile by colleague: rejected." in page
+    assert "Already decided by colleague: rejected." in page
     assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
 
 
@@ -221,7 +221,7 @@ def test_what_was_edited_meanwhile_is_looked_at_again(desk: Client, held: Case) 
     seen = fields(desk, held)
     items.edit(item=held.item, content={"text": "worse spam"})
     page = text(desk.post(page_of(held), seen | {"verb": "approve"}, follow=True))
-    assert "The words were edited meanwhile." in page
+    assert "The author edited the text." in page
     assert "worse <mark>spam</mark>" in page
     assert Item.objects.get(pk=held.item_id).status == Status.IN_REVIEW
 
@@ -271,7 +271,7 @@ def test_of_many_what_was_edited_or_decided_meanwhile_is_left(desk: Client, spam
         "action": "approve", "_selected_action": [one.pk, two.pk, three.pk], "seen": seen,
     }, follow=True))  # fmt: skip
     assert "1 case approved." in page
-    assert "1 case had been decided meanwhile." in page
+    assert "1 case was already decided." in page
     assert "1 case not approved: edited since this list was made." in page
     assert Item.objects.get(pk=one.item_id).status == Status.IN_REVIEW
     assert Item.objects.get(pk=two.item_id).status == Status.REJECTED
@@ -290,13 +290,13 @@ def test_bans_of_many_ask_first(desk: Client, spam: WordRule, say: Say, moderato
     reports.report(item=item, reporter=others[0], reason="spam")
     cases.append(Case.objects.get(item=item))
     asked = text(act(desk, CASES, "ban", *cases, seen=now()))
-    assert "2 cases will be rejected and 2 senders banned" in asked
-    assert "1 case not decided: the sender is staff." in asked
+    assert "This rejects 2 cases and suspends 2 authors" in asked
+    assert "1 case not decided: the author is staff." in asked
     assert "confirmed" not in text(act(desk, CASES, "ban", cases[-1], seen=now()))
     assert User.objects.filter(is_active=False).count() == 0
     page = text(act(desk, CASES, "ban", *cases, seen=now(), confirmed="yes"))
-    assert "2 cases rejected, the senders banned." in page
-    assert "1 case not decided: the sender is staff." in page
+    assert "2 cases rejected, the authors suspended." in page
+    assert "1 case not decided: the author is staff." in page
     assert set(User.objects.filter(is_active=False)) == set(others)
 
 
@@ -377,13 +377,13 @@ def test_words_that_are_none(desk: Client, word: str) -> None:
 
 
 def test_many_words(desk: Client, spam: WordRule) -> None:
-    assert "One a line." in text(desk.get(f"{WORDS}many/"))
+    assert "One per line." in text(desk.get(f"{WORDS}many/"))
     page = text(desk.post(f"{WORDS}many/", {"words": "spam\r\n eggs \r\n\r\n彩票", "note": "list"}, follow=True))
     assert "2 words added." in page
-    assert "1 word was known already." in page
+    assert "1 word was already listed." in page
     assert set(WordRule.objects.filter(whole=False).values_list("text", flat=True)) == {"eggs", "彩票"}
     page = text(desk.post(f"{WORDS}many/", {"words": "ham\n\u200b"}))
-    assert "Nothing of this is left to compare." in page
+    assert "Type something visible." in page
     assert WordRule.objects.count() == 3
 
 
@@ -392,8 +392,8 @@ def test_many_words(desk: Client, spam: WordRule) -> None:
 def test_one_word_has_one_rule(desk: Client, spam: WordRule, text_: str) -> None:
     """In any case and width, with invisible characters."""
     page = text(desk.post(f"{WORDS}add/", {"text": text_, "whole": "on", "is_enabled": "on"}))
-    assert "The rule “spam” finds the same." in page
-    assert "1 word was known already." in text(desk.post(f"{WORDS}many/", {"words": text_}, follow=True))
+    assert "The rule “spam” already covers this." in page
+    assert "1 word was already listed." in text(desk.post(f"{WORDS}many/", {"words": text_}, follow=True))
     assert "1 word added." in text(desk.post(f"{WORDS}many/", {"words": "Ham\nHAM"}, follow=True))
     assert sorted(WordRule.objects.values_list("text", flat=True)) == ["Ham", "spam"]
     changed = {"text": "Spam", "whole": "on", "is_enabled": "on"}
@@ -405,8 +405,8 @@ def test_the_log_reads_as_sentences(desk: Client, moderator: User, sender: User,
     actions.reject(case=held, by=moderator, note="rude")
     actions.put_word(rule=WordRule(text="ham"), by=moderator)
     page = re.sub(r"<[^>]+>", "", text(desk.get(LOG)))
-    assert f"The site held item {held.item_id} of @sender for review" in page
-    assert f"@moderator rejected item {held.item_id} of @sender" in page
+    assert f"The site held post {held.item_id} by @sender for review" in page
+    assert f"@moderator rejected post {held.item_id} by @sender" in page
     assert "@moderator added the word rule “ham”" in page
     desk.cookies["language"] = "zh-hans"
     page = re.sub(r"<[^>]+>", "", text(desk.get(LOG)))
@@ -414,7 +414,7 @@ def test_the_log_reads_as_sentences(desk: Client, moderator: User, sender: User,
     desk.cookies["language"] = "en"
     line = Decision.objects.get(verb="reject")
     page = text(desk.get(f"{LOG}{line.pk}/change/"))
-    assert "status: in review, then rejected" in page
+    assert "status: in review → rejected" in page
     assert "rude" in page
     assert "{" not in re.sub(r"<(script|style|svg).*?</\1>", "", page, flags=re.DOTALL)
 
@@ -435,7 +435,7 @@ def test_senders_are_listed_and_unlisted(desk: Client, moderator: User, sender: 
 
 def test_bans_are_undone_from_the_list(desk: Client, moderator: User, sender: User) -> None:
     senders.ban(user=sender, by=moderator)
-    assert "The ban of 1 user was lifted." in text(act(desk, SENDERS, "unban", SenderRule.objects.get()))
+    assert "Suspension lifted for 1 user." in text(act(desk, SENDERS, "unban", SenderRule.objects.get()))
     sender.refresh_from_db()
     assert sender.is_active
 

@@ -253,14 +253,14 @@ def test_a_picture_is_blocked_by_its_file(desk: Client, sender: User, media_fold
     page = text(desk.get(f"{RULES}{rule.pk}/change/"))
     assert "@sender" in page
     assert f"/staff/media/{mine}/preview" in page
-    assert "It is blocked already" in desk.post(f"{RULES}add/", FIELDS | {"file": upload(PHOTO)}).content.decode()
+    assert "Already blocked" in desk.post(f"{RULES}add/", FIELDS | {"file": upload(PHOTO)}).content.decode()
     assert "a known one" in text(desk.get(RULES))
     desk.post(f"{RULES}{rule.pk}/change/", {"action": "hold", "distance": "0", "note": "n"})
     rule.refresh_from_db()
     assert (rule.action, rule.distance, rule.is_enabled) == ("hold", 0, False)
     desk.post(f"{RULES}{rule.pk}/delete/", {"post": "yes"})
     assert not PictureRule.objects.exists()
-    assert "no longer blocks" in text(desk.get("/admin/moderation/decision/"))
+    assert "unblocked the picture" in text(desk.get("/admin/moderation/decision/"))
 
 
 @pytest.mark.slow
@@ -292,7 +292,7 @@ def test_of_two_admins_who_add_a_rule_at_once_the_second_is_told(
 
     monkeypatch.setattr(hashes, "block", after_another)
     answer = desk.post(f"{RULES}add/", FIELDS | {"file": upload(PHOTO)}, follow=True)
-    assert "It is blocked already" in text(answer)
+    assert "Already blocked" in text(answer)
     assert "of another" in text(answer)
 
     monkeypatch.setattr(hashes, "block", lambda **rule: (_ for _ in ()).throw(hashes.TooManyError))

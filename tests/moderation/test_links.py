@@ -61,7 +61,7 @@ def test_a_card_in_the_admin(desk: Client, card: LinkCard) -> None:
         desk.post(CARDS, {"action": "remove", "_selected_action": [card.pk]})
     card.refresh_from_db()
     assert (card.is_removed, card.facts) == (True, None)
-    assert log() == [f"@moderator removed the link card of {URL}"]
+    assert log() == [f"@moderator removed the link preview of {URL}"]
     assert desk.get(f"{CARDS}add/").status_code == 403
     assert desk.post(f"{CARDS}{card.pk}/delete/").status_code == 403
 
@@ -69,7 +69,7 @@ def test_a_card_in_the_admin(desk: Client, card: LinkCard) -> None:
 def test_the_card_of_a_post(desk: Client, card: LinkCard, item: Item) -> None:
     address = f"/admin/moderation/case/act/?items={item.pk}"
     page = text(desk.post(address, {"verb": "uncard", "note": "spam"}, follow=True))
-    assert "1 link card was removed." in page
+    assert "1 link preview removed." in page
     card.refresh_from_db()
     assert card.is_removed
     decision = Decision.objects.get()
@@ -79,13 +79,13 @@ def test_the_card_of_a_post(desk: Client, card: LinkCard, item: Item) -> None:
         item.sender_id,
         "spam",
     )
-    assert "1 item had no link card." in text(desk.post(address, {"verb": "uncard"}, follow=True))
+    assert "1 post has no link preview." in text(desk.post(address, {"verb": "uncard"}, follow=True))
 
 
 def test_refused_hosts(desk: Client, card: LinkCard, monkeypatch: pytest.MonkeyPatch) -> None:
     enqueued: list[Any] = []
     monkeypatch.setattr(link_cards, "enqueue", lambda *told: enqueued.append(told))
-    assert "This is not a host" in text(desk.post(f"{HOSTS}add/", {"host": "http://[", "note": ""}))
+    assert "This isn&#x27;t a domain" in text(desk.post(f"{HOSTS}add/", {"host": "http://[", "note": ""}))
     desk.post(f"{HOSTS}add/", {"host": " https://Bad.example/page ", "note": "spam"})
     host = RefusedHost.objects.get()
     assert host.host == "bad.example"
@@ -93,7 +93,10 @@ def test_refused_hosts(desk: Client, card: LinkCard, monkeypatch: pytest.MonkeyP
     assert "exists" in text(desk.post(f"{HOSTS}add/", {"host": "bad.example", "note": ""}))
     desk.post(f"{HOSTS}{host.pk}/delete/", {"post": "yes"})
     assert not RefusedHost.objects.exists()
-    assert log() == ["@moderator refused the host “bad.example”", "@moderator no longer refuses the host “bad.example”"]
+    assert log() == [
+        "@moderator turned off previews of “bad.example”",
+        "@moderator turned previews of “bad.example” back on",
+    ]
 
 
 def test_staff_without_a_permission(client: Client, card: LinkCard, moderator: User) -> None:

@@ -144,17 +144,17 @@ def test_one_picture_from_a_case(desk: Client, case: Case, item: Item, sender: U
     assert f'value="hide-{one}"' in page
     assert 'value="hide-all"' in page
     shown = press(desk, case, f"hide-{one}", "a private person")
-    assert "1 picture was hidden." in shown
+    assert "1 picture hidden." in shown
     assert f'value="show-{one}"' in shown
     assert "hidden by moderators" in shown
     assert ids(item) == [two]
     assert log() == [("hide", "a private person", {"pictures": [one]})]
     assert told(sender) == [("Moderators removed a picture of your post", "a private person")]
-    assert "The pictures were so already." in press(desk, case, f"hide-{one}")
+    assert "Nothing changed: the pictures were already like this." in press(desk, case, f"hide-{one}")
     assert len(told(sender)) == 1
     desk.get(f"/staff/media/{one}/preview").close()
     assert desk.head(f"/staff/media/{one}/preview").status_code == 200
-    assert "1 picture is shown again." in press(desk, case, f"show-{one}", "a mistake")
+    assert "1 picture shown again." in press(desk, case, f"show-{one}", "a mistake")
     assert ids(item) == [one, two]
     assert log()[1] == ("show", "a mistake", {"pictures": [one]})
     case.refresh_from_db()
@@ -166,13 +166,13 @@ def test_all_pictures_from_a_case(desk: Client, case: Case, item: Item, sender: 
     both = ids(item)
     sender.language = "zh-hans"
     sender.save(update_fields=["language"])
-    assert "2 pictures were hidden." in press(desk, case, "hide-all")
+    assert "2 pictures hidden." in press(desk, case, "hide-all")
     assert ids(item) == []
     assert told(sender) == [("Moderators removed 2 pictures of your post", "")]
     sender_page = Client()
     sender_page.force_login(sender)
     assert "管理员移除了你帖子中的 2 张图片" in text(sender_page.get("/notifications"))
-    assert "2 pictures are shown again." in press(desk, case, "show-all")
+    assert "2 pictures shown again." in press(desk, case, "show-all")
     assert ids(item) == both
     assert told(sender) == [("Your post shows its pictures again. Moderators had removed them", "")]
 
@@ -197,8 +197,8 @@ def test_the_log_in_words(desk: Client, case: Case, item: Item) -> None:
     press(desk, case, "hide-all")
     press(desk, case, "show-all")
     page = text(desk.get("/admin/moderation/decision/"))
-    assert "hid pictures of" in page
-    assert "showed pictures of" in page
+    assert "hid pictures in" in page
+    assert "showed pictures in" in page
 
 
 @pytest.mark.slow
@@ -236,19 +236,19 @@ def test_by_hand(desk: Client, item: Item, sender: User) -> None:
     page = text(desk.get(address))
     assert f'name="picture" value="{one}"' in page
     answer = text(desk.post(address, {"verb": "hide", "note": "why", "picture": [two]}, follow=True))
-    assert "Pictures of 1 item were hidden." in answer
+    assert "Pictures of 1 post hidden." in answer
     assert ids(item) == [one]
-    assert "Pictures of 1 item were hidden." in text(desk.post(address, {"verb": "hide"}, follow=True))
+    assert "Pictures of 1 post hidden." in text(desk.post(address, {"verb": "hide"}, follow=True))
     assert ids(item) == []
-    assert "had no picture to hide" in text(desk.post(address, {"verb": "hide"}, follow=True))
-    assert "are shown again" in text(desk.post(address, {"verb": "show"}, follow=True))
+    assert "has no picture to hide" in text(desk.post(address, {"verb": "hide"}, follow=True))
+    assert "shown again" in text(desk.post(address, {"verb": "show"}, follow=True))
     assert ids(item) == [one, two]
-    assert "had no picture to hide" in text(desk.post(address, {"verb": "hide", "picture": ["1"]}, follow=True))
+    assert "has no picture to hide" in text(desk.post(address, {"verb": "hide", "picture": ["1"]}, follow=True))
     words = items.publish(sender=sender, content={"text": "words"})
     both = f"{ACT}?items={item.pk},{words.pk}"
     assert 'name="picture"' not in text(desk.get(both))
-    assert "1 item had no picture to hide." in text(desk.post(both, {"verb": "hide"}, follow=True))
-    assert desk.post(f"{ACT}?users={sender.pk}", {"verb": "hide"}).status_code == 200  # not a verb for users
+    assert "1 post has no picture to hide." in text(desk.post(both, {"verb": "hide"}, follow=True))
+    assert desk.post(f"{ACT}?users={sender.pk}", {"verb": "hide"}).status_code == 200  # no verb of users
 
 
 @pytest.mark.slow

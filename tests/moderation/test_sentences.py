@@ -8,21 +8,23 @@ from accounts.models import User
 from moderation.models import Decision, Verb
 from moderation.sentences import changes, explained, sentence, why
 
-ITEM, SESSION, OF = {"item_id": 5}, {"session_id": 6}, "of @sam"
+ITEM, SESSION, BY = {"item_id": 5}, {"session_id": 6}, "by @sam"
 ON, OFF = {"text": "ham", "is_enabled": True}, {"text": "ham", "is_enabled": False}
 SENTENCES: list[tuple[Verb, dict[str, Any], str]] = [
-    (Verb.HOLD, ITEM, f"held item 5 {OF} for review"),
-    (Verb.OPEN, SESSION, f"opened a case of live session 6 {OF}"),
-    (Verb.APPROVE, ITEM, f"approved item 5 {OF}"),
-    (Verb.REJECT, ITEM, f"rejected item 5 {OF}"),
-    (Verb.END, SESSION, f"ended live session 6 {OF}"),
+    (Verb.HOLD, ITEM, f"held post 5 {BY} for review"),
+    (Verb.OPEN, SESSION, f"opened a case about live session 6 {BY}"),
+    (Verb.APPROVE, ITEM, f"approved post 5 {BY}"),
+    (Verb.REJECT, ITEM, f"rejected post 5 {BY}"),
+    (Verb.APPROVE, {}, "approved the account @sam"),
+    (Verb.REJECT, {}, "rejected the account @sam"),
+    (Verb.END, SESSION, f"ended live session 6 {BY}"),
     (Verb.WARN, {}, "warned @sam"),
-    (Verb.WARN, ITEM, "warned @sam because of item 5"),
-    (Verb.BAN, {}, "banned @sam"),
-    (Verb.UNBAN, {}, "lifted the ban of @sam"),
-    (Verb.LIST, {"after": {"list": "black"}}, "put @sam on the black list"),
-    (Verb.LIST, {"after": {"list": "ban"}}, "banned @sam"),
-    (Verb.UNLIST, {"before": {"list": "white"}}, "took @sam off the white list"),
+    (Verb.WARN, ITEM, "warned @sam about post 5"),
+    (Verb.BAN, {}, "suspended @sam"),
+    (Verb.UNBAN, {}, "lifted the suspension of @sam"),
+    (Verb.LIST, {"after": {"list": "black"}}, "set @sam to always review"),
+    (Verb.LIST, {"after": {"list": "ban"}}, "suspended @sam"),
+    (Verb.UNLIST, {"before": {"list": "white"}}, "no longer trusts @sam"),
     (Verb.WORD, {"note": "ham", "after": ON}, "added the word rule “ham”"),
     (Verb.WORD, {"after": {"texts": ["ham"]}}, "added 1 word rule"),
     (Verb.WORD, {"after": {"texts": ["ham", "spam"]}}, "added 2 word rules"),
@@ -30,14 +32,14 @@ SENTENCES: list[tuple[Verb, dict[str, Any], str]] = [
     (Verb.WORD, {"note": "ham", "before": OFF, "after": ON}, "enabled the word rule “ham”"),
     (Verb.WORD, {"note": "ham", "before": OFF, "after": OFF}, "changed the word rule “ham”"),
     (Verb.UNWORD, {"note": "ham"}, "removed the word rule “ham”"),
-    (Verb.HIDE, ITEM, f"hid pictures of item 5 {OF}"),
-    (Verb.SHOW, ITEM, f"showed pictures of item 5 {OF} again"),
-    (Verb.BLOCK, {"note": "a flag"}, "set the block of the picture “a flag”"),
-    (Verb.UNBLOCK, {"note": "a flag"}, "no longer blocks the picture “a flag”"),
-    (Verb.UNCARD, ITEM | {"note": "spam"}, "removed the link card of item 5"),
-    (Verb.UNCARD, {"after": {"link": "https://far.example/"}}, "removed the link card of https://far.example/"),
-    (Verb.REFUSE, {"note": "far.example"}, "refused the host “far.example”"),
-    (Verb.ACCEPT, {"note": "far.example"}, "no longer refuses the host “far.example”"),
+    (Verb.HIDE, ITEM, f"hid pictures in post 5 {BY}"),
+    (Verb.SHOW, ITEM, f"showed pictures in post 5 {BY} again"),
+    (Verb.BLOCK, {"note": "a flag"}, "saved the blocked picture “a flag”"),
+    (Verb.UNBLOCK, {"note": "a flag"}, "unblocked the picture “a flag”"),
+    (Verb.UNCARD, ITEM | {"note": "spam"}, "removed the link preview of post 5"),
+    (Verb.UNCARD, {"after": {"link": "https://far.example/"}}, "removed the link preview of https://far.example/"),
+    (Verb.REFUSE, {"note": "far.example"}, "turned off previews of “far.example”"),
+    (Verb.ACCEPT, {"note": "far.example"}, "turned previews of “far.example” back on"),
 ]
 
 
@@ -68,7 +70,7 @@ def test_the_note_is_why_unless_it_names_the_rule() -> None:
 
 def test_changes_are_told_by_fact() -> None:
     told = changes(decision(Verb.WORD, before=ON, after=OFF | {"whole": True}))
-    assert told.splitlines() == ["whole words only: yes", "enabled: yes, then no"]
+    assert told.splitlines() == ["whole words only: yes", "enabled: yes → no"]
     many = changes(decision(Verb.WORD, after={"texts": ["ham", "spam"]}))
     assert many == "words: ham, spam"
 
@@ -76,7 +78,7 @@ def test_changes_are_told_by_fact() -> None:
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("rate: 20 items in 10 minutes", "more than 20 items in 10 minutes"),
+        ("rate: 20 items in 10 minutes", "more than 20 posts in 10 minutes"),
         ("same: 3 times in an hour", "the same text more than 3 times in an hour"),
         ("link: account younger than 2 days", "a link from an account younger than 2 days"),
         ("reports: 5 readers", "reports from 5 readers"),

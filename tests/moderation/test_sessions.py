@@ -352,7 +352,7 @@ def test_sessions_in_the_queue(sender: User, reader: User, moderator: User, plan
     plan_of_gone = Case.objects.filter(session_id=session.pk).first()
     assert plan_of_gone is not None
     LiveSession.objects.filter(pk=session.pk).delete()
-    assert "The live session is gone." in admin.get(f"{queue}{plan_of_gone.pk}/change/").content.decode()
+    assert "This live session was deleted." in admin.get(f"{queue}{plan_of_gone.pk}/change/").content.decode()
 
 
 @pytest.mark.slow

@@ -22,12 +22,12 @@ def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> 
     assert "The reader sees it at home." in text(admin_client.get(address, {"item": item.pk}))
     relations.mute(muter=reader, muted=friend)
     shown = text(admin_client.get(address, {"item": item.pk}))
-    assert f"Item {item.pk}</h2>" in shown
-    assert "<p>The reader does not see it at home.</p><p>The reader mutes its sender.</p>" in shown
+    assert f"Post {item.pk}</h2>" in shown
+    assert "<p>The reader doesn&#x27;t see it at home.</p><p>The reader mutes its author.</p>" in shown
     assert "This post doesn&#x27;t exist." in text(admin_client.get(address, {"item": "5"}))
     for wrong in ("x", "-1", "9" * 500, "1\x00", "<b>"):
         shown = text(admin_client.get(address, {"item": wrong}))
-        assert "That is no id of an item." in shown
+        assert "That isn't a post id. Check the number." in shown
         assert "<b>" not in shown
 
 

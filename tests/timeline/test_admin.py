@@ -22,7 +22,7 @@ def test_a_parked_delivery_is_found_and_retried(admin_client: Client, reader: An
     assert "a poison item" in shown
     assert str(parked.pk) in shown
     assert str(pending.pk) not in shown
-    assert "1 delivery was started anew." in text(act(admin_client, DELIVERIES, "retry", parked))
+    assert "Retrying 1 delivery." in text(act(admin_client, DELIVERIES, "retry", parked))
     assert workers.queue == [("timeline.fan_out", (parked.pk,))]
     workers.work()
     assert list(Delivery.objects.values_list("pk", flat=True)) == [pending.pk]
@@ -39,7 +39,7 @@ def test_the_progress_of_a_demotion_is_shown(admin_client: Client, reader: Any) 
 def test_a_demotion_is_called_by_the_users_name(admin_client: Client, reader: Any) -> None:
     one = Backfill.objects.create(sender=reader, followers=200, done=50)
     page = text(admin_client.get(f"/admin/timeline/backfill/{one.pk}/change/"))
-    assert f"@{reader.username} becomes ordinary: 50 of 200 followers" in page
+    assert f"@{reader.username} is becoming ordinary: 50 of 200 followers done" in page
 
 
 @pytest.mark.slow

@@ -188,7 +188,7 @@ def test_a_delivery_that_was_given_up_is_told(reader: User, friend: User, say: S
     item = say(friend)
     Delivery.objects.update(parked_at=timezone.now())
     facts = explained(reader, item)["item"].facts
-    assert (facts["fan-out pending"], facts["given up"]) == (True, True)
+    assert (facts["delivery pending"], facts["given up"]) == (True, True)
 
 
 def test_a_post_by_a_hashtag_alone(reader: User, say: Say, workers: Workers) -> None:
@@ -223,7 +223,7 @@ def test_it_says_what_serves_the_next_page(reader: User, friend: User, say: Say,
     def why() -> str:
         page = explained(reader)["next_page"]
         assert page.facts["sources"] == ",".join(sources(reader))
-        assert page.facts["items of the page"] == len(read(reader))
+        assert page.facts["posts on the page"] == len(read(reader))
         (word,) = page.words
         return word
 
@@ -289,8 +289,8 @@ def test_the_command_tells_it_to_people(
     relations.mute(muter=reader, muted=friend)
     call_command("explain_home", "@READER", item=str(item.pk))
     told = capsys.readouterr().out
-    assert told.startswith(f"Item {item.pk}: The reader does not see it at home. The reader mutes its sender.\n")
-    assert "  sender: @friend\n  fan-out pending: False\n" in told
+    assert told.startswith(f"Post {item.pk}: The reader doesn't see it at home. The reader mutes its author.\n")
+    assert "  author: @friend\n  delivery pending: False\n" in told
     assert "\nThe next page: The windows serve the whole page.\n  sources: inbox\n" in told
     assert "\nThe reader\n  active: True\n  level: 3\n" in told
 
