@@ -38,8 +38,8 @@ class Letter(models.Model):
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
 
     class Meta:
-        verbose_name = _("email")
-        verbose_name_plural = _("emails")
+        verbose_name = _("outgoing email")
+        verbose_name_plural = _("outgoing emails")
         indexes = [
             models.Index(fields=["next_at"], condition=Q(state="waiting"), name="mail_waiting"),
             models.Index(fields=["expires_at"], condition=Q(state__in=["waiting", "failed"]), name="mail_expiring"),

@@ -54,8 +54,8 @@ class Migration(migrations.Migration):
                 ("sent_at", models.DateTimeField(blank=True, null=True, verbose_name="sent")),
             ],
             options={
-                "verbose_name": "email",
-                "verbose_name_plural": "emails",
+                "verbose_name": "outgoing email",
+                "verbose_name_plural": "outgoing emails",
                 "indexes": [
                     models.Index(condition=models.Q(("state", "waiting")), fields=["next_at"], name="mail_waiting"),
                     models.Index(
