@@ -54,10 +54,18 @@ class LiveSession(models.Model):
     )
     title = models.CharField(_("title"), max_length=TITLE_LENGTH)
     url = models.CharField(
-        _("address"), max_length=2000, blank=True, validators=[check_link], help_text=_("Where it is watched; https.")
+        _("address"),
+        max_length=2000,
+        blank=True,
+        validators=[check_link],
+        help_text=_("Where people watch it. Starts with https."),
     )
     cover_url = models.CharField(
-        _("cover"), max_length=2000, blank=True, validators=[check_link], help_text=_("A picture; https.")
+        _("cover"),
+        max_length=2000,
+        blank=True,
+        validators=[check_link],
+        help_text=_("Address of a picture. Starts with https."),
     )
     cover = models.JSONField(
         _("cover picture"), null=True, blank=True, editable=False, help_text="The facts of a picture (media.objects)."

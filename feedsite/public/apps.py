@@ -7,4 +7,4 @@ class PublicConfig(AppConfig):
 
     name = "feedsite.public"
     label = "public"
-    verbose_name = _("Public side")
+    verbose_name = _("Public pages")

@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                     "url",
                     models.CharField(
                         blank=True,
-                        help_text="Where it is watched; https.",
+                        help_text="Where people watch it. Starts with https.",
                         max_length=2000,
                         validators=[items.links.check_link],
                         verbose_name="address",
@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
                     "cover_url",
                     models.CharField(
                         blank=True,
-                        help_text="A picture; https.",
+                        help_text="Address of a picture. Starts with https.",
                         max_length=2000,
                         validators=[items.links.check_link],
                         verbose_name="cover",

@@ -273,7 +273,7 @@ def test_the_page_says_what_a_post_costs_before_anything_is_pressed(admin_client
     rows = re.findall(r'<tr><th scope="row">([^<]*)</th><td>([^<]*)</td></tr>', page)
     assert rows == [
         ("Followers", "400"),
-        ("Deliveries per post as an ordinary account", "about 300 · now"),
+        ("Deliveries per post as an ordinary account", "about 300 · current"),
         ("Deliveries per post as a big account", "about 200"),
     ]
 
