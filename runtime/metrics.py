@@ -249,14 +249,6 @@ def samples() -> Iterator[tuple[str, dict[str, str], float]]:
             yield sample.name, dict(sample.labels), sample.value
 
 
-def samples_in(folder: Path) -> Iterator[tuple[str, dict[str, str], float]]:
-    """Names, labels and values, summed over a folder's processes."""
-    files = [str(path) for path in folder.glob("*.db") if path.stat().st_size]
-    for family in multiprocess.MultiProcessCollector.merge(files):  # type: ignore[no-untyped-call]
-        for sample in family.samples:
-            yield sample.name, dict(sample.labels), sample.value
-
-
 def _everybody() -> CollectorRegistry:
     usage = shutil.disk_usage(settings.DATA_DIR)
     disk_free.set(usage.free / usage.total)
