@@ -1,5 +1,3 @@
-"""Policy, deletions, roles, apps and tokens in the admin."""
-
 from datetime import datetime
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Sign-up and one's own account over HTTP."""
-
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any

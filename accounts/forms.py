@@ -1,5 +1,3 @@
-"""Forms of accounts."""
-
 from typing import Any
 from zoneinfo import ZoneInfo
 

@@ -1,5 +1,3 @@
-"""Receivers of Django's signals."""
-
 from typing import Any
 
 from django.contrib.auth.signals import user_logged_in

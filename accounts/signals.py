@@ -1,5 +1,3 @@
-"""Signals about users, for packages above."""
-
 from django.dispatch import Signal
 
 # Sent inside the transaction that makes `user` (User) big-V or finds that they are. A running demotion is then

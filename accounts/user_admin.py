@@ -1,5 +1,3 @@
-"""Users in the admin."""
-
 from typing import Any, ClassVar
 
 from django import forms

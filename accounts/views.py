@@ -1,5 +1,3 @@
-"""Pages of accounts: settings, language, log-out, drawn pictures."""
-
 from contextlib import ExitStack
 from typing import Any
 

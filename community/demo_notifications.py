@@ -1,5 +1,3 @@
-"""Notifications of the demo."""
-
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple

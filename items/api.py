@@ -1,5 +1,3 @@
-"""Items, replies and profiles over HTTP."""
-
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any

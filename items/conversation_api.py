@@ -1,5 +1,3 @@
-"""The caller's conversations over HTTP."""
-
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions

@@ -1,5 +1,3 @@
-"""The pages of private mentions."""
-
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect

@@ -1,5 +1,3 @@
-"""The caller's filters over HTTP."""
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter

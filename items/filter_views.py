@@ -1,5 +1,3 @@
-"""The settings pages for filters."""
-
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect

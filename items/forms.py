@@ -1,5 +1,3 @@
-"""The forms of items: composer, editor and filters."""
-
 import re
 import uuid
 from datetime import datetime, timedelta

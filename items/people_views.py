@@ -1,5 +1,3 @@
-"""Pages of who liked or reposted an item."""
-
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 

@@ -1,5 +1,3 @@
-"""The buttons that pin and unpin posts."""
-
 from django.contrib import messages
 from django.http import HttpResponse
 from django.utils.translation import gettext as _

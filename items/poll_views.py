@@ -1,5 +1,3 @@
-"""The acts of polls on a page."""
-
 from django.contrib import messages
 from django.http import HttpResponse
 from django.utils.translation import gettext as _

@@ -1,5 +1,3 @@
-"""Popular hashtags."""
-
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any

@@ -1,5 +1,3 @@
-"""The items' receivers of signals."""
-
 from typing import Any
 
 from django.dispatch import receiver

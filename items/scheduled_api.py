@@ -1,5 +1,3 @@
-"""Scheduled posts over HTTP."""
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import attrgetter

@@ -1,5 +1,3 @@
-"""The pages of scheduled posts."""
-
 import uuid
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""The pages that find items and users."""
-
 from typing import Any
 
 from django.core.exceptions import BadRequest

@@ -1,5 +1,3 @@
-"""Hashtag pages."""
-
 from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser

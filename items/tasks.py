@@ -1,5 +1,3 @@
-"""Celery tasks of items."""
-
 from celery import shared_task
 
 from items import counts, filters, idempotency, polls, scheduling

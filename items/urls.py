@@ -1,5 +1,3 @@
-"""The addresses of items, profiles and search."""
-
 from django.urls import include, path
 
 from items import (

@@ -1,5 +1,3 @@
-"""Search over users by name."""
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

@@ -1,5 +1,3 @@
-"""The pages of items and their buttons."""
-
 import uuid
 from collections.abc import Mapping
 from typing import Any

@@ -23,7 +23,7 @@ def for_all(item: str) -> str:
 
 
 def for_followers(item: str) -> str:
-    """Whether all followers may see an item."""
+    """Whether all followers may see an item, as the timeline indexes have it."""
     return f"{item}.visibility IN ('public', 'followers')"
 
 

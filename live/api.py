@@ -1,5 +1,3 @@
-"""Live sessions over HTTP."""
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any

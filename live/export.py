@@ -1,5 +1,3 @@
-"""The user's sessions and reminders, for their export."""
-
 from collections.abc import Iterator
 from datetime import datetime
 

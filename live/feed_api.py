@@ -1,5 +1,3 @@
-"""The feed of live sessions over HTTP."""
-
 from http import HTTPStatus
 
 import msgspec

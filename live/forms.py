@@ -1,5 +1,3 @@
-"""The form to plan and change sessions."""
-
 from datetime import datetime, timedelta
 from typing import Any
 

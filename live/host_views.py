@@ -1,5 +1,3 @@
-"""Hosts' pages."""
-
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple

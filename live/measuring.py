@@ -1,5 +1,3 @@
-"""Metrics of live sessions."""
-
 from datetime import datetime
 
 from live.models import State

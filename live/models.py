@@ -1,5 +1,3 @@
-"""Sessions, hosts, reminders, deliveries and snapshots."""
-
 from datetime import datetime, timedelta
 
 from django.conf import settings

@@ -1,5 +1,3 @@
-"""Deletes a deleted account's sessions and reminders."""
-
 from django.db import transaction
 
 from live.models import Host, LiveSession

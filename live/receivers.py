@@ -1,5 +1,3 @@
-"""Receivers of signals from the packages below."""
-
 from typing import Any
 
 from django.dispatch import receiver

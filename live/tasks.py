@@ -1,5 +1,3 @@
-"""Celery tasks of live sessions."""
-
 from celery import shared_task
 
 from live import lineup, measuring, reminders, replays, snapshot, timing

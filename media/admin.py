@@ -1,5 +1,3 @@
-"""Pictures and videos in the admin."""
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Signals of media, for the packages above."""
-
 from django.dispatch import Signal
 
 # Description, focus or captions of a medium changed. Sent after the commit, because an action that locks item and

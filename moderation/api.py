@@ -1,5 +1,3 @@
-"""Reports over HTTP."""
-
 from collections.abc import Mapping
 
 from django.http import HttpResponse

@@ -1,5 +1,3 @@
-"""Blocked pictures and attempts in the admin."""
-
 from typing import Any
 
 from django import forms

@@ -1,5 +1,3 @@
-"""Moderation's receivers of signals."""
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Pages to report something."""
-
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods

@@ -1,5 +1,3 @@
-"""Notifications over HTTP."""
-
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request

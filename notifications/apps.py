@@ -1,5 +1,3 @@
-"""The app of notifications."""
-
 from django.apps import AppConfig
 
 

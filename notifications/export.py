@@ -1,5 +1,3 @@
-"""The notifications' part of a user's data export."""
-
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 

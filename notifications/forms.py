@@ -1,5 +1,3 @@
-"""The form of notification kinds."""
-
 from django import forms
 from django.utils.translation import gettext_lazy as _
 

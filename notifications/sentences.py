@@ -1,5 +1,3 @@
-"""The sentences of notifications."""
-
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString

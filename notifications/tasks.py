@@ -1,5 +1,3 @@
-"""The workers' tasks for notifications."""
-
 from celery import shared_task
 
 from accounts.models import User

@@ -1,5 +1,3 @@
-"""The addresses of notifications."""
-
 from django.urls import include, path
 
 from notifications import api, views

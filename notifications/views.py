@@ -1,5 +1,3 @@
-"""The pages of notifications."""
-
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse

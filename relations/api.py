@@ -1,5 +1,3 @@
-"""Follows, blocks, mutes, followers and followees over HTTP."""
-
 from datetime import timedelta
 from typing import Any
 

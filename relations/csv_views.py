@@ -1,5 +1,3 @@
-"""The page that imports and exports CSV files."""
-
 import tempfile
 from collections.abc import Callable
 from typing import IO, cast

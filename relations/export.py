@@ -1,5 +1,3 @@
-"""Relations' part of a user's data export."""
-
 from collections.abc import Iterator
 from datetime import datetime
 

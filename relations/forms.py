@@ -1,5 +1,3 @@
-"""The forms of relations: lists, mutes and imports."""
-
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any

@@ -1,5 +1,3 @@
-"""Lists and their members over HTTP."""
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter

@@ -1,5 +1,3 @@
-"""The pages that create, edit and delete lists."""
-
 from collections.abc import Callable
 
 from django.contrib import messages

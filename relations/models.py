@@ -1,5 +1,3 @@
-"""Follows, blocks, mutes, lists and followed hashtags."""
-
 from typing import NamedTuple
 
 from django.conf import settings

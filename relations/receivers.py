@@ -1,5 +1,3 @@
-"""The relations' receivers of signals."""
-
 from typing import Any
 
 from django.dispatch import receiver

@@ -1,5 +1,3 @@
-"""Followed hashtags over HTTP."""
-
 import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema

@@ -1,5 +1,3 @@
-"""The buttons that follow hashtags."""
-
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.utils.translation import gettext as _

@@ -1,5 +1,3 @@
-"""Celery tasks of relations."""
-
 from celery import shared_task
 
 from accounts.levels.big_v import upgrade_big_vs

@@ -1,5 +1,3 @@
-"""The addresses of follows, blocks, mutes and lists."""
-
 from django.urls import include, path, re_path
 
 from relations import api, csv_views, list_api, list_views, tag_api, tag_views, views

@@ -1,5 +1,3 @@
-"""The pages of relations."""
-
 from collections.abc import Callable
 from typing import Any
 

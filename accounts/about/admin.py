@@ -1,5 +1,3 @@
-"""The site's description and rules in the admin."""
-
 from typing import Any
 
 import msgspec

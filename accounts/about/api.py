@@ -1,5 +1,3 @@
-"""The site over HTTP."""
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, cast

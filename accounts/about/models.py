@@ -1,5 +1,3 @@
-"""The site's row and its rules."""
-
 import zoneinfo
 
 from django.core.exceptions import ValidationError

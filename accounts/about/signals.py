@@ -1,5 +1,3 @@
-"""Signals of the site, for packages above."""
-
 from django.dispatch import Signal
 
 # Sent once per process. Receivers return a dict of names and numbers.

@@ -1,5 +1,3 @@
-"""Applications and invitations in the admin."""
-
 from typing import Any
 
 from django.contrib import admin, messages

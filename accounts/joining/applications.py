@@ -1,5 +1,3 @@
-"""Applications for accounts."""
-
 from datetime import timedelta
 
 from django.conf import settings

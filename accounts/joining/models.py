@@ -1,5 +1,3 @@
-"""Tables of sign-up."""
-
 from django.db import models
 from django.db.models.functions import Lower, Now
 from django.utils import timezone

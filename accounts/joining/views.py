@@ -1,5 +1,3 @@
-"""Pages for joining."""
-
 from django.contrib import messages
 from django.contrib.auth import login
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError

@@ -1,5 +1,3 @@
-"""Big-Vs in the admin: state, actions and history."""
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,5 +1,3 @@
-"""Writes, retries and deletes letters."""
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,5 +1,3 @@
-"""Who may quote a user's posts."""
-
 from django.db import migrations, models
 
 

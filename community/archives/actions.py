@@ -1,5 +1,3 @@
-"""Starting and stopping imports of archives."""
-
 import secrets
 import shutil
 from datetime import timedelta

@@ -1,5 +1,3 @@
-"""The user's imports of archives."""
-
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any

@@ -1,5 +1,3 @@
-"""Celery tasks of imports."""
-
 from celery import shared_task
 
 from community.archives import importing, reader

@@ -1,5 +1,3 @@
-"""The page for archives from other sites."""
-
 from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect

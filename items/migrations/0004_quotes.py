@@ -1,5 +1,3 @@
-"""Items that quote others."""
-
 import django.db.models.deletion
 from django.db import migrations, models
 

@@ -1,5 +1,3 @@
-"""The pictures of link cards."""
-
 from django.db import migrations, models
 
 

@@ -1,5 +1,3 @@
-"""Decisions about link cards and refused hosts."""
-
 from django.db import migrations, models
 
 

@@ -1,5 +1,3 @@
-"""Template tags of the admin."""
-
 from typing import Any, NamedTuple
 
 from django import template

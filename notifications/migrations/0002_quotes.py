@@ -1,5 +1,3 @@
-"""Notifications of quotes."""
-
 from django.db import migrations, models
 
 

@@ -1,5 +1,3 @@
-"""The forms of push notifications."""
-
 from typing import Any
 
 from django import forms

@@ -1,5 +1,3 @@
-"""The page of push notifications."""
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

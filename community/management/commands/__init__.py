@@ -1,1 +1,0 @@
-"""Commands of the demo community and of data sets."""

@@ -1,1 +1,0 @@
-"""Commands of the site, one a module."""
