@@ -307,7 +307,6 @@ class PreferencesForm(forms.Form):
 
 
 def _picture(use: Use) -> forms.FileInput:
-    """Cropped by cropper.js."""
     width, height = CROPPED[use]
     return forms.FileInput(attrs={"accept": "image/*", "data-crop": f"{width}x{height}", "hx-preserve": True})
 

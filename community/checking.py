@@ -33,7 +33,6 @@ def check(dataset: Dataset, report: Report) -> list[UserRow]:
 
 
 def _named(dataset: Dataset) -> Iterator[UserRow]:
-    """Users whose names the site can take."""
     users = list(dataset.users())
     used: set[str] = set()
     for start in range(0, len(users), CHUNK):

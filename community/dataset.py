@@ -304,7 +304,6 @@ class Dataset:
 
 
 def _check(post: _Post) -> None:
-    """Raises ContentError."""
     places = [str(place) for place, _ in enumerate(post.media, start=1)]
     kind = ItemType.IMAGE if places else ItemType.TEXT
     check_content(kind, {"text": post.text, "media": places})

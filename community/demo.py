@@ -309,7 +309,6 @@ def _password() -> str:
 
 
 def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str, str]) -> list[User]:
-    """`passwords`: for users who can log in."""
     profiles = [(name, *profile) for name, profile in NAMED.items()]
     profiles += CHINESE[: size - len(profiles)]
     taken: Counter[str] = Counter()
@@ -351,7 +350,7 @@ def _level(hours: int) -> int:
 
 
 def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Follow]:
-    """The chance to be followed falls with the rank, so most follow the same few."""
+    """The chance falls with the rank, so most follow the same few."""
     ranked = chance.sample(users, len(users))
     ranked.sort(key=lambda user: not user.is_big_v)
     weights = [1.5 if user.is_big_v else 3 / (rank + 8) for rank, user in enumerate(ranked)]
@@ -418,7 +417,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
 
 
 def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
-    """An item to repost, preferably again, so that homes can fold reposts."""
+    """Preferably one reposted before, so that homes can fold reposts."""
     recent = [item for item in said[-25:] if item.sender != sender and sender.pk not in reposted.get(item.pk, ())]
     again = [item for item in recent if item.pk in reposted]
     if not recent:

@@ -222,7 +222,7 @@ def illustrate(items: Sequence[Item]) -> None:
 
 @contextlib.contextmanager
 def _decoding() -> Iterator[None]:
-    """Skip the remaining pictures if one fails: a demo is useful without them."""
+    """One failure skips the rest: a demo is useful without them."""
     try:
         yield
     except (MediaError, BusyError, StoreError) as error:
@@ -247,7 +247,6 @@ def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
 
 
 def _show(plan: Plan) -> None:
-    """The item stays unchanged if a picture fails."""
     if not plan.shots:
         return
     item = plan.item

@@ -153,7 +153,7 @@ def _new_ids(users: list[UserRow]) -> dict[int, int]:
 
 
 class _Follows:
-    """By time. 24 bytes each."""
+    """24 bytes each."""
 
     def __init__(self, dataset: Dataset) -> None:
         now = datetime.now(UTC)

@@ -60,7 +60,6 @@ class _Automaton:
         return shorter
 
     def step(self, state: int, word: str) -> tuple[int, int]:
-        """The next state, and how many words are hit."""
         is_open = self._is_begun[state] and word.startswith(self.open_word)
         while state and word not in self._next[state]:
             state = self._shorter[state]

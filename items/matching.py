@@ -61,7 +61,6 @@ class _Search:
         self._automaton.make_automaton()
 
     def places(self, within: str) -> Iterator[Place]:
-        """Every place of every word, ordered by end."""
         for last, text in self._automaton.iter(within) if self._texts else ():
             for word in self._texts[text]:
                 yield Place(last + 1 - len(text), last + 1, word)

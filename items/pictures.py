@@ -52,7 +52,6 @@ def _captions(video: MediaObject) -> str:
 
 
 def _picture(picture: MediaObject, alt: str, size: str, loading: str, *, is_large: bool) -> str:
-    """`is_large`: offer the file itself."""
     url, preview, words = escape(picture.url), escape(picture.preview_url), escape(picture.description)
     original, small = picture.meta.original.width, picture.meta.small.width
     sources = ""

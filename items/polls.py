@@ -166,7 +166,6 @@ def end_polls() -> int:
 
 
 def _end_next() -> bool:
-    """End one poll. False if none is due."""
     while True:
         with transaction.atomic():
             due = Poll.objects.filter(is_told=False, closes_at__lte=timezone.now()).order_by("closes_at")

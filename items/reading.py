@@ -159,7 +159,6 @@ class _Marks:
         self._at = 0
 
     def put(self, part: str, begin: int) -> SafeString:
-        """Escape a part, with its hits marked."""
         parts: list[str] = []
         done, length, places = 0, len(part), self._places
         while self._at < len(places) and places[self._at][0] < begin + length:

@@ -144,7 +144,7 @@ WALKED_DOCUMENTS = """
 
 
 def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool = False) -> str:
-    """A query of matching ids. `is_walked`: documents are compared one by one."""
+    """`is_walked`: documents are compared one by one."""
     source, conditions, place = "", ["{place} < %(below)s", "{place} >= %(above)s"], "i.id"
     if has_words:
         source, place = WALKED_DOCUMENTS if is_walked else "items_itemdocument d", "d.item_id"
@@ -201,7 +201,6 @@ def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked:
 
 
 def _stretches(cursor: Any, below: int) -> Iterable[int]:
-    """The lower ends of the three stretches below `below`."""
     cursor.execute(
         """
         SELECT max(item_id), min(item_id), count(*) FROM (

@@ -148,7 +148,7 @@ def _freeze(walk: Walk) -> list[tuple[int, int]]:
 
 
 def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int]]:
-    """Sessions of hosts without a usable lineup; `repairs` of them are rewritten."""
+    """`repairs` of them are rewritten."""
     walk.sources.add("sql")
     versions: dict[int, int] = {}
     lineups: dict[int, list[Scheduled]] = {}
@@ -187,7 +187,7 @@ def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, pag
 
 
 def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) -> tuple[Slice, Snapshot | None]:
-    """The next sessions, and the snapshot if it may have more. Waits for one being written."""
+    """The next sessions, and the snapshot if more. Waits for one being written."""
     count, deadline = walk.wanted, time.monotonic() + WAIT_SECONDS
     while True:
         with suppress(FeedsUnavailableError), feeds_errors():

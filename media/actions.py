@@ -297,7 +297,6 @@ def _film_refusal(reason: str) -> str:
 
 
 def _copy(file: IO[bytes], path: Path) -> None:
-    """Link the temporary file to `path`, or copy its bytes."""
     file.seek(0)
     name = getattr(file, "temporary_file_path", None)
     if name is not None:

@@ -215,7 +215,6 @@ class CaptionsView(ApiView):
 
 
 def _there(row: MediaFile | None) -> MediaFile:
-    """Raise NotFound if it was removed meanwhile."""
     if row is None:
         raise exceptions.NotFound
     return row

@@ -67,7 +67,7 @@ class _Plan:
         self.patches: list[tuple[int, bytes]] = []
 
     def some(self, start: int, count: int) -> bytes:
-        """Up to `count` bytes. Reads ahead, because heads follow each other."""
+        """Reads ahead, because heads follow each other."""
         at = start - self.ahead_at
         if 0 <= at <= len(self.ahead) - count:
             return self.ahead[at : at + count]
@@ -100,7 +100,6 @@ class _Plan:
         return len(self.spans), len(self.patches)
 
     def back_to(self, mark: tuple[int, int]) -> None:
-        """Undo what was planned since the mark."""
         del self.spans[mark[0] :], self.patches[mark[1] :]
 
     def write(self, target: str) -> None:
@@ -247,7 +246,7 @@ class _Movie:
 
     # --- boxes -----------------------------------------------------------------------------------------
     def boxes(self, start: int, end: int) -> Iterator[Box]:
-        """The boxes between two offsets. They must fill the space."""
+        """They must fill the space."""
         while start < end:
             self.plan.count()
             head = self.plan.some(start, min(16, end - start))
@@ -273,7 +272,6 @@ class _Movie:
         self.plan.keep(box.start, box.body)
 
     def free(self, box: Box) -> None:
-        """Turn a box into free space of zeros."""
         self.head(box)
         self.plan.patch(box.start + 4, b"free")
 
@@ -291,7 +289,6 @@ class _Movie:
         return found
 
     def front(self, box: Box, count: int) -> None:
-        """Keep the first `count` bytes of a body."""
         if box.body + count > box.end:
             raise VideoError("whole")
         self.plan.keep(box.start, box.body + count)
@@ -368,7 +365,7 @@ class _Movie:
             self.sounds[is_kept] += 1
 
     def described(self, handler: bytes, parts: dict[bytes, Box], media: dict[bytes, Box]) -> bool:
-        """Keep a track and find its samples. False if its codec is unknown."""
+        """False if the codec is unknown."""
         for edits in self.pick(parts.get(b"edts"), (b"elst",)).values():
             self.table(edits)
         inner = self.pick(media.get(b"minf"), (b"vmhd", b"smhd", b"hdlr", b"dinf", b"stbl"))
@@ -399,7 +396,6 @@ class _Movie:
         return True
 
     def handler(self, box: Box | None) -> bytes:
-        """Keep the track's type, without its maker's name."""
         if box is None:
             return b""
         self.front(box, 12)
@@ -413,7 +409,6 @@ class _Movie:
             self.plan.patch(inner.body, b"\0\0\0\1")
 
     def see_sides(self, head: bytes) -> None:
-        """Note the size of the largest track."""
         at = 88 if head[0] else 76
         matrix = struct.unpack(">9i", head[at - 36 : at])
         width, height = (side >> 16 for side in struct.unpack(">II", head[at : at + 8]))
@@ -556,7 +551,6 @@ class _Movie:
         return end
 
     def fragment_base(self, head: Box, flags: int, movie: int, after: int | None) -> tuple[int, int]:
-        """The base of sample offsets, and where the head continues."""
         if flags & 1:
             (base,) = self.plan.numbers(">Q", head.body + 8)
             return base, 16
@@ -567,7 +561,6 @@ class _Movie:
         return after, 8
 
     def run(self, box: Box, track: _Track, base: int, start: int, defaults: tuple[int, int]) -> int:
-        """Returns its end."""
         flags, count = self.plan.numbers(">II", box.body)
         at = 8
         if flags & 1:
@@ -597,7 +590,6 @@ class _Movie:
 
 
 def _scaled(body: bytes) -> tuple[int, int]:
-    """Time units per second, and a length in them."""
     scale, length = struct.unpack(">IQ", body[20:32]) if body[0] else struct.unpack(">II", body[12:20])
     return scale, length
 
@@ -611,7 +603,7 @@ def _numbers(code: str, data: bytes) -> "array.array[int]":
 
 
 def _per_chunk(runs: "array.array[int]", chunks: int) -> Iterator[int]:
-    """Samples of each chunk. The table of first chunks must ascend."""
+    """The table of first chunks must ascend."""
     at = 0
     many = 0
     for place in range(0, len(runs), 3):
@@ -715,7 +707,7 @@ class _WebM:
         return Element(identity, start, body, stop, is_open)
 
     def elements(self, start: int, end: int) -> Iterator[Element]:
-        """The elements between two offsets. They must fill the space."""
+        """They must fill the space."""
         while start < end:
             element = self.element(start, end)
             yield element
@@ -725,7 +717,6 @@ class _WebM:
         self.plan.keep(element.start, element.body)
 
     def void(self, element: Element) -> None:
-        """Turn it into an empty element of the same length."""
         if element.is_open:
             raise VideoError("whole")
         length = element.end - element.start
@@ -790,7 +781,6 @@ class _WebM:
                 (self.length,) = struct.unpack(">f" if len(data) == 4 else ">d", data)
 
     def seeks(self, element: Element) -> None:
-        """Keep index entries of kept elements."""
         self.head(element)
         for seek in self.elements(element.body, element.end):
             mark = self.plan.mark()
@@ -867,7 +857,6 @@ class _WebM:
 
     # --- frames ----------------------------------------------------------------------------------------
     def cluster(self, cluster: Element) -> int:
-        """Keep the frames of kept tracks. Returns the end."""
         if not self.tracks:
             raise VideoError("whole")
         self.clusters += 1
@@ -905,7 +894,6 @@ class _WebM:
             self.additions(found[ADDITIONS])
 
     def additions(self, element: Element) -> None:
-        """Keep only a frame's transparency."""
         self.head(element)
         for more in self.elements(element.body, element.end):
             mark = self.plan.mark()

@@ -96,7 +96,6 @@ def _milliseconds(hours: str | None, minutes: str, seconds: str, thousandths: st
 
 
 def _plain(text: str) -> str:
-    """The words without tags, after the speaker's name."""
     bare = TAG.sub("", VOICE.sub(r"\1: ", text))
     if "<" in bare:
         raise CaptionsError("tags")

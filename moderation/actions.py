@@ -205,7 +205,6 @@ def _has_open_case(item_id: int | None, session_id: int | None) -> bool:
 
 
 def _case_by_hand(subject: review.Subject, item_id: int | None, session_id: int | None, by: User, note: str) -> Case:
-    """The subject's open case, or a new one."""
     reasons = [f"moderator: @{by.username}{': ' if note else ''}{note}"]
     if item_id:
         return open_case(

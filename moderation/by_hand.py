@@ -244,7 +244,6 @@ def _media(targets: list[Target]) -> dict[str, Any]:
 
 
 def _asked(request: HttpRequest) -> tuple[Choosable, list[int]]:
-    """Raises PermissionDenied."""
     for kind in KINDS:
         if kind.name in request.GET:
             ids = [parse_id(text) for text in request.GET[kind.name].split(",")[:AT_ONCE]]

@@ -366,7 +366,6 @@ class CaseAdmin(Deciding, LogAdmin):
         return redirect("admin:moderation_case_change", following.pk)
 
     def _take_pictures(self, request: HttpRequest, case: Case, verb: str, which: str, *, note: str) -> None:
-        """Hide or show pictures, or remove a cover."""
         by: User = request.user  # type: ignore[assignment]
         ids = None if which == "all" else [int(which)]
         if case.item:
@@ -419,7 +418,6 @@ class CaseAdmin(Deciding, LogAdmin):
 
 
 def _decisions(case: Case) -> list[Decision]:
-    """Decisions about subject or sender, newest first."""
     whiches = [Q(user=case.sender, item=None, session_id=None)]
     if case.item_id or case.session_id:
         whiches.append(Q(item=case.item_id) if case.item_id else Q(session_id=case.session_id))

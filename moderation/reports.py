@@ -95,7 +95,6 @@ def forget_reporter(*, user: User, limit: int) -> int:
 
 
 def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> bool:
-    """Whether enough readers reported it since the last approval."""
     threshold = settings.MODERATION_REPORTS
     if not threshold or sender.is_staff:
         return False

@@ -257,7 +257,6 @@ def _context(item: Item, is_new: bool) -> _Context | None:
 
 
 def _before(item: Item) -> Item | None:
-    """The published item, if others see it."""
     rows = fetch(BEFORE, {"item": item.pk})
     if not rows:
         return None

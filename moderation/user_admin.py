@@ -64,7 +64,6 @@ class ModeratedUserAdmin(CountedUserAdmin):
         return super().change_view(request, object_id, form_url, (extra_context or {}) | related)
 
     def _related(self, request: HttpRequest, user: User) -> list[tuple[Any, str]]:
-        """The lists that the caller may see."""
         lists = {
             f"{model._meta.app_label}_{model._meta.model_name}": one for model, one in admin.site._registry.items()
         }

@@ -219,7 +219,6 @@ def _is_understood(line: Line, kind: Kind) -> bool:
 
 
 def _header(row: Sequence[str]) -> dict[str, int]:
-    """Empty if the row is no header."""
     found = {_NAMES[name]: place for place, name in enumerate(map(_plain, row)) if name in _NAMES}
     is_first = _plain(row[0]) in (TITLE.casefold(), HASHTAG.casefold()) if row else False
     return found if ADDRESS in found or len(found) > 1 or is_first else {}

@@ -148,7 +148,6 @@ def _new(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = Fa
 
 
 def _check(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = False) -> User:
-    """An unsaved user without password. Raises ValidationError by field."""
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,
@@ -176,7 +175,6 @@ def _check(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = 
 
 
 def _note(errors: dict[str, list[ValidationError]], field: str, check: Callable[..., None], *args: Any) -> None:
-    """Run a check and collect its errors."""
     try:
         check(*args)
     except ValidationError as error:

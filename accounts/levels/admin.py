@@ -247,7 +247,6 @@ class BigVAdmin(ModeratedAdmin):
         return f"{user.username}: {_fans(self.followers(user))}"
 
     def _asked(self, request: HttpRequest, user_id: int) -> User | None:
-        """Raises PermissionDenied."""
         user = self.get_object(request, str(user_id))
         if not self.has_change_permission(request, user):
             raise PermissionDenied

@@ -75,7 +75,6 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
 
 
 def _sender() -> str:
-    """The configured sender, by default with the site's name."""
     name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
     return formataddr((name or plain(accounts.about.site.current().name), address))
 

@@ -75,7 +75,6 @@ def send_due() -> int:
 
 
 def _send_all() -> tuple[int, bool]:
-    """Letters sent, and whether more may wait."""
     sent = 0
     connection: Any = None
     try:
@@ -105,7 +104,6 @@ def _send_all() -> tuple[int, bool]:
 
 
 def _claim() -> int | None:
-    """The next due letter, with its attempt counted."""
     while rows := fetch(CLAIM, {"attempts": ATTEMPTS}):
         letter_id, address = rows[0]
         wait = rates.hit("mail", address.lower())

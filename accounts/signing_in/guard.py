@@ -78,7 +78,7 @@ def remember(response: HttpResponseBase, user: User) -> None:
 
 
 def _device(request: HttpRequest, name: str) -> tuple[str, str]:
-    """The browser's name and the session hash at its sign-in, if the name fits."""
+    """ "" unless the cookie is this name's."""
     try:
         said = _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)
     except signing.BadSignature:

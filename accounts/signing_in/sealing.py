@@ -40,7 +40,6 @@ def anew(stored: str) -> str:
 
 
 def _keys() -> list[Fernet]:
-    """The current key, then older ones."""
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [
         Fernet(urlsafe_b64encode(salted_hmac("accounts.sealing", "", secret=secret, algorithm="sha256").digest()))

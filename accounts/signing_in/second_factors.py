@@ -260,7 +260,7 @@ def seal_anew() -> tuple[int, int]:
 
 
 def _sealed_anew(row: Authenticator) -> bool | None:
-    """Whether a row was re-encrypted. None if no key decrypts it."""
+    """None if no key decrypts it."""
     field = SECRETS[row.type]
     try:
         stored = sealing.anew(row.data[field])

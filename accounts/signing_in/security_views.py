@@ -93,7 +93,6 @@ def _carried(request: HttpRequest) -> dict[str, Any]:
 
 
 def _go_on_proven(request: HttpRequest) -> HttpResponseRedirect:
-    """Record the proof, then repeat the waiting POST."""
     step_up.note(request)
     act = request.POST.get("act", "")
     if is_local(act):

@@ -127,7 +127,6 @@ def _keep(key: str, generation: int, expires: float, text: str) -> None:
 
 
 def _copy(key: str | None) -> tuple[int, str] | None:
-    """Generation and data of a valid copy."""
     signed = cache.get(keys.session(_digest(key))) if key and _is_key(key) else None
     if not key or not isinstance(signed, str):
         return None

@@ -74,7 +74,6 @@ def folder_of(name: str) -> Path:
 
 
 def _keep(file: IO[bytes], path: Path) -> None:
-    """Hard-link the upload, or copy it from another disk."""
     name = getattr(file, "temporary_file_path", None)
     if name is not None:
         try:

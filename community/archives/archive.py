@@ -102,7 +102,6 @@ def medium(folder: Path, url: str) -> Path | None:
 
 
 def _target(name: str) -> str | None:
-    """None for a file to skip."""
     name = name.replace("\\", "/")
     if "\0" in name or ".." in name.split("/") or len(name) > 1_000:
         return None
@@ -127,8 +126,6 @@ def _longest(target: str, bounds: Bounds) -> int:
 
 
 class _Room:
-    """Bytes that may still be written, and read from a stream."""
-
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self.left = bounds.total
@@ -166,8 +163,6 @@ class _Room:
 
 
 class _Counted(io.RawIOBase):
-    """A stream that fails after `most` bytes."""
-
     def __init__(self, stream: IO[bytes] | gzip.GzipFile, most: int) -> None:
         self._stream, self._left = stream, most
 

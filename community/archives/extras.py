@@ -40,7 +40,6 @@ def bring(row: ArchiveImport, folder: Path) -> None:
 
 
 def _actor(path: Path) -> _Actor:
-    """Empty if the file is missing, too long or invalid."""
     try:
         data = path.read_bytes() if path.stat().st_size <= ACTOR_BYTES else b""
         return msgspec.json.decode(data, type=_Actor)
@@ -49,7 +48,6 @@ def _actor(path: Path) -> _Actor:
 
 
 def _words(user: User, folder: Path) -> int:
-    """How many parts the site refuses."""
     actor = _actor(folder / "actor.json")
     name = beginning(" ".join(actor.name.split()), NAME_LENGTH) if isinstance(actor.name, str) else ""
     bio = beginning(text_of(actor.summary), BIO_LENGTH) if isinstance(actor.summary, str) else ""
@@ -80,7 +78,6 @@ def _pairs(actor: _Actor) -> list[Pair]:
 
 
 def _faces(user: User, folder: Path) -> int:
-    """How many pictures the site refuses."""
     refused = 0
     for name, use, there in (("avatar", Use.AVATAR, user.avatar), ("header", Use.BANNER, user.banner)):
         path = folder / name

@@ -127,7 +127,6 @@ def moment(text: str) -> datetime | None:
 
 
 def _time(item: bytes) -> float:
-    """0 if unknown."""
     found = _PUBLISHED.search(item)
     said = moment(found[1].decode()) if found else None
     try:

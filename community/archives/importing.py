@@ -82,7 +82,6 @@ def is_running(import_id: int) -> bool:
 
 
 def _claimed(row: ArchiveImport) -> bool:
-    """Count an attempt. End the import after too many failures."""
     if row.attempts >= ATTEMPTS:
         _end(row, "failed" if folder_of(row.folder).is_dir() else "gone")
         return False
@@ -91,7 +90,7 @@ def _claimed(row: ArchiveImport) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[int]:
-    """Lock a folder. Raises TakenError, also if it is on another machine."""
+    """Raises TakenError, also if it is on another machine."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
@@ -106,7 +105,6 @@ def _alone(folder: Path) -> Iterator[int]:
 
 
 def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
-    """Return whether the import ended."""
     if row.total is None:
         try:
             _prepare(row, folder, lock)
@@ -138,7 +136,7 @@ def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
 
 
 def _prepare(row: ArchiveImport, folder: Path, lock: int) -> None:
-    """Unpack, index, and delete the archive. Raises ArchiveError and ReaderError."""
+    """Raises ArchiveError and ReaderError."""
     for path in folder.iterdir():  # left by a killed worker
         if path.name not in (ARCHIVE, LOCK):
             path.unlink()
@@ -220,7 +218,6 @@ def _parent(part: _Part, post: Post) -> Item | Post | None:
 
 
 def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
-    """Raises LeftOutError."""
     parent = part.items.get(post.parent)
     if post.parent and parent is None:
         raise LeftOutError("reply")

@@ -27,7 +27,7 @@ _CONTROLS = re.compile("[\x02-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class _Text:
-    """Collects text. `_link` is the text of an open link."""
+    """`_link` is the text of an open link."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []

@@ -67,8 +67,6 @@ class _Attachment(msgspec.Struct):
 
 
 class _Object(msgspec.Struct):
-    """Any key may have any type."""
-
     id: Any = ""
     type: Any = ""
     name: Any = ""
@@ -139,7 +137,6 @@ def post_of(item: bytes) -> Post:
 
 
 def _text(value: Any) -> str:
-    """A string, or the only string of a list."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value if isinstance(value, str) else ""
@@ -213,7 +210,6 @@ def _attachments(said: Any) -> Iterator[Attachment]:
 
 
 def _paths(said: Any) -> Iterator[str]:
-    """From a string, a Link, or a list of them."""
     for one in _listed(said)[:ADDRESSES]:
         address = one.get("href") if isinstance(one, dict) else one
         if isinstance(address, str) and address:

@@ -178,7 +178,6 @@ def _read(card_id: int, url: str) -> None:
 
 
 def _picture(address: str) -> tuple[MediaFile | None, str]:
-    """The kept picture, or why there is none."""
     if not address or is_refused(host_of(address)):
         return None, ""
     try:

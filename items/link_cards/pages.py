@@ -82,7 +82,6 @@ def text_of(body: bytes, content_type: str) -> str:
 
 
 def _encoding(name: str) -> str:
-    """Python's name of an encoding of the web."""
     try:
         found = codecs.lookup(name).name
     except (LookupError, ValueError):

@@ -101,7 +101,7 @@ def _address(told: Told) -> str:
 
 
 def _icon(actor: UserCard | None = None) -> str:
-    """The avatar, or the site's icon instead of one drawn as SVG."""
+    """The site's icon instead of an avatar drawn as SVG."""
     url = actor.avatar_url if actor is not None else ""
     if actor is None or url == drawn_url(actor.username, actor.name):
         return icon_url(current().logo, "icon-192")

@@ -159,7 +159,7 @@ def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: d
 
 
 def _told(due: Sequence[_Due]) -> Mapping[int, Told]:
-    """What to tell, without items that filters hide."""
+    """Without items that filters hide."""
     told = {}
     readers = User.objects.in_bulk({row.recipient_id for row in due})
     for row in {row.act_id: row for row in due}.values():
@@ -179,7 +179,7 @@ def _told(due: Sequence[_Due]) -> Mapping[int, Told]:
 
 
 def _send(subscription: PushSubscription, message: bytes, kind: str, topic: str) -> bool:
-    """Send a message and note the answer. False if it may be taken later."""
+    """False if it may be taken later."""
     letter = encryption.encrypted(
         message, p256dh=subscription.p256dh, auth=subscription.auth, is_standard=subscription.is_standard
     )

@@ -52,7 +52,6 @@ def push(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _devices(reader: User, session_key: str | None) -> Sequence[PushDevice]:
-    """The reader's devices, this browser first."""
     rows = PushSubscription.objects.filter(user=reader).order_by("-pk")[: actions.MOST]
     held = AccessToken.objects.filter(pk__in=[row.token_id for row in rows if row.token_id]).exclude(
         application=OWN_APP
