@@ -1,8 +1,7 @@
 """Pages that are open to strangers, so that one post seen by 100,000 costs little.
 
-Strangers with the same language, time zone and theme get the same bytes. A page requested twice within `KEPT` is
-cached; each answer checks in one statement that it still stands. This serves only requests without a session, query or
-message. Shared caches may keep these for `SHARED`.
+Strangers with the same language, time zone and theme get the same bytes, if requested twice within `KEPT`. This serves
+only requests without a session, query or message. Shared caches may keep these for `SHARED`.
 
 See docs/decisions.md: Pages for strangers are cached and verified.
 """

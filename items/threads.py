@@ -1,7 +1,7 @@
 """The replies to an item as its page shows them: a tree of two levels, with bounded work.
 
-First come replies by the reader, the authors of item and root, and followees, if among the first `SCAN`; then the
-others, oldest first. If the reader may not see what a reply answers, it is listed as a reply to the post.
+Replies by the reader, the authors of item and root, and followees come first, if among the first `SCAN`. If the reader
+may not see what a reply answers, it is listed as a reply to the post.
 """
 
 from collections import defaultdict

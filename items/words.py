@@ -4,9 +4,8 @@
 - A text is cut at everything but letters and digits. _ cuts too.
 - In scripts with spaces, a run of letters, marks and digits is one folded word: ＡＢＣ is abc, Łódź is lodz.
   Only the first 64 letters count.
-- In scripts without spaces every character is a word, and every pair of neighbours at the place of its
-  first: 小红书 is 小 小红 红 红书 书. So any run is found as a phrase of pairs. A Thai character is a letter with its
-  signs.
+- In others every character (in Thai with its signs) is a word, and every pair of neighbours at the place of
+  its first: 小红书 is 小 小红 红 红书 书. So any run is found as a phrase of pairs.
 
 See docs/decisions.md: Own tokeniser for search.
 """

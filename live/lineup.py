@@ -6,8 +6,8 @@ Members of the ZSET, which is in the feed's order from the top:
 - an upcoming session's id; score: minus the ms of its planned start
 - `version:{generation}`; score: minus the host's version, an id above 2^50, so always the lowest
 
-Readers compare version and generation with PostgreSQL and ignore others. So late, repeated or unordered writes are
-harmless, and a flushed Redis or a failover shows nothing wrong.
+Readers compare version and generation with PostgreSQL and ignore others, so late, repeated or unordered writes are
+harmless.
 
 See docs/decisions.md: Lineups are whole, walks are frozen.
 """

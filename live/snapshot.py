@@ -1,7 +1,7 @@
 """Snapshots: the frozen order of live and upcoming sessions of a walk.
 
 `session_id` names a walk: frozen position, time, digest of the order, and an HMAC over these and the reader. Walks of
-equal order share a snapshot. A reader has at most `LIVE_SNAPSHOTS_CAP`.
+equal order share a snapshot.
 
 In Redis it is a LIST: `h` and the number of live entries, then ids in frozen order, negative if upcoming (11 bytes
 each). Without Redis it is a row (models.KeptSnapshot).

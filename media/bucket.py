@@ -1,7 +1,7 @@
 """Media files in an S3-compatible bucket, through django-storages.
 
-Behind a circuit breaker a process waits for a failed store at most once a second. One PUT stores a file whole or not at
-all. The site serves the files itself: browsers could not cache presigned addresses.
+A circuit breaker lets a process wait for a failed store at most once a second. The site serves the files itself:
+browsers could not cache presigned addresses.
 """
 
 import io

@@ -1,8 +1,7 @@
 """Decides whether an item is held: by sender, rate, repetition, links, words and pictures.
 
-One prepared query reads all facts but the word list. A process compiles that once per version, and reads the version in
-the publishing transaction, so a change applies to everything published after it. The version is random: a counter could
-repeat after a restore.
+A process compiles the word list once per version, and reads the version in the publishing transaction, so a change
+applies to everything published after it. The version is random: a counter could repeat after a restore.
 """
 
 import logging

@@ -1,5 +1,5 @@
-"""The tables of notifications: entries of users' lists, and the acts in them. Reading decides what is shown, so undone
-acts disappear at once, and come back when redone.
+"""The tables of notifications. Reading decides what is shown, so undone acts disappear at once, and come back when
+redone.
 """
 
 from django.conf import settings

@@ -1,6 +1,4 @@
-"""Imports of CSV files. Rows of `CsvImport` are the queue.
-
-A batch of lines and its progress are one transaction. Every line is idempotent.
+"""Imports of CSV files. Rows of `CsvImport` are the queue. Every line is idempotent.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """

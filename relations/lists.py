@@ -1,8 +1,7 @@
 """Lists: the verbs that change them, and their owner's reads. Nobody else sees a list.
 
-A bool result says whether anything changed. A foreign key to the follow removes members with an unfollow. Each verb
-locks the owner's row first, so the caps hold. A change that may show members of exclusive lists at home again changes
-the owner's window epoch.
+A bool result says whether anything changed. Each verb locks the owner's row first, so the caps hold. A change that may
+show members of exclusive lists at home again changes the owner's window epoch.
 
 See docs/decisions.md: Lists have no windows.
 """

@@ -1,18 +1,14 @@
 """The policy: which readers have an inbox, and which receive big-Vs' posts. One row.
 
-Each change draws a generation, part of the window's epoch (`EPOCH`), so older windows are not used. A fan-out claimed
-before a change does no harm: windows of the new generation hold every item committed before.
+Each change draws a generation, part of the window's epoch (`EPOCH`). A fan-out claimed before a change does no harm:
+windows of the new generation hold every item committed before.
 
-A reader with fewer followees than `inbox_from` has no inbox. Only a follow raises `following_count`, and it draws the
-reader's epoch too. So within one epoch and generation a reader cannot gain an inbox, and a valid window missed no
-delivery.
+Only a follow raises `following_count`, and it draws the reader's epoch too. So within one epoch and generation a reader
+cannot gain an inbox, and a valid window missed no delivery.
 
-Versions without `inbox_from` read `timeline`, NULL while fan-out does not serve all readers, and then use no windows.
-This version reads `drawn_on`.
-
-A promoted standby may have lost a deletion, block or unfollow that windows already took. Promotion changes PostgreSQL's
-timeline (accounts/sql/policy.sql), which invalidates generations until `follow_timeline` draws one. A restore draws one
-too.
+Versions without `inbox_from` read `timeline`, NULL while fan-out does not serve all readers. This version reads
+`drawn_on`: generations of another timeline of PostgreSQL (accounts/sql/policy.sql) are invalid until `follow_timeline`
+draws one, because a promoted standby may have lost what windows already took.
 
 See docs/decisions.md: Windows are valid for one epoch.
 """

@@ -18,9 +18,7 @@ class State(models.TextChoices):
 
 
 class Letter(models.Model):
-    """A letter to one address. `context` may hold links and codes, so it is emptied after sending or expiry. An attempt
-    counts before it is made, so a crash counts too.
-    """
+    """A letter to one address. `context` may hold links and codes, so it is emptied after sending or expiry."""
 
     kind = models.CharField(_("kind"), max_length=40, help_text="The name of its text, templates/mail/<kind>.txt.")
     address = models.CharField(_("address"), max_length=ADDRESS_LENGTH)

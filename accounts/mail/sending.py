@@ -1,10 +1,7 @@
 """Sends letters from their table.
 
-One transaction counts the attempt; a second one locks the row, sends and marks it. If a worker dies in between, the
-letter is sent twice, with the same Message-ID, but never lost.
-
-One process sends at a time (`keys.mail_turn`). If the mail server fails, nobody asks it for `PAUSE_SECONDS`, so an
-outage costs one wait and one attempt per pause.
+One transaction counts the attempt; a second one locks the row, sends and marks it. One process sends at a time
+(`keys.mail_turn`). An outage costs one wait and one attempt per `PAUSE_SECONDS`.
 
 See docs/decisions.md: Letters are rows.
 """

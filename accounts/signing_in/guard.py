@@ -1,7 +1,7 @@
 """Limits password guessing. Every sign-in counts here before the password is checked.
 
 Attempts count per address and name together, per address, and per name (OWASP's ASVS allows 100 an hour). So that
-strangers cannot lock out the owner, a browser that the owner used has a signed cookie and counts separately (OWASP,
+strangers cannot lock out the owner, browsers that the owner used have a signed cookie and count separately (OWASP,
 "Slow Down Online Guessing Attacks with Device Cookies"). Unknown names count like known ones.
 """
 

@@ -1,7 +1,6 @@
 """Apps that act for users: django-oauth-toolkit's applications with additions.
 
-Tokens and secrets are stored as SHA-256. Apps register themselves (clientapi). The built-in app (`OWN_APP`) holds the
-API tokens for name and password.
+Apps register themselves (clientapi). The built-in app (`OWN_APP`) holds the API tokens for name and password.
 
 See docs/decisions.md: One table holds all tokens.
 """

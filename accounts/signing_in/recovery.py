@@ -1,7 +1,7 @@
 """Setting a forgotten password by a link to the confirmed e-mail address.
 
-A request writes one row for any input, and a worker looks for the account, so the answer reveals nothing. The link
-signs date, password, address, last sign-in and session epoch. It signs nobody in, so second factors still count.
+A request writes one row for any input, so the answer reveals nothing. The link signs date, password, address, last
+sign-in and session epoch. It signs nobody in, so second factors still count.
 """
 
 from datetime import timedelta

@@ -1,7 +1,4 @@
-"""Sessions in PostgreSQL, with copies on the cache server that save a query per page.
-
-A copy counts only while the user's row, which pages read anyway, has the same `session_generation`. So ended sessions
-are refused whatever the cache holds. A copy is signed with its session's key.
+"""Sessions in PostgreSQL, with signed copies on the cache server that save a query per page.
 
 See docs/decisions.md: A cached session counts only if the user's row says so.
 """

@@ -1,6 +1,4 @@
-"""Tokens, and callers by `Authorization: Token …`.
-
-API tokens belong to the built-in app and open every address. clientapi/bearer.py reads other apps', limited by scopes.
+"""Tokens, and callers by `Authorization: Token …`. clientapi/bearer.py reads other apps' tokens.
 
 See docs/decisions.md: One table holds all tokens.
 """

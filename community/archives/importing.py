@@ -1,7 +1,7 @@
 """Imports archives. Rows of `ArchiveImport` are the queue.
 
-A worker unpacks the archive, then imports posts in parts, oldest first. Media are uploaded before their part, with
-idempotency keys. A lock on the folder keeps other workers away.
+Posts come in parts, oldest first. Media are uploaded before their part, with idempotency keys. A lock on the folder
+keeps other workers away.
 
 See docs/decisions.md: Imports are rows with a cursor.
 """

@@ -1,5 +1,5 @@
-"""The verbs of link cards. A worker gives them and reads the page, at most once a day. At most `LINK_CARDS_AT_ONCE` are
-read at once, so hanging servers hold no more workers.
+"""The verbs of link cards. At most `LINK_CARDS_AT_ONCE` pages are read at once, so hanging servers hold no more
+workers.
 
 See docs/decisions.md: Link cards are read by a worker.
 """
