@@ -222,8 +222,7 @@ def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
 def delete_account(*, user: User) -> bool:
     """Delete an account. False if already deleted. Raises LastSuperuserError.
 
-    Personal data vanishes at once; accounts.purge removes the rest. Keyed hashes reserve the name for `HELD_NAME_LIFE`.
-    The row stays for threads.
+    Personal data vanishes at once; accounts.purge removes the rest. The row stays for threads.
     """
     _keep_a_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)

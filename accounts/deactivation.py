@@ -1,4 +1,4 @@
-"""Hides users and shows them again. Windows keep an inactive sender's items, and pages leave them out."""
+"""Hides users and shows them again. Windows keep their items, and pages leave them out."""
 
 from django.db import transaction
 

@@ -1,6 +1,5 @@
-"""Search by parts of users' names, folded like texts.
-
-PostgreSQL folds only case and width (`feedsite_name`). A column holds names that need more folding.
+"""Search by parts of users' names, folded like texts. A column holds names that PostgreSQL (`feedsite_name`) does not
+fold enough.
 
 See docs/decisions.md: Own tokeniser for search.
 """

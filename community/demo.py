@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001, SIM905 - Chinese sentences have Chinese commas; sixty names are read best in lines
-"""A small made-up community: people, follows and a week of posts, as if really published."""
+"""A small made-up community: people, follows and a week of posts."""
 
 import random
 import secrets

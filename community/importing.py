@@ -1,7 +1,6 @@
 """Loads a data set by COPY, in one transaction.
 
-The users are new, so no inbox lacks their posts. Outboxes of hashtags do, so all windows are invalidated. Redis may
-have keys of an earlier database with the new ids; they are deleted.
+The users are new, so no inbox lacks their posts. Outboxes of hashtags do, so all windows are invalidated.
 """
 
 from array import array

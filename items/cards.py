@@ -1,4 +1,4 @@
-"""Cards: an item as a template shows it. All strings are made here, so templates look nothing up."""
+"""Cards: an item as a template shows it. Templates look nothing up."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A reader's conversations, newest first: private mentions grouped by people. Each shows its newest visible message
 from an unmuted sender. `Participant.last` is the order.
-
-See docs/decisions.md: A page looks through a bounded number of rows.
 """
 
 from collections.abc import Collection, Sequence

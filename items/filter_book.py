@@ -1,8 +1,5 @@
-"""The filters of many readers, matched together, for open connections.
-
-New filters are compiled separately until there are many.
-
-See docs/decisions.md: Phrases are found by one automaton.
+"""The filters of many readers, matched together, for open connections. New ones are compiled separately until there are
+many.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,4 @@
-"""Where the words and phrases of a query are in a text, by Aho and Corasick's algorithm (1975) over words: one step per
-word.
-"""
+"""Where the words and phrases of a query are in a text, by Aho and Corasick's algorithm (1975) over words."""
 
 from collections import deque
 

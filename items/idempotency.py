@@ -1,4 +1,4 @@
-"""Idempotency keys: repeating a `publish` returns the first item, for a day."""
+"""Idempotency keys: repeating a `publish` returns the first item."""
 
 import hashlib
 import json

@@ -1,7 +1,4 @@
-"""The items that a reader bookmarked or likes, newest first.
-
-See docs/decisions.md: A page looks through a bounded number of rows.
-"""
+"""The items that a reader bookmarked or likes, newest first."""
 
 from collections.abc import Sequence
 from operator import itemgetter

@@ -46,8 +46,7 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
     """A statement for `page_of`: the first `count` candidates that the reader may see.
 
     Each of `candidates` selects ids as `id`, unordered, by an index. `given` are CTEs for them. `keep` is a condition
-    on the item `i`, applied after the bound, so a rare kind does not extend the search. The bound is the last of `scan`
-    candidates if fewer than `count` are visible.
+    on the item `i`, applied after the bound, so a rare kind does not extend the search.
     """
     # Each has its own LIMIT: a plan for an average sender would sort everything that a busy one wrote. OFFSET 0: one
     # probe per candidate, not a scan of all items in order.

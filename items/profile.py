@@ -1,7 +1,4 @@
-"""Reads of single items, of one sender's items and of an item's replies.
-
-Each is one prepared statement: the ORM would cost more than the rest of the page.
-"""
+"""Reads of single items, of one sender's items and of an item's replies. Each is one prepared statement."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

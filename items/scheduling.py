@@ -1,7 +1,6 @@
 """Scheduled posts: written now, published at a time by a periodic task.
 
-A row holds the arguments of `items.actions.publish`. One transaction locks the row, publishes and deletes it. What
-cannot be published stays with the reason.
+A row holds the arguments of `items.actions.publish`. One transaction locks the row, publishes and deletes it.
 """
 
 import logging

@@ -167,9 +167,7 @@ def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bo
 
 
 def _has_many(cursor: Any, query: Query, sender_id: int | None) -> bool:
-    """Whether each part alone matches more than `INDEXED` items. Matches of all parts may then be few and expensive to
-    find.
-    """
+    """Whether each part alone matches more than `INDEXED` items. Matches of all may then be few and hard to find."""
     parts: list[tuple[str, Any]] = [("items_item WHERE sender_id = %s", sender_id)] if sender_id is not None else []
     parts += [("items_itemtag WHERE tag = %s", tag) for tag in query.tags[:1]]
     if query.phrases:

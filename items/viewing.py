@@ -1,4 +1,4 @@
-"""Views of items. A GET of one item counts as opening it. HEAD, prefetching and renewing a card do not."""
+"""Views of items. HEAD, prefetching and renewing a card do not count."""
 
 from collections.abc import Sequence
 

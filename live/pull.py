@@ -1,6 +1,4 @@
-"""Replays from PostgreSQL, for new windows and for what no window has. One index probe per host finds its newest
-replay.
-"""
+"""Replays from PostgreSQL, for new windows and for what no window has."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

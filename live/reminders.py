@@ -1,7 +1,7 @@
 """Sends reminders when a session has started.
 
 A batch is deleted in the transaction that writes its notifications, so users are told once. It is one event for open
-pages: 10,000 would displace all others.
+pages.
 """
 
 from django.db import transaction

@@ -1,7 +1,4 @@
-"""Live sessions for moderation (accounts.review).
-
-See docs/decisions.md: Imports point down.
-"""
+"""Live sessions for moderation (accounts.review)."""
 
 from collections.abc import Iterable, Sequence
 

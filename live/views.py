@@ -1,6 +1,5 @@
-"""Pages of the feed and of one session.
-
-When a session changes, only its card is fetched again, with its state in the list (`as`).
+"""Pages of the feed and of one session. When one changes, only its card is fetched again, with its state in the list
+(`as`).
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,7 @@
 """Rewrites videos by their containers: MP4 and MOV (ISO base media), WebM (EBML). No frame is decoded.
 
-The new file keeps known boxes or elements and the samples of pictures and sound at their old offsets. The rest becomes
-zeros. Every loop is linear and bounded.
+Known boxes or elements and samples of pictures and sound keep their offsets. The rest becomes zeros. Every loop is
+linear and bounded.
 """
 
 import array

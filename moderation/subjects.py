@@ -1,7 +1,4 @@
-"""Items and live sessions of cases in one form (accounts.review.Subject).
-
-See docs/decisions.md: Imports point down.
-"""
+"""Items and live sessions of cases in one form (accounts.review.Subject)."""
 
 from django.urls import reverse
 from django.utils.translation import gettext

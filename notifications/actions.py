@@ -1,7 +1,7 @@
 """The verbs that write notifications, called inside the transaction of the act.
 
 No row is contended: an entry's row changes at most once in `feed.STILL`. A like costs one statement (three for an
-item's first), an item with mentions or an answer one. So no task is needed that could be lost.
+item's first), so no task is needed that could be lost.
 """
 
 from collections.abc import Collection, Mapping, Sequence

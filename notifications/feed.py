@@ -7,8 +7,7 @@ its actor active, unblocked and unmuted.
 `last_id` is a **position**, which only new acts raise. So paging repeats no entry, and misses none except those that
 moved to the top. An entry is **unread** while one of its shown acts is newer than the reader's mark, an act's id.
 
-A page checks at most `SCAN` more entries than it shows, and the newest `ACTS_SCAN` acts of each. So a hundred thousand
-likes cost as much as ten, even if most likers were banned.
+A page checks at most `SCAN` more entries than it shows, and the newest `ACTS_SCAN` acts of each.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Deletes old notifications, and those of deleted users.
-
-See docs/decisions.md: Nothing is partitioned.
-"""
+"""Deletes old notifications, and those of deleted users."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -222,8 +222,8 @@ def _lock(users: Sequence[User]) -> None:
 
 
 def _advance_followers(users: Sequence[User], *, of: Sequence[User]) -> None:
-    """Change the epochs of those `users` who follow one of `of`. With their rows locked, a concurrent follow is either
-    seen here, or changes the epoch itself.
+    """Change the epochs of those `users` who follow one of `of`. Their rows are locked, so a concurrent follow is seen
+    here or changes the epoch itself.
     """
     follows = Follow.objects.filter(follower=OuterRef("pk"), followee__in=[user.pk for user in of])
     User.objects.get_queryset().filter(Exists(follows), pk__in=[user.pk for user in users]).advance_epoch()

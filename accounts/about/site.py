@@ -1,7 +1,7 @@
 """The site as all packages read it, by `current()`.
 
-Each process keeps a copy for `SECONDS`, and the last one while PostgreSQL is down. The cache server has none: a process
-could overwrite it with an older one.
+Each process keeps a copy for `SECONDS`, and the last one while PostgreSQL is down. On the cache server a process could
+overwrite it with an older one.
 """
 
 import logging

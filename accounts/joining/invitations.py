@@ -63,9 +63,7 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
 
 
 def _send(row: Invitation, address: str) -> None:
-    """Raises ValidationError. The inviter learns neither whether the address got too many letters nor whether it has an
-    account.
-    """
+    """Raises ValidationError. The inviter does not learn whether the address has an account."""
     if not mail.is_address(address):
         raise ValidationError(
             {"email": ValidationError(_("This isn't an email address. Check it for typos."), code="invalid")}

@@ -1,7 +1,7 @@
 """Texts of letters: one template per kind, for both plain text and HTML.
 
 `templates/mail/<kind>.txt`: the first line is the subject, empty lines separate paragraphs. In HTML a lone address
-becomes a link, a lone number large digits. Values are one line each (`plain`).
+becomes a link, a lone number large digits.
 """
 
 import re

@@ -1,7 +1,6 @@
 """What an open connection rests on: a session, a token, or a ticket issued for one.
 
-Tickets travel in addresses, so they are short-lived and hold no credential. One signs the user, the origin and a
-token's id, or a mark that changes when all sessions end.
+Tickets travel in addresses, so they are short-lived and hold no credential.
 """
 
 import hashlib

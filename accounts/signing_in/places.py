@@ -1,7 +1,6 @@
 """Where a user is signed in: browsers (sessions), programs (API tokens) and apps.
 
-allauth's `usersessions.UserSession` has a row per session. Ending a session does not update it, so lists leave out
-ended ones.
+Ending a session does not update allauth's `usersessions.UserSession`, so lists leave out ended ones.
 """
 
 import re

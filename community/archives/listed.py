@@ -2,8 +2,6 @@
 
 An address means a post that the user imported from there, or a visible one of this site. Other users' imports do not
 count: a forged archive could attract the likes of a famous post.
-
-See docs/decisions.md: Imports are rows with a cursor.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """HTML from other sites as plain text, in linear time.
 
-A mention becomes `@name@host`, so it names a user here only if the host is this site. Links are written in full,
-because ActivityPub sites shorten them.
+A mention becomes `@name@host`, so it names a user here only if the host is this site. Links are written in full:
+ActivityPub sites shorten them.
 """
 
 import html

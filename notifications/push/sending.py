@@ -1,7 +1,7 @@
 """Sending push messages.
 
 An act is pushed if the page would show it at that moment, and its recipient has not read it. A device that fails is
-left alone, longer each time, and forgotten after `FORGOTTEN_AFTER`. So a push service that hangs costs a worker little.
+left alone, longer each time, and forgotten after `FORGOTTEN_AFTER`.
 """
 
 import logging
