@@ -120,14 +120,14 @@ def subscribe(*, user: User, holder: Holder, device: Device, choice: Choice) -> 
 
 
 def change(*, user: User, subscription_id: int, choice: Choice) -> bool:
-    """False if the user has no such subscription."""
+    """Change a subscription. False if there is none."""
     rows = PushSubscription.objects.filter(user=user, pk=subscription_id)
     row = rows.first()
     return row is not None and bool(rows.update(**choice.over(row)))
 
 
 def unsubscribe(*, user: User, subscription_id: int) -> bool:
-    """False if the user has no such subscription."""
+    """Delete a subscription. False if there is none."""
     return bool(PushSubscription.objects.filter(user=user, pk=subscription_id).delete()[0])
 
 
