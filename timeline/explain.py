@@ -39,6 +39,8 @@ SENTENCES = {
     "inactive": gettext_lazy("Its author is suspended or deactivated."),
     "mutuals": gettext_lazy("It's for mutual follows, and its author doesn't follow the reader."),
 }
+REASONS = {"own": gettext_lazy("their own post"), "following": gettext_lazy("following")}
+"""Why a reader sees an item at home, but for its hashtag."""
 OF_OTHERS = {
     "not_followed": rules.follows(rules.READER, "i.sender_id"),
     **rules.wanted_at_home(rules.READER, "i.sender_id"),
@@ -121,7 +123,7 @@ def _item(reader: User, item_id: int) -> Part:
     }
     for shown in walk.progress.shown:
         if shown.id == str(item_id):
-            return Part(title, ["shown", *words], facts | {_("reason"): shown.reason})
+            return Part(title, ["shown", *words], facts | {_("reason"): str(REASONS.get(shown.reason, shown.reason))})
     reasons = [name for name, is_met in zip(CONDITIONS, verdicts, strict=True) if not is_met]
     if is_tagged:
         reasons = [name for name in reasons if name in OF_TAGGED]

@@ -181,7 +181,7 @@ def test_make_big_v(admin_client: Client) -> None:
     assert "2 accounts are now big." in page
     assert set(User.objects.filter(is_big_v=True)) == {one, two}
     assert not User.objects.get(pk=other.pk).is_big_v
-    assert "1 account was left as it is: big already" in text(act(admin_client, USERS, "make_big_v", one))
+    assert "1 account not changed: already big" in text(act(admin_client, USERS, "make_big_v", one))
     assert "Made a big account." in text(admin_client.get(f"{USERS}{one.pk}/history/"))
 
 
@@ -192,9 +192,9 @@ def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> No
     for fan in UserFactory.create_batch(2):
         actions.follow(follower=fan, followee=star)
     page = text(act(admin_client, USERS, "demote", star, plain))
-    assert "The homes of 1,202 followers are filled in the background" in page
+    assert "We fill the home timelines of 1,202 followers in the background" in page
     assert "plain" not in page
-    assert "1 account was left as it is: ordinary" in page
+    assert "1 account not changed: ordinary" in page
     assert not Backfill.objects.exists()
 
     page = text(act(admin_client, USERS, "demote", star, confirmed="yes"))
@@ -235,7 +235,7 @@ def test_one_click_makes_a_big_v_and_a_second_does_no_harm(admin_client: Client)
 def test_one_demotion_asks_first_shows_its_progress_and_is_taken_back(admin_client: Client) -> None:
     star = UserFactory.create(username="star", is_big_v=True, follower_count=1_200)
     asked = text(admin_client.get(f"{USERS}{star.pk}/big-v/demote/"))
-    assert "The homes of 1,200 followers are filled in the background" in asked
+    assert "We fill the home timelines of 1,200 followers in the background" in asked
     assert "star: 1,200 followers" in verb(admin_client, star, "demote")
     assert not Backfill.objects.exists()
     assert "@star becomes ordinary: the homes" in verb(admin_client, star, "demote", confirmed="yes")
@@ -383,7 +383,7 @@ def test_the_history_is_bounded(admin_client: Client) -> None:
 
 def test_demoting_without_users_says_so(admin_client: Client) -> None:
     page = text(act(admin_client, USERS, "demote", UserFactory.create()))
-    assert "1 account was left as it is: ordinary" in page
+    assert "1 account not changed: ordinary" in page
     assert "confirmed" not in page
 
 

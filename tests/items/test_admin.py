@@ -64,7 +64,7 @@ def test_words_of_too_many_are_told(admin_client: Client, monkeypatch: pytest.Mo
     sender = UserFactory.create()
     sent = [actions.publish(sender=sender, content={"text": f"cheap {number}"}) for number in range(4)]
     page = text(admin_client.get(ITEMS, {"q": "cheap"}))
-    assert "More than 2 items hold these words" in page
+    assert "More than 2 posts match" in page
     assert str(sent[3].pk) in page
     assert str(sent[0].pk) not in page
 
@@ -110,7 +110,7 @@ def test_the_list_of_items_names_senders_without_asking_for_each(
 def test_items_are_hidden_and_brought_back(admin_client: Client, items: list[Item]) -> None:
     first, deleted, _ = items
     asked = text(act(admin_client, ITEMS, "delete", first, deleted))
-    assert "2 items disappear for all readers" in asked
+    assert "2 posts disappear for everyone" in asked
     assert "@sender: first words" in asked
     assert Item.objects.get(pk=first.pk).status == Status.PUBLISHED
     page = text(act(admin_client, ITEMS, "delete", first, deleted, confirmed="yes"))
@@ -134,7 +134,7 @@ def test_earlier_versions_are_hidden(admin_client: Client, items: list[Item]) ->
 def test_too_many_at_once(admin_client: Client, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ItemAdmin, "at_once", 2)
     page = text(act(admin_client, ITEMS, "delete", *items, confirmed="yes"))
-    assert "Nothing was done: these are more than 2" in page
+    assert "Nothing changed: choose 2" in page
     assert Item.objects.filter(status=Status.DELETED).count() == 1
 
 

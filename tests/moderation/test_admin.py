@@ -272,7 +272,7 @@ def test_of_many_what_was_edited_or_decided_meanwhile_is_left(desk: Client, spam
     }, follow=True))  # fmt: skip
     assert "1 case approved." in page
     assert "1 case was already decided." in page
-    assert "1 case not approved: edited since this list was made." in page
+    assert "1 case not approved: edited since you opened the list." in page
     assert Item.objects.get(pk=one.item_id).status == Status.IN_REVIEW
     assert Item.objects.get(pk=two.item_id).status == Status.REJECTED
 
@@ -304,7 +304,7 @@ def test_bans_of_many_ask_first(desk: Client, spam: WordRule, say: Say, moderato
 def test_too_many_at_once(desk: Client, spam: WordRule, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moderation.case_admin.AT_ONCE", 1)
     cases = [Case.objects.get(item=say(f"spam {number}")) for number in range(2)]
-    assert "Nothing was done: these are more than 1," in text(act(desk, CASES, "approve", *cases, seen=now()))
+    assert "Nothing changed: choose 1," in text(act(desk, CASES, "approve", *cases, seen=now()))
     assert Case.objects.filter(state=State.OPEN).count() == 2
 
 

@@ -297,7 +297,7 @@ def test_of_two_admins_who_add_a_rule_at_once_the_second_is_told(
 
     monkeypatch.setattr(hashes, "block", lambda **rule: (_ for _ in ()).throw(hashes.TooManyError))
     answer = desk.post(f"{RULES}add/", FIELDS | {"file": upload(OTHER)}, follow=True)
-    assert "at most 5000 rules" in text(answer)
+    assert "the limit of 5000 rules" in text(answer)
 
 
 @pytest.mark.slow

@@ -85,7 +85,7 @@ def test_the_card_of_a_post(desk: Client, card: LinkCard, item: Item) -> None:
 def test_refused_hosts(desk: Client, card: LinkCard, monkeypatch: pytest.MonkeyPatch) -> None:
     enqueued: list[Any] = []
     monkeypatch.setattr(link_cards, "enqueue", lambda *told: enqueued.append(told))
-    assert "This isn&#x27;t a domain" in text(desk.post(f"{HOSTS}add/", {"host": "http://[", "note": ""}))
+    assert "This isn&#39;t a domain" in text(desk.post(f"{HOSTS}add/", {"host": "http://[", "note": ""}))
     desk.post(f"{HOSTS}add/", {"host": " https://Bad.example/page ", "note": "spam"})
     host = RefusedHost.objects.get()
     assert host.host == "bad.example"

@@ -65,7 +65,7 @@ def test_long_tables_are_estimated(admin_client: Client, monkeypatch: pytest.Mon
     assert admin_client.get("/admin/relations/follow/").context["cl"].paginator.count == 5
     shown = admin_client.get("/admin/relations/follow/", {"q": one.pk})
     assert shown.context["cl"].paginator.count == 3
-    assert "The first 3 follows are listed; there are more." in shown.content.decode()
+    assert "Showing the first 3 follows." in shown.content.decode()
     page = admin_client.get("/admin/relations/follow/").content.decode()
-    assert "About 5 follows, of which the first 3 are listed." in page
+    assert "About 5 follows. Showing the first 3." in page
     assert admin_client.get("/admin/relations/follow/", {"q": others[1].pk}).context["cl"].paginator.count == 1
