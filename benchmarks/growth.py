@@ -45,8 +45,8 @@ from items import counts
 from items.actions import delete, edit, like, publish
 from items.models import Item
 from items.profile import item_count, profile_page, replies_page, visible_item
-from items.query import parse
-from items.search import search_items
+from items.search.query import parse
+from items.search.search import search_items
 from storage.connections import feeds, feeds_for_tasks, fetch, pipelined
 from storage.window import Entry
 from timeline import active_fans, fanout

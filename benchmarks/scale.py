@@ -48,8 +48,8 @@ from discover.impressions import Impression, record, shard_of
 from items import counts
 from items.actions import like, publish
 from items.models import Item
-from items.query import parse
-from items.search import search_items
+from items.search.query import parse
+from items.search.search import search_items
 from notifications.feed import notifications_page, unread_count
 from storage import keys
 from storage.connections import feeds, fetch, pipelined

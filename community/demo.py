@@ -18,8 +18,8 @@ from django.db import connection, transaction
 from accounts.models import Level, User
 from community import demo_notifications, demo_order, demo_pictures, demo_sessions
 from discover import filling
-from items.indexing import copy_index
 from items.models import Item, ItemCounts, ItemType, Like, Visibility
+from items.search.indexing import copy_index
 from relations import rules
 from relations.models import Follow
 from storage import ids

@@ -27,8 +27,8 @@ from community.dataset import Dataset, PostRow, UserRow
 from community.importing_media import Pictures
 from community.problems import RefusedError, Report
 from discover import filling
-from items.indexing import copy_index
 from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibility
+from items.search.indexing import copy_index
 from media import attaching
 from media.models import MediaFile
 from media.objects import kept

@@ -61,7 +61,7 @@ class WordRarity(models.Model):
     Leaves out words that are too common or in only one document.
     """
 
-    word = models.TextField(help_text="As items.words has it.")
+    word = models.TextField(help_text="As items.search.words has it.")
     rarity = models.FloatField()
 
     class Meta:

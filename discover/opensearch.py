@@ -47,7 +47,7 @@ MAPPINGS = {
         "sender": {"type": "keyword"},
         "created_at": {"type": "date", "format": "strict_date_time"},
         "tags": {"type": "keyword"},
-        # items.words cuts the text. An analyzer might cut it differently.
+        # items.search.words cuts the text. An analyzer might cut it differently.
         "words": {"type": "keyword", "doc_values": False},
         "popularity": {"type": "integer"},
     },

@@ -27,8 +27,8 @@ from discover import decay
 from discover.decay import log_decay
 from discover.interests import ALSO_LIKED, NEAR, REASON, TAGS, WORDS, params_of, told
 from discover.recall import Candidate
+from items.search.words import phrase, runs
 from items.visibility import public_post
-from items.words import phrase, runs
 from relations.rules import READER, followees
 from storage.connections import fetch, id_array
 from storage.replica import lagging

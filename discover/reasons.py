@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 from web.letters import COMPLEX, UNSPACED, compiled
 
 PART_OF_A_WORD = compiled(f"{UNSPACED}|{COMPLEX}")
-"""Scripts without spaces are indexed in pairs of letters (items.words), which may be no words."""
+"""Scripts without spaces are indexed in pairs of letters (items.search.words), which may be no words."""
 
 
 def words(code: str) -> str:

@@ -14,10 +14,10 @@ from accounts import review
 from accounts.models import QuotableBy, User
 from items import attachments, idempotency, pins, polls, recipients, versions
 from items.counts import stage
-from items.indexing import found_by, index
 from items.link_cards import actions as link_cards
 from items.models import Bookmark, Item, ItemType, Status, Visibility
 from items.quotes import may_quote
+from items.search.indexing import found_by, index
 from items.signals import (
     item_edited,
     item_held,

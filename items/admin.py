@@ -19,9 +19,9 @@ from accounts.levels.admin import handle_column
 from accounts.models import User
 from items import actions, versions
 from items.models import LISTED, Item
-from items.query import parse
 from items.reading import excerpt
-from items.search import matching_items
+from items.search.query import parse
+from items.search.search import matching_items
 from media import attaching
 from media.admin import ShotList, shots
 from web.admin import ModeratedAdmin, counted, is_list

@@ -23,13 +23,13 @@ from items.muting import mute_thread, unmute_thread
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.profile import item_count, profile_page, replies_page, visible_item
-from items.query import QUERY_LENGTH, parse
 from items.quotes import quotes_page
 from items.recipients import StrangersError
-from items.search import search_items
+from items.search.query import QUERY_LENGTH, parse
+from items.search.search import search_items
+from items.search.user_search import search_users
 from items.tags import tag_page
 from items.text import MOST_OPTIONS, TITLE_LENGTH, ContentError
-from items.user_search import search_users
 from items.viewing import tell_viewed
 from relations.api import UserPage, user_or_404, user_page
 from relations.visibility import standing

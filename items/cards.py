@@ -20,9 +20,9 @@ from items.addresses import item_address, tag_address
 from items.bodies import Counts, ItemBody, LinkCardBody, Poll, Quote, Sender
 from items.content import link_in, text_in
 from items.pictures import figures, ground
-from items.query import Query
 from items.quotes import quoters
 from items.reading import Moment, domain, excerpt, is_long, left, linked, moment, short_link, version
+from items.search.query import Query
 from items.text import mentions
 from items.threads import Branch
 from items.versions import Version

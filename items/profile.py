@@ -10,8 +10,8 @@ from items.bodies import ItemBody, Sender
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.listing import ItemPage, ListedRow, Walk, bounds, listing, page_of, upward
 from items.models import LISTED, Context
-from items.query import Query
-from items.search import search_items
+from items.search.query import Query
+from items.search.search import search_items
 from items.tags import carries
 from items.visibility import VISIBLE, circles_of, in_circle, is_listed, original_visible
 from relations.rules import READER

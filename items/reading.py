@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 
 from accounts.people import profile_address
 from items.addresses import tag_address
-from items.hits import hits
-from items.query import Query
+from items.search.hits import hits
+from items.search.query import Query
 from items.text import Kind, spans
 from web.letters import beginning
 from web.times import written

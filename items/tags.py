@@ -5,8 +5,8 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from items.listing import ItemPage, Walk, listing, upward
 from items.models import Context
-from items.query import Query
-from items.search import search_items
+from items.search.query import Query
+from items.search.search import search_items
 
 TAGGED = """
     SELECT t.item_id AS id FROM items_itemtag t

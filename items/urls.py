@@ -11,9 +11,9 @@ from items import (
     poll_views,
     scheduled_api,
     scheduled_views,
-    search_views,
     views,
 )
+from items.search import views as search_views
 
 api_patterns = [
     path("users/<str:username>", api.ProfileView.as_view()),

@@ -65,7 +65,7 @@ class Migration(migrations.Migration):
             name="WordRarity",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("word", models.TextField(help_text="As items.words has it.")),
+                ("word", models.TextField(help_text="As items.search.words has it.")),
                 ("rarity", models.FloatField()),
             ],
             options={

@@ -518,7 +518,7 @@ PAGES_WITHOUT = {
     "media-form": "an empty form",
     "draft-media": "the reader's own pictures (items/test_views.py)",
     "emoji": "emoji by name",
-    "complete": "names, and hashtags of public posts (items/test_completing.py)",
+    "complete": "names, and hashtags of public posts (items/search/test_completing.py)",
     "unread": "a number",
     "notification-news": "a number",
     "about": "the site's own words",

@@ -24,8 +24,8 @@ from discover import feedback, recent
 from items import actions as items
 from items import counts
 from items.conversations import put_away
-from items.indexing import reindex
 from items.models import Bookmark, Item, Like, Pin, Visibility
+from items.search.indexing import reindex
 from media import actions as media
 from moderation import hashes, reports
 from moderation.models import Case, PictureRule

@@ -19,9 +19,9 @@ from clientapi import streaming
 from clientapi.streams import Hearer, Stream
 from community.archives import listed
 from items import actions as items
-from items import search
 from items.conversations import conversation_of
 from items.hydrate import hydrate
+from items.search import search
 from live import actions as live
 from notifications import actions as notices
 from notifications.push import sending

@@ -14,8 +14,8 @@ from django.test import TransactionTestCase
 
 from accounts.models import User
 from items.models import Item, ItemDocument, ItemTag
-from items.query import parse
-from items.search import search_items
+from items.search.query import parse
+from items.search.search import search_items
 from relations.models import Follow
 from tests.support.datasets import as_json, database_url, packed
 from tests.support.effort import tries

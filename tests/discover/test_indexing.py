@@ -13,7 +13,7 @@ from discover.models import ItemChange, SearchIndex
 from discover.opensearch_server import OpenSearchError
 from items import actions, counts
 from items.models import Item, ItemCounts, Status, Visibility
-from items.words import document
+from items.search.words import document
 from runtime import metrics
 from storage import ids
 from storage.breaker import Breaker

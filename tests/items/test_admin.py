@@ -74,9 +74,9 @@ def test_words_too_frequent_to_be_looked_for_everywhere_are_told(
 ) -> None:
     sender = UserFactory.create()
     sent = [actions.publish(sender=sender, content={"text": f"cheap {number}"}) for number in range(20)]
-    monkeypatch.setattr("items.search.WALK", 2)
-    monkeypatch.setattr("items.search.STEP", 2)
-    monkeypatch.setattr("items.search.INDEXED", -1)
+    monkeypatch.setattr("items.search.search.WALK", 2)
+    monkeypatch.setattr("items.search.search.STEP", 2)
+    monkeypatch.setattr("items.search.search.INDEXED", -1)
     page = text(admin_client.get(ITEMS, {"q": "cheap"}))
     assert "These words are very common. Only the newest posts are searched" in page
     assert str(sent[-1].pk) in page

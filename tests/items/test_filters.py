@@ -17,8 +17,8 @@ from items.filters import Filters, Rule, filtered, folded
 from items.hydrate import hydrate
 from items.models import PHRASE_LENGTH, Filter, FilterAction, Item
 from items.profile import profile_page, replies_page, visible_item
-from items.query import parse
-from items.search import search_items
+from items.search.query import parse
+from items.search.search import search_items
 from items.text import ARTICLE_LENGTH
 from relations import actions as relations
 from relations import lists

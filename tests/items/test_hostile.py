@@ -16,12 +16,13 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.avatars import drawn_url
-from items import actions, reading, text, words
+from items import actions, reading, text
 from items.filters import Filters, Rule, folded
-from items.hits import hits
 from items.matching import Matcher, Word, fold, marked
 from items.models import FilterAction
-from items.query import QUERY_LENGTH, parse
+from items.search import words
+from items.search.hits import hits
+from items.search.query import QUERY_LENGTH, parse
 from items.text import TEXT_LENGTH
 from moderation import rules
 from tests.support.effort import EVERYTHING, some
@@ -68,14 +69,14 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.text.hashtags": [text.hashtags],
     "items.text.links": [text.links],
     "web.hashtags.canonical_tag": [hashtags.canonical_tag],
-    "items.words.runs": [lambda written: list(words.runs(written))],
+    "items.search.words.runs": [lambda written: list(words.runs(written))],
     "web.letters.stream_safe": [letters.stream_safe],
     "web.letters.folded": [letters.folded],
     "web.letters.is_blank": [letters.is_blank],
     "web.letters.beginning": [lambda written: letters.beginning(written, len(written) - 1)],
-    "items.words.document": [lambda written: words.document("", written)],
-    "items.hits.hits": [partial(hits_in, query=query) for query in QUERIES],
-    "items.query.parse": [lambda written: parse(written[:QUERY_LENGTH]).tsquery],
+    "items.search.words.document": [lambda written: words.document("", written)],
+    "items.search.hits.hits": [partial(hits_in, query=query) for query in QUERIES],
+    "items.search.query.parse": [lambda written: parse(written[:QUERY_LENGTH]).tsquery],
     "items.reading.is_long": [reading.is_long],
     "items.reading.excerpt": [lambda written: reading.excerpt(written, 240)],
     "items.reading.domain": [reading.domain],
@@ -107,9 +108,9 @@ OTHERS = {
 """Their strings are bounded or not from members."""
 MODULES = [
     "items.text",
-    "items.words",
-    "items.hits",
-    "items.query",
+    "items.search.words",
+    "items.search.hits",
+    "items.search.query",
     "items.matching",
     "web.hashtags",
     "web.letters",

@@ -8,8 +8,8 @@ from django.db import connection
 
 from accounts.models import User
 from items import actions as items
-from items.indexing import reindex
 from items.models import Item, ItemTag, Status, Visibility
+from items.search.indexing import reindex
 from items.visibility import public_post
 from tests.support.factories import ItemFactory, UserFactory, say
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from items import search
-from items.indexing import index
 from items.models import Item, ItemDocument, ItemTag, Status, Visibility
-from items.query import parse
-from items.search import search_items
+from items.search import search
+from items.search.indexing import index
+from items.search.query import parse
+from items.search.search import search_items
 from items.text import hashtags
 from relations import actions as relations
 from tests.support.effort import tries

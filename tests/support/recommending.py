@@ -9,8 +9,8 @@ from accounts.models import User
 from discover import indexing, opensearch_server, recallers
 from discover import opensearch as recall_from_opensearch
 from discover.recall import Candidate
-from items.indexing import index
 from items.models import Item, Like
+from items.search.indexing import index
 from relations.models import Follow
 from storage import ids as item_ids
 from storage.breaker import Breaker

@@ -38,13 +38,14 @@ from clientapi.streams import Hearer, Stream
 from community.archives.models import ArchiveImport
 from discover import history, indexing
 from feedsite import celery
-from items import scheduling, search
+from items import scheduling
 from items.actions import edit, like
 from items.filter_book import Book
 from items.hydrate import hydrate
 from items.link_cards import actions as cards
 from items.models import Filter, Item, LinkCard
-from items.query import parse
+from items.search import search
+from items.search.query import parse
 from live.models import LiveSession
 from media.models import MediaFile
 from moderation import hashes

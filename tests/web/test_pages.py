@@ -30,7 +30,7 @@ NOWHERE = [
     "javascript:alert(1)",
     "foo",
     "home",
-    "items.search_views.search",
+    "items.search.views.search",
     "settings",
     "?q=x",
     "#item-7",

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from items.indexing import reindex
+from items.search.indexing import reindex
 
 
 class Command(BaseCommand):

@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models import User
-from items import actions, search
-from items import hits as hits_of
-from items.hits import HITS, hits
-from items.indexing import reindex
+from items import actions
 from items.models import Item, ItemDocument, ItemTag, Visibility
-from items.query import parse
-from items.search import search_items
-from items.words import runs
+from items.search import hits as hits_of
+from items.search import search
+from items.search.hits import HITS, hits
+from items.search.indexing import reindex
+from items.search.query import parse
+from items.search.search import search_items
+from items.search.words import runs
 from relations import actions as relations
 from storage.ids import MAX_ID
 from tests.support.factories import UserFactory

@@ -7,9 +7,9 @@ from django.db import connection
 
 from accounts.levels import policy
 from items.models import Item
+from items.search.words import document
 from items.text import hashtags
 from items.visibility import is_listed
-from items.words import document
 
 INDEX = """
     WITH words AS (

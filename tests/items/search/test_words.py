@@ -4,7 +4,7 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from items.words import WORD_LENGTH, document, phrase, runs
+from items.search.words import WORD_LENGTH, document, phrase, runs
 
 
 @pytest.mark.parametrize(

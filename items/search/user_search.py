@@ -8,7 +8,7 @@ from django.db import connections
 from accounts.models import User
 from accounts.names import grams, grams_of
 from accounts.rows import user_columns, user_of, user_of_text
-from items.query import Query
+from items.search.query import Query
 from relations.rules import READER, followees, follows, may_know_of
 from storage.connections import fetch, id_array
 from storage.replica import PRIMARY, lagging

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from items.search.words import Run, phrase, runs
 from items.text import hashtags
-from items.words import Run, phrase, runs
 from web.letters import folded
 
 QUERY_LENGTH = 200

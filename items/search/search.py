@@ -17,7 +17,7 @@ from items.bodies import ItemBody
 from items.hydrate import verified
 from items.listing import ItemPage
 from items.models import Context
-from items.query import Query
+from items.search.query import Query
 from items.text import TAGS_AN_ITEM
 from items.visibility import VISIBLE, is_listed
 from relations.visibility import visible_user

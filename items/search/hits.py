@@ -2,8 +2,8 @@
 
 from collections import deque
 
-from items.query import Query
-from items.words import Run, runs
+from items.search.query import Query
+from items.search.words import Run, runs
 
 HITS = 100
 """Hits marked in one text. Later ones are left out."""

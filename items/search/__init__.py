@@ -1,0 +1,1 @@
+"""Search: words, queries, the index, hits, users by name, completions, and its pages."""
