@@ -22,7 +22,7 @@ from clientapi.people import accounts_of
 from clientapi.presenting import statuses
 from clientapi.tag_api import tags_of
 from discover.popular import popular_items
-from items.trending import trends
+from items.tags.trending import trends
 from relations.suggestions import suggestions
 from web.rest import FeedResponse
 

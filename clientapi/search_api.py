@@ -18,10 +18,10 @@ from clientapi.relationships import relationships
 from clientapi.tag_api import TagEntity, tags_of
 from items.addresses import item_id_at, own_path
 from items.hydrate import verified
-from items.popular import popular_beginning
 from items.search.query import QUERY_LENGTH, Query, parse
 from items.search.search import search_items
 from items.search.user_search import search_users
+from items.tags.popular import popular_beginning
 from relations.visibility import visible_user
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse

@@ -8,7 +8,7 @@ from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from clientapi.presenting import statuses
 from items.kept import Kept
-from items.tags import Besides
+from items.tags.tags import Besides
 from relations.list_api import list_or_404
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse

@@ -18,7 +18,7 @@ from items.newest import newest_page
 from items.pins import pinned_items
 from items.profile import all_page, pictured_page, profile_page, tagged_page
 from items.quotes import quotes_page
-from items.tags import Besides, tags_page
+from items.tags.tags import Besides, tags_page
 from timeline.above import page_above
 from timeline.home import Page, home_page
 from timeline.lists import list_page

@@ -28,7 +28,7 @@ from items.recipients import StrangersError
 from items.search.query import QUERY_LENGTH, parse
 from items.search.search import search_items
 from items.search.user_search import search_users
-from items.tags import tag_page
+from items.tags.tags import tag_page
 from items.text import MOST_OPTIONS, TITLE_LENGTH, ContentError
 from items.viewing import tell_viewed
 from relations.api import UserPage, user_or_404, user_page

@@ -12,7 +12,7 @@ from items.listing import ItemPage, ListedRow, Walk, bounds, listing, page_of, u
 from items.models import LISTED, Context
 from items.search.query import Query
 from items.search.search import search_items
-from items.tags import carries
+from items.tags.tags import carries
 from items.visibility import VISIBLE, circles_of, in_circle, is_listed, original_visible
 from relations.rules import READER
 from storage.connections import fetch, id_array

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from items.tags import carries
+from items.tags.tags import carries
 from items.visibility import public_post, visible
 from relations.rules import members
 from storage.connections import fetch, id_array

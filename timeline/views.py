@@ -17,7 +17,7 @@ from items.cards import Card, Cards
 from items.forms import ItemForm
 from items.hydrate import hydrate
 from items.models import Status
-from items.popular import subjects
+from items.tags.popular import subjects
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
 from timeline.home import Page, home_page, new_count

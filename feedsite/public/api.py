@@ -5,7 +5,7 @@ from rest_framework.request import Request
 
 from accounts.api import reader_of, signed_in
 from accounts.cards import UserCard
-from items.trending import Trend, trends
+from items.tags.trending import Trend, trends
 from relations.suggestions import followed_by, suggestions
 from web.openapi import PAGED
 from web.rest import ApiView, FeedResponse, PublicApiView, limit, position

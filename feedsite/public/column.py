@@ -8,7 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from items.trending import Trend, trends
+from items.tags.trending import Trend, trends
 from live.hosting import coming, live_now
 from live.hydrate import SessionBody
 from relations.suggestions import followed_by, known_followers, suggestions

@@ -16,9 +16,9 @@ from items.bodies import ItemBody
 from items.cards import Cards
 from items.newest import newest_page
 from items.open_pages import OpenPage, open_page
-from items.popular import popular_tags
 from items.previews import Preview
 from items.search.query import QUERY_LENGTH
+from items.tags.popular import popular_tags
 from relations.api import user_or_404
 from timeline.views import home
 from web.pages import PageRequest, show, uncounted, wants_part

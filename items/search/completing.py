@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from accounts.models import User
-from items.popular import popular_beginning
 from items.search.emoji import emoji_named
 from items.search.query import parse
 from items.search.user_search import search_users
+from items.tags.popular import popular_beginning
 from items.visibility import public_post
 from storage.connections import fetch
 from web.hashtags import canonical_tag

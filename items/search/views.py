@@ -10,14 +10,14 @@ from accounts.access import signed_in
 from accounts.models import User
 from items.cards import Cards
 from items.open_pages import OpenPage, open_page
-from items.popular import popular_tags
 from items.profile import answered_senders
 from items.search.completing import completions
 from items.search.emoji import GROUPS, SHOWN, emoji_named, emoji_of_group
 from items.search.query import QUERY_LENGTH, parse
 from items.search.search import search_items
 from items.search.user_search import search_users
-from items.tags import tag_page
+from items.tags.popular import popular_tags
+from items.tags.tags import tag_page
 from relations.tags import follows_tag
 from relations.views import person_cards
 from web import rates

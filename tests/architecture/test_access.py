@@ -339,7 +339,7 @@ API_WITHOUT = {
     "me/conversations/<str:conversation_id>": "204 or 404 (the same)",
     "me/conversations/<str:conversation_id>/accept": "204 or 404 (the same)",
     "me/conversations/<str:conversation_id>/read": "204 or 404 (the same)",
-    "tags/trending": "hashtags of public posts (items/test_trending.py)",
+    "tags/trending": "hashtags of public posts (items/tags/test_trending.py)",
     "me/suggestions": "people",
     "seen/plays": "",
     "seen/plays/batch": "",

@@ -70,7 +70,7 @@ ALLOWED = (
         "",
         "SELECT tag, (array_agg(item_id",
         25_000,
-        "items.popular: the newest 5,000 uses of hashtags, every five minutes",
+        "items.tags.popular: the newest 5,000 uses of hashtags, every five minutes",
     ),
     Allowed(
         "",

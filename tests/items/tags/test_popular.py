@@ -7,10 +7,10 @@ from django.test import Client
 
 from accounts.deactivation import deactivate
 from accounts.models import User
-from items import popular
 from items.actions import delete
 from items.models import Item, Visibility
-from items.popular import popular_tags
+from items.tags import popular
+from items.tags.popular import popular_tags
 from relations.actions import block
 from tests.support.factories import UserFactory, say
 from tests.support.servers import Valkey, dead, frozen, full

@@ -7,10 +7,10 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from items import trending
 from items.actions import publish
 from items.models import Visibility
-from items.trending import trends
+from items.tags import trending
+from items.tags.trending import trends
 from tests.support.factories import UserFactory
 from tests.support.statements import statements
 

@@ -10,7 +10,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from accounts.models import User
-from items.popular import popular_tags
+from items.tags.popular import popular_tags
 from items.visibility import public_post
 from storage import keys
 from storage.connections import fetch

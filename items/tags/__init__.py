@@ -1,0 +1,1 @@
+"""Hashtags: their pages, the popular ones and their use."""
