@@ -16,7 +16,7 @@ from clientapi import html
 from clientapi.entities import Account, absolute
 from clientapi.errors import OpenView
 from clientapi.people import accounts_of
-from items.filters import FILTERS
+from items.filters.filters import FILTERS
 from items.pins import PINS
 from items.polls import LONGEST, SHORTEST
 from items.text import LINK_LENGTH, MEDIA_AN_ITEM, MOST_OPTIONS, OPTION_LENGTH, TEXT_LENGTH

@@ -21,8 +21,8 @@ from clientapi.presenting import Presenter, conversations, filter_results
 from clientapi.streams import Hearer, Stream
 from items.bodies import ItemBody, Quote
 from items.conversations import listed_among
-from items.filter_book import Book
-from items.filters import Rule
+from items.filters.book import Book
+from items.filters.filters import Rule
 from items.hydrate import QUOTING, hydrate, marks, quote_state, quoted_in
 from items.muting import in_muted_thread
 from items.quotes import quoters

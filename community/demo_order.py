@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from accounts.models import User
-from items import actions, filters, pins
+from items import actions, pins
+from items.filters import filters
 from items.models import FilterAction, Item, Like, Visibility
 from relations import lists
 from relations.models import Follow

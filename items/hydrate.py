@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from accounts.models import User
 from items.bodies import Counts, ItemBody, Quote, Sender, link_card
-from items.filters import filtered
+from items.filters.filters import filtered
 from items.models import Status
 from items.polls import show_polls
 from items.signals import held_shown

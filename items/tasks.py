@@ -1,6 +1,7 @@
 from celery import shared_task
 
-from items import counts, filters, idempotency, polls, scheduling
+from items import counts, idempotency, polls, scheduling
+from items.filters import filters
 from items.link_cards import actions as link_cards
 from storage.queue import asks, enqueue
 

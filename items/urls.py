@@ -4,8 +4,6 @@ from items import (
     api,
     conversation_api,
     conversation_views,
-    filter_api,
-    filter_views,
     people_views,
     pin_views,
     poll_views,
@@ -13,6 +11,8 @@ from items import (
     scheduled_views,
     views,
 )
+from items.filters import api as filter_api
+from items.filters import views as filter_views
 from items.search import views as search_views
 
 api_patterns = [

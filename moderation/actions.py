@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from accounts import review
 from accounts.models import User
-from items.matching import fold
+from items.filters.matching import fold
 from items.models import Item
 from items.reading import excerpt
 from moderation import senders, subjects

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from accounts.about.models import Rule
-from items.matching import fold
+from items.filters.matching import fold
 from items.models import Item
 
 

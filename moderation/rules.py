@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.review import Submission
-from items.matching import Matcher, Word, fold, marked
+from items.filters.matching import Matcher, Word, fold, marked
 from items.models import Item, Visibility
 from items.text import links, poll_options
 from items.visibility import for_others

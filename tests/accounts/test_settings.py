@@ -16,7 +16,7 @@ from accounts.about import site
 from accounts.avatars import small
 from accounts.models import User
 from items import actions as items
-from items import filters
+from items.filters import filters
 from items.models import Item
 from media import actions as media
 from media.models import MediaFile

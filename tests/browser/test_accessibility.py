@@ -25,8 +25,8 @@ from accounts.models import User
 from accounts.signing_in import addresses, recovery, second_factors
 from discover.feedback import not_interested
 from discover.recent import record as record_views
-from items import filters
 from items.actions import bookmark, hold, like, publish, reject, repost
+from items.filters import filters
 from items.models import Item, ScheduledPost
 from items.pins import pin
 from items.scheduling import schedule

@@ -11,8 +11,8 @@ from playwright.sync_api import expect
 
 from accounts import purge
 from accounts.models import Deletion, User
-from items import filters
 from items.actions import like
+from items.filters import filters
 from items.models import Item, Status
 from relations.actions import follow, mute
 from tests.support.browsers import Visit, Visitor

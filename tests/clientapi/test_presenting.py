@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from accounts.models import User
 from clientapi.people import post_counts
 from items import actions as items
-from items.filters import create
+from items.filters.filters import create
 from items.models import Item
 from relations import actions as relations
 from storage.connections import count_asked

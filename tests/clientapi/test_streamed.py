@@ -14,7 +14,7 @@ from clientapi.people import known_senders, post_counts
 from clientapi.streaming import news_for
 from clientapi.streams import Hearer, stream_of
 from items import actions as items
-from items import filters
+from items.filters import filters
 from items.models import LISTED, Bookmark, Item, Like, Visibility
 from items.quotes import may_quote
 from relations import actions as relations

@@ -2,7 +2,8 @@ import pytest
 
 from accounts.models import User
 from community import demo, demo_order
-from items import filters, pins
+from items import pins
+from items.filters import filters
 from items.kept import kept_page
 from items.models import Item
 from relations import lists

@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from accounts.avatars import drawn_url
 from items import actions, reading, text
-from items.filters import Filters, Rule, folded
-from items.matching import Matcher, Word, fold, marked
+from items.filters.filters import Filters, Rule, folded
+from items.filters.matching import Matcher, Word, fold, marked
 from items.models import FilterAction
 from items.search import words
 from items.search.hits import hits
@@ -83,9 +83,9 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.reading.short_link": [reading.short_link],
     "items.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
     "accounts.avatars.drawn_url": [lambda written: drawn_url(written, written)],
-    "items.matching.fold": [fold],
-    "items.filters.Filters.found": [lambda written: FILTERED.found(folded([written]), timezone.now())],
-    "items.matching.marked": [lambda written: marked(written, MATCHER)],
+    "items.filters.matching.fold": [fold],
+    "items.filters.filters.Filters.found": [lambda written: FILTERED.found(folded([written]), timezone.now())],
+    "items.filters.matching.marked": [lambda written: marked(written, MATCHER)],
     "moderation.rules.with_hits": [lambda written: rules.with_hits(written, [("a", False), ("的", True)])],
     "web.strict_json.check_text": [lambda written: check_text([written])],
     "web.strict_json.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
@@ -111,7 +111,7 @@ MODULES = [
     "items.search.words",
     "items.search.hits",
     "items.search.query",
-    "items.matching",
+    "items.filters.matching",
     "web.hashtags",
     "web.letters",
     "moderation.rules",

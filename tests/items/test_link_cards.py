@@ -11,8 +11,9 @@ from django.db.models.functions import Now
 from PIL import Image
 
 from accounts.models import User
-from items import actions, filters, purge
+from items import actions, purge
 from items.bodies import LinkCardBody
+from items.filters import filters
 from items.hydrate import hydrate
 from items.link_cards import actions as link_cards
 from items.models import CardState, Item, LinkCard, RefusedHost, Status, Visibility

@@ -13,7 +13,7 @@ from items import polls
 from items.actions import delete, edit, publish, repost
 from items.bodies import Poll as PollBody
 from items.export import files
-from items.filters import create
+from items.filters.filters import create
 from items.hydrate import hydrate
 from items.models import Item, Poll, Vote
 from items.purge import purge

@@ -20,7 +20,7 @@ from items.actions import (
 )
 from items.bodies import Quote
 from items.counts import fold
-from items.filters import create
+from items.filters.filters import create
 from items.hydrate import hydrate
 from items.idempotency import IdempotencyConflictError
 from items.models import Item, ItemCounts, Visibility

@@ -6,8 +6,9 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
 from accounts.models import User
-from items import filters, threads
+from items import threads
 from items.actions import delete, publish
+from items.filters import filters
 from items.hydrate import hydrate
 from items.models import Item
 from items.threads import ANSWERS, BRANCHES, NEAR, Thread, above, thread_page

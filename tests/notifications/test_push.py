@@ -10,7 +10,8 @@ from rest_framework.test import APIClient
 from accounts import actions as accounts
 from accounts.models import Session, User
 from items import actions as items
-from items import filters, muting
+from items import muting
+from items.filters import filters
 from items.models import Visibility
 from live import actions as live
 from notifications import actions as notifications

@@ -40,7 +40,7 @@ from discover import history, indexing
 from feedsite import celery
 from items import scheduling
 from items.actions import edit, like
-from items.filter_book import Book
+from items.filters.book import Book
 from items.hydrate import hydrate
 from items.link_cards import actions as cards
 from items.models import Filter, Item, LinkCard

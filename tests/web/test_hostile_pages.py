@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from items import actions as items
-from items import filters
+from items.filters import filters
 from live import actions as live
 from media import actions as media
 from relations import actions as relations

@@ -2,7 +2,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import User
-from items import filters
+from items.filters import filters
 from items.models import Filter
 from relations import actions as relations
 from tests.support.factories import UserFactory, say

@@ -13,8 +13,8 @@ from rest_framework.request import Request
 from accounts.api import signed_in
 from accounts.models import User
 from accounts.owned import missing_as_404, own_or_404
-from items import filters
-from items.filters import TITLE_LENGTH, Keyword, Listed
+from items.filters import filters
+from items.filters.filters import TITLE_LENGTH, Keyword, Listed
 from items.models import PHRASE_LENGTH, Context, FilterAction
 from storage.paging import as_text, below, part_of
 from web.openapi import PAGED

@@ -8,7 +8,7 @@ import msgspec
 from django.utils import timezone
 
 from items.bodies import ItemBody
-from items.filters import Filters, Rule, folded_text, rules_of
+from items.filters.filters import Filters, Rule, folded_text, rules_of
 
 MOST = 100_000
 """Filters kept in memory, some tens of MB. The readers of one batch may have more."""

@@ -7,8 +7,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.access import signed_in
 from accounts.models import User
 from accounts.owned import missing_as_404
-from items import filters
-from items.filter_api import filter_or_404
+from items.filters import filters
+from items.filters.api import filter_or_404
 from items.forms import FilterForm
 from items.models import Context
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show

@@ -11,9 +11,9 @@ from django.utils import timezone
 from accounts.models import User
 from discover.feed import refresh
 from items import actions as items
-from items import filters
 from items.bodies import ItemBody
-from items.filters import Filters, Rule, filtered, folded
+from items.filters import filters
+from items.filters.filters import Filters, Rule, filtered, folded
 from items.hydrate import hydrate
 from items.models import PHRASE_LENGTH, Filter, FilterAction, Item
 from items.profile import profile_page, replies_page, visible_item

@@ -5,7 +5,7 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from items import actions as items
-from items import filters
+from items.filters import filters
 from items.models import Filter
 from relations import actions as relations
 from tests.support.api import API, client_of

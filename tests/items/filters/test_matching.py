@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from items.matching import Matcher, Place, Word, fold, marked
+from items.filters.matching import Matcher, Place, Word, fold, marked
 
 WIDE = "\uff33\uff30\uff21\uff2d"
 

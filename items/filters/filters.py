@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from items.bodies import ItemBody
-from items.matching import Matcher, Word, fold
+from items.filters.matching import Matcher, Word, fold
 from items.models import Context, Filter, FilterAction
 from items.text import poll_options
 from storage.connections import fetch, id_array
