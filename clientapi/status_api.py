@@ -28,7 +28,7 @@ from items.models import Item, ItemType, Visibility
 from items.muting import mute_thread, unmute_thread
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
-from items.polls import PollFixedError
+from items.polls.polls import PollFixedError
 from items.recipients import StrangersError, is_for
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.versions import Version, versions_of

@@ -12,10 +12,11 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import QuotableBy, User
-from items import attachments, idempotency, pins, polls, recipients, versions
+from items import attachments, idempotency, pins, recipients, versions
 from items.counts import stage
 from items.link_cards import actions as link_cards
 from items.models import Bookmark, Item, ItemType, Status, Visibility
+from items.polls import polls
 from items.quotes import may_quote
 from items.search.indexing import found_by, index
 from items.signals import (

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from accounts.api import ProfileField, Refusal, fields_of, reader_of, signed_in
 from accounts.cards import UserCard
 from accounts.models import QuotableBy, User
-from items import actions, idempotency, polls
+from items import actions, idempotency
 from items.bodies import ItemBody
 from items.hydrate import hydrate
 from items.kept import Kept, kept_page
@@ -22,6 +22,7 @@ from items.models import AUTHORED, Item, ItemType, Visibility
 from items.muting import mute_thread, unmute_thread
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
+from items.polls import polls
 from items.profile import item_count, profile_page, replies_page, visible_item
 from items.quotes import quotes_page
 from items.recipients import StrangersError

@@ -1,8 +1,9 @@
 from celery import shared_task
 
-from items import counts, idempotency, polls, scheduling
+from items import counts, idempotency, scheduling
 from items.filters import filters
 from items.link_cards import actions as link_cards
+from items.polls import polls
 from storage.queue import asks, enqueue
 
 

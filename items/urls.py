@@ -6,13 +6,13 @@ from items import (
     conversation_views,
     people_views,
     pin_views,
-    poll_views,
     scheduled_api,
     scheduled_views,
     views,
 )
 from items.filters import api as filter_api
 from items.filters import views as filter_views
+from items.polls import views as poll_views
 from items.search import views as search_views
 
 api_patterns = [

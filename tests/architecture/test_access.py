@@ -332,7 +332,7 @@ API_ROUTES: dict[str, list[Shows]] = {
 }
 """API routes that show others' items."""
 API_WITHOUT = {
-    "items/<str:item_id>/vote": "a visible poll, or 404 (items/test_polls.py)",
+    "items/<str:item_id>/vote": "a visible poll, or 404 (items/polls/test_polls.py)",
     "items/<str:item_id>/quotes/<str:quote_id>": "204 or 404 (items/test_quote_views.py)",
     "me/conversations": "private mentions (test_private.py)",
     "me/conversations/requests": "the same",
@@ -485,7 +485,7 @@ PAGES: dict[str, list[Shows]] = {
     "tag": [Shows(lambda world: "/tags/ztag", ("post", "reply", "answered"))],
 }
 PAGES_WITHOUT = {
-    "vote": "a visible poll, or 404 (items/test_polls.py)",
+    "vote": "a visible poll, or 404 (items/polls/test_polls.py)",
     "poll-form": "an empty form",
     "conversations": "private mentions (test_private.py)",
     "conversation-requests": "the same",

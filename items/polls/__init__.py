@@ -1,0 +1,1 @@
+"""Polls: options, votes, results, and the acts on a page."""
