@@ -6,7 +6,7 @@ from clientapi.errors import ClientView, caller_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from clientapi.presenting import conversations as presented
-from items import conversations
+from items.conversations import conversations
 from storage.paging import below
 from web.rest import FeedResponse, parse_id
 

@@ -39,7 +39,7 @@ from clientapi.entities import (
 from clientapi.people import People, accounts_by_id, people
 from items.bodies import ItemBody
 from items.content import link_in, text_in
-from items.conversations import Conversation, people_of
+from items.conversations.conversations import Conversation, people_of
 from items.filters.filters import Listed, Rule, compiled_rules
 from items.models import Context, Visibility
 from items.muting import muted_among

@@ -23,13 +23,13 @@ from clientapi.threads import thread_of
 from items import actions, attachments, idempotency, scheduling
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody
+from items.conversations.recipients import StrangersError, is_for
 from items.hydrate import hydrate, verified
 from items.models import Item, ItemType, Visibility
 from items.muting import mute_thread, unmute_thread
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.polls.polls import PollFixedError
-from items.recipients import StrangersError, is_for
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.versions import Version, versions_of
 from items.viewing import tell_viewed

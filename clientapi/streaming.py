@@ -20,7 +20,7 @@ from clientapi.paging import Wanted
 from clientapi.presenting import Presenter, conversations, filter_results
 from clientapi.streams import Hearer, Stream
 from items.bodies import ItemBody, Quote
-from items.conversations import listed_among
+from items.conversations.conversations import listed_among
 from items.filters.book import Book
 from items.filters.filters import Rule
 from items.hydrate import QUOTING, hydrate, marks, quote_state, quoted_in
@@ -104,7 +104,8 @@ QUOTES = f"""
         FROM {QUOTING} CROSS JOIN unnest(asked.readers) AS pair (reader) WHERE i.id = asked.item OFFSET 0
     ) AS quote
 """  # noqa: S608 (constants)
-# A conversation that a sender's message does not list for the reader is not told of either (items.recipients).
+# A conversation that a sender's message does not list for the reader is not told of either
+# (items.conversations.recipients).
 CONVERSATIONS = f"""
     SELECT p.user_id, p.conversation_id, max(event.place)
     FROM unnest(%(places)s::int[], %(items)s::bigint[]) AS event (place, item) JOIN items_item i ON i.id = event.item

@@ -12,7 +12,8 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import QuotableBy, User
-from items import attachments, idempotency, pins, recipients, versions
+from items import attachments, idempotency, pins, versions
+from items.conversations import recipients
 from items.counts import stage
 from items.link_cards import actions as link_cards
 from items.models import Bookmark, Item, ItemType, Status, Visibility

@@ -15,6 +15,7 @@ from accounts.cards import UserCard
 from accounts.models import QuotableBy, User
 from items import actions, idempotency
 from items.bodies import ItemBody
+from items.conversations.recipients import StrangersError
 from items.hydrate import hydrate
 from items.kept import Kept, kept_page
 from items.listing import ItemPage
@@ -25,7 +26,6 @@ from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, u
 from items.polls import polls
 from items.profile import item_count, profile_page, replies_page, visible_item
 from items.quotes import quotes_page
-from items.recipients import StrangersError
 from items.search.query import QUERY_LENGTH, parse
 from items.search.search import search_items
 from items.search.user_search import search_users

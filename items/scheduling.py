@@ -17,10 +17,10 @@ from django.utils.translation import gettext as _
 from accounts.about.site import current
 from accounts.models import User
 from items import actions, attachments
+from items.conversations.recipients import StrangersError
 from items.idempotency import IdempotencyConflictError
 from items.models import Failure, Item, ItemType, ScheduledPost, Status, Visibility
 from items.quotes import may_quote
-from items.recipients import StrangersError
 from items.signals import scheduled_ended
 from items.text import ContentError, check_content, media_ids, mentions
 from media import attaching

@@ -20,7 +20,7 @@ from items.actions import BREADTH
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody, Sender
 from items.cards import Cards
-from items.conversations import mark_read, people_of, request_of
+from items.conversations.conversations import mark_read, people_of, request_of
 from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
 from items.kept import Kept, kept_page

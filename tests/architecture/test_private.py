@@ -23,7 +23,7 @@ from clientapi.streams import Hearer, stream_of
 from discover import feedback, recent
 from items import actions as items
 from items import counts
-from items.conversations import put_away
+from items.conversations.conversations import put_away
 from items.models import Bookmark, Item, Like, Pin, Visibility
 from items.search.indexing import reindex
 from media import actions as media

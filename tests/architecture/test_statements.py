@@ -19,7 +19,7 @@ from clientapi import streaming
 from clientapi.streams import Hearer, Stream
 from community.archives import listed
 from items import actions as items
-from items.conversations import conversation_of
+from items.conversations.conversations import conversation_of
 from items.hydrate import hydrate
 from items.search import search
 from live import actions as live

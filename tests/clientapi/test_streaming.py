@@ -17,7 +17,7 @@ from clientapi.actions import OUT_OF_BAND, register
 from clientapi.streaming import news_for
 from clientapi.streams import Hearer, Stream, UnknownError, heard, stream_of
 from items import actions as items
-from items.conversations import put_away
+from items.conversations.conversations import put_away
 from items.filters import filters
 from items.models import Item, Visibility
 from relations import actions as relations

@@ -6,8 +6,8 @@ import pytest
 
 from accounts.models import User
 from items import actions as items
+from items.conversations.recipients import StrangersError
 from items.models import Correspondent, Item, ItemDocument, ItemTag, Participant, Visibility
-from items.recipients import StrangersError
 from items.text import ContentError
 from relations import actions as relations
 from tests.support.factories import UserFactory, say

@@ -5,7 +5,14 @@ from rest_framework.request import Request
 
 from accounts.api import signed_in
 from items.api import Nothing
-from items.conversations import ConversationPage, accept, conversation_of, conversations_page, mark_read, put_away
+from items.conversations.conversations import (
+    ConversationPage,
+    accept,
+    conversation_of,
+    conversations_page,
+    mark_read,
+    put_away,
+)
 from web.openapi import EMPTY_BODY, PAGED
 from web.rest import ApiView, FeedResponse, body, limit, parse_id, position
 

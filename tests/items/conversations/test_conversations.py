@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from items import actions as items
-from items.conversations import accept, conversation_of, conversations_page, mark_read, put_away
+from items.conversations.conversations import accept, conversation_of, conversations_page, mark_read, put_away
 from items.models import Item, Participant, Visibility
 from items.purge import purge
 from notifications.feed import notifications_page, unread_count

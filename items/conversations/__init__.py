@@ -1,0 +1,1 @@
+"""Private mentions: who gets one, and a reader's conversations."""
