@@ -24,8 +24,8 @@ from items.conversations.conversations import listed_among
 from items.filters.book import Book
 from items.filters.filters import Rule
 from items.hydrate import QUOTING, hydrate, marks, quote_state, quoted_in
-from items.muting import in_muted_thread
 from items.quotes import quoters
+from items.threads.muting import in_muted_thread
 from items.visibility import for_mentioned, visible
 from relations.rules import blocks, follows, is_wanted
 from storage import ids

@@ -20,7 +20,6 @@ from items.hydrate import hydrate
 from items.kept import Kept, kept_page
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
-from items.muting import mute_thread, unmute_thread
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.polls import polls
@@ -31,6 +30,7 @@ from items.search.search import search_items
 from items.search.user_search import search_users
 from items.tags.tags import tag_page
 from items.text import MOST_OPTIONS, TITLE_LENGTH, ContentError
+from items.threads.muting import mute_thread, unmute_thread
 from items.viewing import tell_viewed
 from relations.api import UserPage, user_or_404, user_page
 from relations.visibility import standing

@@ -24,7 +24,7 @@ from items.quotes import quoters
 from items.reading import Moment, domain, excerpt, is_long, left, linked, moment, short_link, version
 from items.search.query import Query
 from items.text import mentions
-from items.threads import Branch
+from items.threads.threads import Branch
 from items.versions import Version
 from media.objects import MediaObject
 from relations.visibility import visible_names

@@ -25,14 +25,14 @@ from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
 from items.kept import Kept, kept_page
 from items.models import Item, Status, Visibility
-from items.muting import mute_thread, muted_among, unmute_thread
 from items.open_pages import OpenPage, open_page
 from items.pins import is_pinnable, pinned_ids, pinned_items
 from items.previews import item_preview, person_preview
 from items.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
 from items.quotes import may_quote, quotes_page
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
-from items.threads import above, thread_page
+from items.threads.muting import mute_thread, muted_among, unmute_thread
+from items.threads.threads import above, thread_page
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
 from media.actions import PICTURES_AN_ITEM, MediaError

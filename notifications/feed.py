@@ -22,7 +22,7 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import ITEMS, hydrate
 from items.models import Context
-from items.muting import in_muted_thread
+from items.threads.muting import in_muted_thread
 from items.visibility import visible
 from notifications.models import WITHOUT_PEOPLE
 from notifications.sessions import SessionCard, sessions

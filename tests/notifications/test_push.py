@@ -10,9 +10,9 @@ from rest_framework.test import APIClient
 from accounts import actions as accounts
 from accounts.models import Session, User
 from items import actions as items
-from items import muting
 from items.filters import filters
 from items.models import Visibility
+from items.threads import muting
 from live import actions as live
 from notifications import actions as notifications
 from notifications import tasks

@@ -24,8 +24,8 @@ from accounts import deactivation
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Like, MutedThread, Visibility
-from items.muting import mute_thread, unmute_thread
 from items.text import ContentError
+from items.threads.muting import mute_thread, unmute_thread
 from notifications import actions, feed
 from notifications.feed import Entry, notifications_page, unread_count
 from notifications.models import CHOOSABLE, Act, Kind, Notification, ReadMark, Silenced

@@ -11,8 +11,8 @@ from clientapi import streaming
 from clientapi.streams import Hearer, Stream
 from items import actions as items
 from items.models import Item, MutedThread, Visibility
-from items.muting import mute_thread, unmute_thread
 from items.purge import purge
+from items.threads.muting import mute_thread, unmute_thread
 from notifications import actions
 from notifications.feed import notifications_page, unread_count, unread_counts
 from storage.events import Notified, Position, Published

@@ -6,12 +6,12 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
 from accounts.models import User
-from items import threads
 from items.actions import delete, publish
 from items.filters import filters
 from items.hydrate import hydrate
 from items.models import Item
-from items.threads import ANSWERS, BRANCHES, NEAR, Thread, above, thread_page
+from items.threads import threads
+from items.threads.threads import ANSWERS, BRANCHES, NEAR, Thread, above, thread_page
 from relations.actions import block, follow
 from tests.support.effort import tries
 from tests.support.factories import ItemFactory, UserFactory

@@ -1,0 +1,1 @@
+"""Threads: the replies to an item, and muting them."""
