@@ -20,7 +20,7 @@ from clientapi.poll_api import rewritten, written
 from clientapi.presenting import Reader, edits, statuses
 from clientapi.scheduled_api import scheduled_at, scheduled_statuses
 from clientapi.threads import thread_of
-from items import actions, attachments, idempotency, scheduling
+from items import actions, attachments, idempotency
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody
 from items.conversations.recipients import StrangersError, is_for
@@ -29,6 +29,7 @@ from items.models import Item, ItemType, Visibility
 from items.people import LIKERS, REPOSTERS
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.polls.polls import PollFixedError
+from items.scheduled import scheduling
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.threads.muting import mute_thread, unmute_thread
 from items.versions import Version, versions_of

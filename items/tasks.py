@@ -1,9 +1,10 @@
 from celery import shared_task
 
-from items import counts, idempotency, scheduling
+from items import counts, idempotency
 from items.filters import filters
 from items.link_cards import actions as link_cards
 from items.polls import polls
+from items.scheduled import scheduling
 from storage.queue import asks, enqueue
 
 

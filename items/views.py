@@ -15,7 +15,7 @@ from django_htmx.http import reswap, trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
-from items import actions, attachments, idempotency, scheduled_views
+from items import actions, attachments, idempotency
 from items.actions import BREADTH
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody, Sender
@@ -30,6 +30,7 @@ from items.pins import is_pinnable, pinned_ids, pinned_items
 from items.previews import item_preview, person_preview
 from items.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
 from items.quotes import may_quote, quotes_page
+from items.scheduled import views as scheduled_views
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
 from items.threads.muting import mute_thread, muted_among, unmute_thread
 from items.threads.threads import above, thread_page

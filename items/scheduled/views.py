@@ -12,7 +12,6 @@ from accounts.access import signed_in
 from accounts.locale import LOCAL
 from accounts.models import User
 from accounts.owned import missing_as_404, own_or_404
-from items import scheduling
 from items.actions import NotQuotableError
 from items.api import item_or_404
 from items.forms import AUDIENCES, POLL_LASTS, ItemForm
@@ -20,6 +19,7 @@ from items.idempotency import IdempotencyConflictError
 from items.models import ItemType, ScheduledPost
 from items.profile import visible_item
 from items.reading import full_time
+from items.scheduled import scheduling
 from items.text import ContentError, poll_end
 from web.pages import PageRequest, go_to, limited, next_page, show
 

@@ -1,0 +1,1 @@
+"""Scheduled posts: written now, published later."""
