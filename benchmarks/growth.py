@@ -44,7 +44,7 @@ from discover import feed, refreshing
 from items import counts
 from items.actions import delete, edit, like, publish
 from items.models import Item
-from items.profile import item_count, profile_page, replies_page, visible_item
+from items.profiles.profile import item_count, profile_page, replies_page, visible_item
 from items.search.query import parse
 from items.search.search import search_items
 from storage.connections import feeds, feeds_for_tasks, fetch, pipelined

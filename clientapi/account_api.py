@@ -23,8 +23,8 @@ from clientapi.params import Params
 from clientapi.people import accounts_of, found_people, people_answer, post_counts
 from clientapi.presenting import Reader, statuses
 from clientapi.relationships import ASKED, relationships
-from items.pins import pinned_ids
-from items.profile import item_count
+from items.profiles.pins import pinned_ids
+from items.profiles.profile import item_count
 from media.api import taken
 from media.models import Use
 from relations import actions, lists

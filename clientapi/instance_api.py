@@ -17,8 +17,8 @@ from clientapi.entities import Account, absolute
 from clientapi.errors import OpenView
 from clientapi.people import accounts_of
 from items.filters.filters import FILTERS
-from items.pins import PINS
 from items.polls.polls import LONGEST, SHORTEST
+from items.profiles.pins import PINS
 from items.text import LINK_LENGTH, MEDIA_AN_ITEM, MOST_OPTIONS, OPTION_LENGTH, TEXT_LENGTH
 from media.models import DESCRIPTION_LENGTH
 from notifications.push.encryption import public_key

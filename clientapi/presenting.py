@@ -42,7 +42,7 @@ from items.content import link_in, text_in
 from items.conversations.conversations import Conversation, people_of
 from items.filters.filters import Listed, Rule, compiled_rules
 from items.models import Context, Visibility
-from items.profile import answered_senders
+from items.profiles.profile import answered_senders
 from items.quotes import quoters
 from items.text import poll_options
 from items.threads.muting import muted_among

@@ -27,8 +27,8 @@ from items.conversations.recipients import StrangersError, is_for
 from items.hydrate import hydrate, verified
 from items.models import Item, ItemType, Visibility
 from items.people import LIKERS, REPOSTERS
-from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.polls.polls import PollFixedError
+from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.scheduled import scheduling
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.threads.muting import mute_thread, unmute_thread

@@ -15,8 +15,8 @@ from items.bodies import ItemBody
 from items.kept import Kept, placed_page
 from items.listing import ItemPage
 from items.newest import newest_page
-from items.pins import pinned_items
-from items.profile import all_page, pictured_page, profile_page, tagged_page
+from items.profiles.pins import pinned_items
+from items.profiles.profile import all_page, pictured_page, profile_page, tagged_page
 from items.quotes import quotes_page
 from items.tags.tags import Besides, tags_page
 from timeline.above import page_above

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from accounts.models import User
-from items import actions, pins
+from items import actions
 from items.filters import filters
 from items.models import FilterAction, Item, Like, Visibility
+from items.profiles import pins
 from relations import lists
 from relations.models import Follow
 

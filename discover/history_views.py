@@ -17,7 +17,7 @@ from discover import feedback, recent
 from discover.history import unwanted_page, viewed_page, why
 from items.api import item_or_404, take_back_or_404
 from items.cards import Cards
-from items.profile import visible_item
+from items.profiles.profile import visible_item
 from storage.connections import FeedsUnavailableError
 from web.pages import PageRequest, go_on, limited, show, wants_part
 from web.rest import position

@@ -12,12 +12,13 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import QuotableBy, User
-from items import attachments, idempotency, pins, versions
+from items import attachments, idempotency, versions
 from items.conversations import recipients
 from items.counts import stage
 from items.link_cards import actions as link_cards
 from items.models import Bookmark, Item, ItemType, Status, Visibility
 from items.polls import polls
+from items.profiles import pins
 from items.quotes import may_quote
 from items.search.indexing import found_by, index
 from items.signals import (

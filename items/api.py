@@ -21,9 +21,9 @@ from items.kept import Kept, kept_page
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
 from items.people import LIKERS, REPOSTERS
-from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.polls import polls
-from items.profile import item_count, profile_page, replies_page, visible_item
+from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
+from items.profiles.profile import item_count, profile_page, replies_page, visible_item
 from items.quotes import quotes_page
 from items.search.query import QUERY_LENGTH, parse
 from items.search.search import search_items

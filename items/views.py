@@ -26,9 +26,9 @@ from items.hydrate import hydrate
 from items.kept import Kept, kept_page
 from items.models import Item, Status, Visibility
 from items.open_pages import OpenPage, open_page
-from items.pins import is_pinnable, pinned_ids, pinned_items
 from items.previews import item_preview, person_preview
-from items.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
+from items.profiles.pins import is_pinnable, pinned_ids, pinned_items
+from items.profiles.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
 from items.quotes import may_quote, quotes_page
 from items.scheduled import views as scheduled_views
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions

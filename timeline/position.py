@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from accounts.about.site import current
 from accounts.models import User
-from items.profile import HELD_POSTS
+from items.profiles.profile import HELD_POSTS
 from storage.connections import LAZILY, fetch
 from timeline.home import new_count
 from web.rest import PAGE

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.access import signed_in
 from accounts.models import User
 from items.conversations.conversations import accept, conversation_of, conversations_page, put_away
-from items.profile import visible_item
+from items.profiles.profile import visible_item
 from web.pages import PageRequest, go_on, limited, show
 from web.rest import position
 

@@ -10,7 +10,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from items.cards import Cards
 from items.open_pages import OpenPage, open_page
-from items.profile import answered_senders
+from items.profiles.profile import answered_senders
 from items.search.completing import completions
 from items.search.emoji import GROUPS, SHOWN, emoji_named, emoji_of_group
 from items.search.query import QUERY_LENGTH, parse

@@ -28,7 +28,7 @@ from discover.recent import record as record_views
 from items.actions import bookmark, hold, like, publish, reject, repost
 from items.filters import filters
 from items.models import Item, ScheduledPost
-from items.pins import pin
+from items.profiles.pins import pin
 from items.scheduled.scheduling import schedule
 from live import actions as live
 from live.models import LiveSession, State

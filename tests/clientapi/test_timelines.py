@@ -13,7 +13,7 @@ from accounts.models import User
 from items import actions as items
 from items import kept, listing
 from items.models import Item, Visibility
-from items.pins import pin
+from items.profiles.pins import pin
 from items.text import hashtags
 from relations import actions as relations
 from relations import lists, people

@@ -2,10 +2,10 @@ import pytest
 
 from accounts.models import User
 from community import demo, demo_order
-from items import pins
 from items.filters import filters
 from items.kept import kept_page
 from items.models import Item
+from items.profiles import pins
 from relations import lists
 from timeline.lists import list_page
 

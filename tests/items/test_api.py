@@ -9,7 +9,7 @@ from accounts.models import User
 from items import actions as items
 from items.hydrate import hydrate
 from items.models import Item, Like, Status, Visibility
-from items.profile import item_count, profile_page, replies_page, visible_item
+from items.profiles.profile import item_count, profile_page, replies_page, visible_item
 from relations import actions as relations
 from storage import connections
 from tests.support.answers import whole
@@ -337,7 +337,7 @@ def test_reading_costs_the_same_however_much(
         fetched.append(query)
         return connections.fetch(query, *args, **options)
 
-    for module in ["items.hydrate", "items.profile", "accounts.signing_in.tokens", "relations.visibility"]:
+    for module in ["items.hydrate", "items.profiles.profile", "accounts.signing_in.tokens", "relations.visibility"]:
         monkeypatch.setattr(f"{module}.fetch", fetch)
     item = ItemFactory(sender=bob)
     path = f"{API}{path.format(item=item.pk)}"

@@ -12,7 +12,7 @@ from items.cards import Cards
 from items.hydrate import hydrate
 from items.models import Visibility
 from items.pictures import average_colour, ground
-from items.profile import answered_senders
+from items.profiles.profile import answered_senders
 from media import actions as media
 from media.objects import media_object
 from tests.support.factories import UserFactory

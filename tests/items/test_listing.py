@@ -14,7 +14,7 @@ from items import listing
 from items.hydrate import hydrate
 from items.listing import ItemPage
 from items.models import Item, ItemType
-from items.profile import answers_page, pictured_page, profile_page, replies_page
+from items.profiles.profile import answers_page, pictured_page, profile_page, replies_page
 from relations.actions import block
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.picture_posts import sent

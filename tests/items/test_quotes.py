@@ -24,7 +24,7 @@ from items.filters.filters import create
 from items.hydrate import hydrate
 from items.idempotency import IdempotencyConflictError
 from items.models import Item, ItemCounts, Visibility
-from items.profile import visible_item
+from items.profiles.profile import visible_item
 from items.quotes import quotes_page
 from notifications.feed import notifications_page
 from relations.actions import block, follow, mute, unblock, unmute

@@ -16,7 +16,7 @@ from community.archives.listed import FILES, Lists
 from community.archives.models import NOTES, ArchiveImport, Listed, State
 from items import actions as items
 from items.models import Bookmark, Item, Like, Pin
-from items.pins import pin
+from items.profiles.pins import pin
 from notifications.models import Notification
 from relations import actions as relations
 from relations import csv_files

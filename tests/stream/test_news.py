@@ -11,7 +11,7 @@ from accounts.deactivation import deactivate
 from accounts.models import User
 from items import actions as items
 from items.models import Item, ItemTag, Status, Visibility
-from items.profile import visible_item
+from items.profiles.profile import visible_item
 from relations import actions as relations
 from relations import lists
 from relations.models import Block, Follow, Mute

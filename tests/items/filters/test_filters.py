@@ -16,7 +16,7 @@ from items.filters import filters
 from items.filters.filters import Filters, Rule, filtered, folded
 from items.hydrate import hydrate
 from items.models import PHRASE_LENGTH, Filter, FilterAction, Item
-from items.profile import profile_page, replies_page, visible_item
+from items.profiles.profile import profile_page, replies_page, visible_item
 from items.search.query import parse
 from items.search.search import search_items
 from items.text import ARTICLE_LENGTH

@@ -8,8 +8,8 @@ from rest_framework.test import APIClient
 from accounts.actions import delete_account
 from accounts.models import User
 from items import actions as items
-from items import pins
 from items.models import Item, Pin
+from items.profiles import pins
 from relations import actions as relations
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once

@@ -1,0 +1,1 @@
+"""Profiles: the items of one sender, and the pinned ones."""
