@@ -25,8 +25,8 @@ from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.bodies import ItemBody
 from items.conversations.recipients import StrangersError, is_for
 from items.hydrate import hydrate, verified
+from items.likes.people import LIKERS, REPOSTERS
 from items.models import Item, ItemType, Visibility
-from items.people import LIKERS, REPOSTERS
 from items.polls.polls import PollFixedError
 from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.scheduled import scheduling

@@ -7,7 +7,7 @@ from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from clientapi.presenting import statuses
-from items.kept import Kept
+from items.likes.kept import Kept
 from items.tags.tags import Besides
 from relations.list_api import list_or_404
 from web.hashtags import canonical_tag

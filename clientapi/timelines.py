@@ -12,7 +12,7 @@ from accounts.models import User
 from clientapi.paging import Wanted
 from clientapi.presenting import Reader
 from items.bodies import ItemBody
-from items.kept import Kept, placed_page
+from items.likes.kept import Kept, placed_page
 from items.listing import ItemPage
 from items.newest import newest_page
 from items.profiles.pins import pinned_items

@@ -17,10 +17,10 @@ from items import actions, idempotency
 from items.bodies import ItemBody
 from items.conversations.recipients import StrangersError
 from items.hydrate import hydrate
-from items.kept import Kept, kept_page
+from items.likes.kept import Kept, kept_page
+from items.likes.people import LIKERS, REPOSTERS
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
-from items.people import LIKERS, REPOSTERS
 from items.polls import polls
 from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.profiles.profile import item_count, profile_page, replies_page, visible_item

@@ -1,10 +1,11 @@
 from django.urls import include, path
 
-from items import api, people_views, views
+from items import api, views
 from items.conversations import api as conversation_api
 from items.conversations import views as conversation_views
 from items.filters import api as filter_api
 from items.filters import views as filter_views
+from items.likes import views as people_views
 from items.polls import views as poll_views
 from items.profiles import views as pin_views
 from items.scheduled import api as scheduled_api

@@ -23,7 +23,7 @@ from items.cards import Cards
 from items.conversations.conversations import mark_read, people_of, request_of
 from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
-from items.kept import Kept, kept_page
+from items.likes.kept import Kept, kept_page
 from items.models import Item, Status, Visibility
 from items.open_pages import OpenPage, open_page
 from items.previews import item_preview, person_preview

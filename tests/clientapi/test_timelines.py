@@ -11,7 +11,8 @@ import pytest
 
 from accounts.models import User
 from items import actions as items
-from items import kept, listing
+from items import listing
+from items.likes import kept
 from items.models import Item, Visibility
 from items.profiles.pins import pin
 from items.text import hashtags

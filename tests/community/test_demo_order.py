@@ -3,7 +3,7 @@ import pytest
 from accounts.models import User
 from community import demo, demo_order
 from items.filters import filters
-from items.kept import kept_page
+from items.likes.kept import kept_page
 from items.models import Item
 from items.profiles import pins
 from relations import lists

@@ -5,8 +5,9 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts.models import User
-from items import actions, kept
-from items.kept import Kept, kept_page
+from items import actions
+from items.likes import kept
+from items.likes.kept import Kept, kept_page
 from items.models import Bookmark, Item
 from relations import actions as relations
 from tests.support.answers import whole
