@@ -20,8 +20,9 @@ from clientapi.poll_api import rewritten, written
 from clientapi.presenting import Reader, edits, statuses
 from clientapi.scheduled_api import scheduled_at, scheduled_statuses
 from clientapi.threads import thread_of
-from items import actions, attachments, idempotency
+from items import actions, idempotency
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
+from items.attachments import attachments
 from items.bodies import ItemBody
 from items.conversations.recipients import StrangersError, is_for
 from items.hydrate import hydrate, verified

@@ -10,7 +10,7 @@ from typing import IO, Any, NamedTuple
 
 from accounts.faces import set_face
 from accounts.models import User
-from items import attachments
+from items.attachments import attachments
 from items.models import Item, ItemType, Visibility
 from media import attaching
 from media.actions import MediaError, upload

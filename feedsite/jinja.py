@@ -19,7 +19,8 @@ from accounts import people
 from accounts.about import words
 from accounts.avatars import initial, tint
 from accounts.joining.invitations import may_invite
-from items import cards, pictures, reading
+from items import cards, reading
+from items.attachments import pictures
 from items.forms import ItemForm
 from live import clock
 from live.hosting import scheduled_of

@@ -12,7 +12,8 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import QuotableBy, User
-from items import attachments, idempotency, versions
+from items import idempotency, versions
+from items.attachments import attachments
 from items.conversations import recipients
 from items.counts import stage
 from items.link_cards import actions as link_cards

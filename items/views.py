@@ -15,9 +15,10 @@ from django_htmx.http import reswap, trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
-from items import actions, attachments, idempotency
+from items import actions, idempotency
 from items.actions import BREADTH
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
+from items.attachments import attachments
 from items.bodies import ItemBody, Sender
 from items.cards import Cards
 from items.conversations.conversations import mark_read, people_of, request_of

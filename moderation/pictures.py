@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import User
-from items import hiding
+from items.attachments import hiding
 from items.models import Item
 from moderation.log import write
 from moderation.models import Verb

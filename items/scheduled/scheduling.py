@@ -16,7 +16,8 @@ from django.utils.translation import gettext as _
 
 from accounts.about.site import current
 from accounts.models import User
-from items import actions, attachments
+from items import actions
+from items.attachments import attachments
 from items.conversations.recipients import StrangersError
 from items.idempotency import IdempotencyConflictError
 from items.models import Failure, Item, ItemType, ScheduledPost, Status, Visibility

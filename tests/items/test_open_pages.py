@@ -14,7 +14,8 @@ from accounts import actions as accounts
 from accounts.about import site
 from accounts.deactivation import deactivate
 from accounts.models import User
-from items import actions, hiding, open_pages
+from items import actions, open_pages
+from items.attachments import hiding
 from items.models import Item, Visibility
 from media.actions import describe
 from media.models import MediaFile

@@ -7,7 +7,8 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.models import User
-from items import actions, hiding, purge
+from items import actions, purge
+from items.attachments import hiding
 from items.bodies import ItemBody
 from items.hydrate import hydrate
 from items.models import Item

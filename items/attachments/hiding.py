@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from django.db import transaction
 
-from items import attachments
+from items.attachments import attachments
 from items.models import Item, Status
 from items.signals import item_edited
 from media import attaching

@@ -1,0 +1,1 @@
+"""Pictures and videos of items: attaching, hiding and showing them."""
