@@ -16,8 +16,8 @@ from clientapi.people import accounts_of
 from clientapi.presenting import Reader, statuses
 from clientapi.relationships import relationships
 from clientapi.tag_api import TagEntity, tags_of
-from items.addresses import item_id_at, own_path
 from items.hydrate import verified
+from items.pages.addresses import item_id_at, own_path
 from items.search.query import QUERY_LENGTH, Query, parse
 from items.search.search import search_items
 from items.search.user_search import search_users

@@ -28,13 +28,13 @@ from items.conversations.recipients import StrangersError, is_for
 from items.hydrate import hydrate, verified
 from items.likes.people import LIKERS, REPOSTERS
 from items.models import Item, ItemType, Visibility
+from items.pages.viewing import tell_viewed
 from items.polls.polls import PollFixedError
 from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.scheduled import scheduling
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.threads.muting import mute_thread, unmute_thread
 from items.versions import Version, versions_of
-from items.viewing import tell_viewed
 from media.actions import MediaError
 from media.models import Kind, MediaFile
 from web.rest import FeedResponse, idempotency_key

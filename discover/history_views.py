@@ -16,7 +16,7 @@ from accounts.models import User
 from discover import feedback, recent
 from discover.history import unwanted_page, viewed_page, why
 from items.api import item_or_404, take_back_or_404
-from items.cards import Cards
+from items.pages.cards import Cards
 from items.profiles.profile import visible_item
 from storage.connections import FeedsUnavailableError
 from web.pages import PageRequest, go_on, limited, show, wants_part

@@ -28,8 +28,8 @@ from accounts.models import User
 from discover import feed
 from discover.feed import FeedPage
 from discover.issued_pages import KEPT
-from items.cards import Card, Cards
 from items.models import Item
+from items.pages.cards import Card, Cards
 from relations.people import followable_among
 from relations.suggestions import suggestions
 from web import rates

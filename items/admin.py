@@ -19,7 +19,7 @@ from accounts.levels.admin import handle_column
 from accounts.models import User
 from items import actions, versions
 from items.models import LISTED, Item
-from items.reading import excerpt
+from items.pages.reading import excerpt
 from items.search.query import parse
 from items.search.search import matching_items
 from media import attaching

@@ -21,6 +21,7 @@ from items.likes.kept import Kept, kept_page
 from items.likes.people import LIKERS, REPOSTERS
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
+from items.pages.viewing import tell_viewed
 from items.polls import polls
 from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.profiles.profile import item_count, profile_page, replies_page, visible_item
@@ -31,7 +32,6 @@ from items.search.user_search import search_users
 from items.tags.tags import tag_page
 from items.text import MOST_OPTIONS, TITLE_LENGTH, ContentError
 from items.threads.muting import mute_thread, unmute_thread
-from items.viewing import tell_viewed
 from relations.api import UserPage, user_or_404, user_page
 from relations.visibility import standing
 from web.hashtags import canonical_tag

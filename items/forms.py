@@ -18,10 +18,10 @@ from django.utils.translation import gettext_lazy as _
 from accounts.locale import LOCAL, moment_of, named_zone
 from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
-from items.cards import Quoted
 from items.filters.filters import FILTERS, Keyword, Listed
 from items.filters.matching import fold
 from items.models import PHRASE_LENGTH, Context, FilterAction, Item, ItemType, Visibility
+from items.pages.cards import Quoted
 from items.signals import writing_began
 from items.text import (
     ARTICLE_LENGTH,

@@ -20,14 +20,15 @@ from items.actions import BREADTH
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.attachments import attachments
 from items.bodies import ItemBody, Sender
-from items.cards import Cards
 from items.conversations.conversations import mark_read, people_of, request_of
 from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
 from items.likes.kept import Kept, kept_page
 from items.models import Item, Status, Visibility
-from items.open_pages import OpenPage, open_page
-from items.previews import item_preview, person_preview
+from items.pages.cards import Cards
+from items.pages.open_pages import OpenPage, open_page
+from items.pages.previews import item_preview, person_preview
+from items.pages.viewing import tell_viewed
 from items.profiles.pins import is_pinnable, pinned_ids, pinned_items
 from items.profiles.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
 from items.quotes import may_quote, quotes_page
@@ -36,7 +37,6 @@ from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
 from items.threads.muting import mute_thread, muted_among, unmute_thread
 from items.threads.threads import above, thread_page
 from items.versions import KEPT, Version, versions_of
-from items.viewing import tell_viewed
 from media.actions import PICTURES_AN_ITEM, MediaError
 from media.attaching import free
 from media.objects import media_object

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.locale import LOCAL, moment_of, named_zone, place_name
 from accounts.models import User
 from items.links import check_link
-from items.reading import offset_name
+from items.pages.reading import offset_name
 from live.actions import LONGEST_MINUTES, PLAN
 from live.models import TITLE_LENGTH, LiveSession, State
 from media import actions as media

@@ -14,7 +14,7 @@ from accounts import review
 from accounts.models import User
 from items.filters.matching import fold
 from items.models import Item
-from items.reading import excerpt
+from items.pages.reading import excerpt
 from moderation import senders, subjects
 from moderation.log import write
 from moderation.models import Case, Source, State, Verb, WordRule

@@ -20,7 +20,7 @@ from accounts import review
 from accounts.models import User
 from accounts.review import Subject
 from items.models import Item
-from items.reading import excerpt
+from items.pages.reading import excerpt
 from media import attaching
 from moderation import actions, links, pictures, rules, senders, subjects
 from moderation.models import Case, SenderKind, SenderRule

@@ -30,7 +30,7 @@ from accounts.models import User
 from accounts.people import full_name_of, handle_of
 from accounts.review import Subject
 from items.models import Status, was_edited
-from items.reading import excerpt
+from items.pages.reading import excerpt
 from media import attaching
 from media.admin import ShotList, shots
 from moderation import actions, by_hand, pictures, rules, senders, sentences, subjects

@@ -4,7 +4,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from accounts.about.site import current
-from items.reading import excerpt
+from items.pages.reading import excerpt
 from moderation.models import REPORT_LENGTH, ReportReason
 
 RULE_SHOWN = 80

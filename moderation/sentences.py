@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.models import User
 from accounts.people import badge_of, handle_of
 from items.models import Status
-from items.reading import full_time
+from items.pages.reading import full_time
 from moderation.models import Decision, PictureAction, SenderKind, State, Verb
 
 NUMBER = re.compile(r"\d+")

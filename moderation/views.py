@@ -6,8 +6,8 @@ from accounts import review
 from accounts.access import signed_in
 from accounts.models import User
 from items.api import item_or_404
-from items.cards import Cards
 from items.hydrate import hydrate
+from items.pages.cards import Cards
 from moderation import reports
 from moderation.forms import ReportForm
 from relations.api import user_or_404

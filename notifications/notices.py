@@ -6,8 +6,8 @@ from typing import NamedTuple
 from accounts.cards import UserCard
 from accounts.models import User
 from items.bodies import ItemBody
-from items.cards import Card, Cards
 from items.hydrate import verified
+from items.pages.cards import Card, Cards
 from notifications.feed import Entry
 from relations.people import followable_among
 

@@ -34,7 +34,7 @@
 | `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/signing_in) | an hour | read from SQL |
 | `cache:1:tags:popular` | STRING | hashtags, each with items (items/tags/popular.py) | 5 minutes | counted again |
 | `cache:1:tags:days` | STRING | daily uses of popular hashtags (items/tags/trending.py) | 10 minutes | counted again |
-| `cache:1:page:{digest}` | STRING | a page for strangers (items/open_pages.py) | 15 seconds | rendered again |
+| `cache:1:page:{digest}` | STRING | a page for strangers (items/pages/open_pages.py) | 15 seconds | rendered again |
 | `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | found again |
 | `cache:1:notice:{user}` | STRING | a task will announce acts (notifications/actions.py) | 1 second | done twice |
 | `cache:1:mail:turn` | STRING | a worker sends letters (accounts/mail) | 90 seconds | several send at once |

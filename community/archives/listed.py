@@ -19,8 +19,8 @@ from community.archives.finding import OutboxError
 from community.archives.models import BroughtItem, Listed, Progress
 from community.archives.outbox import digest, said
 from items import actions as items
-from items.addresses import item_id_at
 from items.models import Item, Pin, Status
+from items.pages.addresses import item_id_at
 from items.profiles.pins import PINS, PinCapError, is_pinnable, pin
 from relations import csv_files, importing
 from relations.csv_files import CsvError, Kind, Line

@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from items.bodies import ItemBody
+from items.pages.reading import excerpt
 from items.profiles.profile import profile_page
-from items.reading import excerpt
 from media.files import TYPES
 from media.objects import MediaObject
 

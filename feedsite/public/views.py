@@ -13,10 +13,10 @@ from discover.popular import popular_items
 from feedsite.public import atom, installing, sitemap
 from feedsite.public.column import column_of
 from items.bodies import ItemBody
-from items.cards import Cards
 from items.newest import newest_page
-from items.open_pages import OpenPage, open_page
-from items.previews import Preview
+from items.pages.cards import Cards
+from items.pages.open_pages import OpenPage, open_page
+from items.pages.previews import Preview
 from items.search.query import QUERY_LENGTH
 from items.tags.popular import popular_tags
 from relations.api import user_or_404

@@ -6,9 +6,9 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.access import signed_in
 from accounts.models import User
 from items.api import item_or_404
-from items.cards import Cards
 from items.forms import ItemForm
 from items.hydrate import hydrate
+from items.pages.cards import Cards
 from items.polls import polls
 from web.pages import PageRequest, go_on, limited, show, wants_part
 

@@ -17,8 +17,8 @@ from items.api import item_or_404
 from items.forms import AUDIENCES, POLL_LASTS, ItemForm
 from items.idempotency import IdempotencyConflictError
 from items.models import ItemType, ScheduledPost
+from items.pages.reading import full_time
 from items.profiles.profile import visible_item
-from items.reading import full_time
 from items.scheduled import scheduling
 from items.text import ContentError, poll_end
 from web.pages import PageRequest, go_to, limited, next_page, show

@@ -10,7 +10,7 @@ from django.utils.text import capfirst
 
 from accounts.joining.models import Application
 from accounts.people import badge_of, full_name_of
-from items.reading import excerpt
+from items.pages.reading import excerpt
 from moderation.case_admin import in_queue
 from moderation.models import Case
 

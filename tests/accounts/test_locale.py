@@ -16,7 +16,7 @@ from accounts.actions import issue_token
 from accounts.locale import place_name, zone_of
 from accounts.models import User
 from items.models import Item
-from items.reading import ago, full_time
+from items.pages.reading import ago, full_time
 from tests.support.factories import ItemFactory
 from tests.support.pictures import upload
 from tests.support.statements import statements

@@ -12,9 +12,9 @@ from django.conf import settings
 from clientapi.entities import SHOWN_AS
 from clientapi.status_api import WRITTEN_AS
 from items.actions import BREADTH
-from items.cards import Words
 from items.forms import AUDIENCES
 from items.models import Visibility
+from items.pages.cards import Words
 from timeline.pull import READ_FOR, STREAMS
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates" / "items"

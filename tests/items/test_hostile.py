@@ -16,10 +16,11 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.avatars import drawn_url
-from items import actions, reading, text
+from items import actions, text
 from items.filters.filters import Filters, Rule, folded
 from items.filters.matching import Matcher, Word, fold, marked
 from items.models import FilterAction
+from items.pages import reading
 from items.search import words
 from items.search.hits import hits
 from items.search.query import QUERY_LENGTH, parse
@@ -77,11 +78,11 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.search.words.document": [lambda written: words.document("", written)],
     "items.search.hits.hits": [partial(hits_in, query=query) for query in QUERIES],
     "items.search.query.parse": [lambda written: parse(written[:QUERY_LENGTH]).tsquery],
-    "items.reading.is_long": [reading.is_long],
-    "items.reading.excerpt": [lambda written: reading.excerpt(written, 240)],
-    "items.reading.domain": [reading.domain],
-    "items.reading.short_link": [reading.short_link],
-    "items.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
+    "items.pages.reading.is_long": [reading.is_long],
+    "items.pages.reading.excerpt": [lambda written: reading.excerpt(written, 240)],
+    "items.pages.reading.domain": [reading.domain],
+    "items.pages.reading.short_link": [reading.short_link],
+    "items.pages.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
     "accounts.avatars.drawn_url": [lambda written: drawn_url(written, written)],
     "items.filters.matching.fold": [fold],
     "items.filters.filters.Filters.found": [lambda written: FILTERED.found(folded([written]), timezone.now())],
@@ -117,9 +118,9 @@ MODULES = [
     "moderation.rules",
     "accounts.about.words",
     "accounts.people",
-    "items.cards",
+    "items.pages.cards",
     "items.attachments.pictures",
-    "items.reading",
+    "items.pages.reading",
     "live.clock",
     "notifications.sentences",
     "web.icons",

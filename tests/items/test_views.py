@@ -13,7 +13,7 @@ from pytest_django import Settings
 from accounts.models import User
 from items.actions import delete, like, publish, repost, undo_repost
 from items.models import Item, Status
-from items.reading import ago
+from items.pages.reading import ago
 from items.text import TEXT_LENGTH
 from media.captioning import set_captions
 from media.models import NEVER, MediaFile

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from items.reading import excerpt
+from items.pages.reading import excerpt
 from web.letters import CLUSTER, beginning, folded, is_blank
 
 FAMILY = "👨\u200d👩\u200d👧"

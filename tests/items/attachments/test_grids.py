@@ -11,7 +11,7 @@ from django.utils.html import escape
 from accounts.models import User
 from items.attachments.pictures import figures
 from items.bodies import Counts, ItemBody, Sender
-from items.cards import Cards
+from items.pages.cards import Cards
 from media.objects import MediaObject, medium_of
 
 BAD = "\"'<script>alert(1)</script>&amp;"

@@ -13,7 +13,7 @@ from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 from accounts.people import profile_address
-from items.addresses import tag_address
+from items.pages.addresses import tag_address
 from items.search.hits import hits
 from items.search.query import Query
 from items.text import Kind, spans

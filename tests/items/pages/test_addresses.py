@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from accounts.people import profile_address
-from items.addresses import item_address, item_id_at, own_path, tag_address
+from items.pages.addresses import item_address, item_id_at, own_path, tag_address
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from PIL import Image
 
 from items.actions import publish, repost
 from items.attachments.pictures import average_colour, ground
-from items.cards import Cards
 from items.hydrate import hydrate
 from items.models import Visibility
+from items.pages.cards import Cards
 from items.profiles.profile import answered_senders
 from media import actions as media
 from media.objects import media_object

@@ -14,9 +14,10 @@ from accounts import actions as accounts
 from accounts.about import site
 from accounts.deactivation import deactivate
 from accounts.models import User
-from items import actions, open_pages
+from items import actions
 from items.attachments import hiding
 from items.models import Item, Visibility
+from items.pages import open_pages
 from media.actions import describe
 from media.models import MediaFile
 from relations.actions import block

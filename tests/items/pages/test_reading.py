@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from items.reading import LINK_LETTERS, domain, linked, short_link
+from items.pages.reading import LINK_LETTERS, domain, linked, short_link
 from items.search.query import parse
 from items.text import Kind, spans
 from tests.support.texts import TEXTS

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from items.bodies import ItemBody
-from items.reading import excerpt
+from items.pages.reading import excerpt
 
 DESCRIPTION_LETTERS = 200
 TITLE_LETTERS = 70

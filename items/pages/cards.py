@@ -16,12 +16,12 @@ from msgspec import UNSET
 
 from accounts.models import QuotableBy, User
 from accounts.people import Face, face, name_of, profile_address
-from items.addresses import item_address, tag_address
 from items.attachments.pictures import figures, ground
 from items.bodies import Counts, ItemBody, LinkCardBody, Poll, Quote, Sender
 from items.content import link_in, text_in
+from items.pages.addresses import item_address, tag_address
+from items.pages.reading import Moment, domain, excerpt, is_long, left, linked, moment, short_link, version
 from items.quotes import quoters
-from items.reading import Moment, domain, excerpt, is_long, left, linked, moment, short_link, version
 from items.search.query import Query
 from items.text import mentions
 from items.threads.threads import Branch

@@ -1,0 +1,1 @@
+"""Items on pages: cards, texts with links, previews, and pages kept for strangers."""
