@@ -21,7 +21,7 @@ from accounts.actions import issue_token
 from accounts.levels import policy
 from accounts.models import User
 from benchmarks.measure import Size
-from clientapi.actions import OUT_OF_BAND, register
+from clientapi.oauth.actions import OUT_OF_BAND, register
 from items.models import Item
 from storage.connections import feeds_for_tasks, fetch, pipelined
 from storage.window import INFINITY, Entry, Window

@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import User
-from clientapi.bearer import BearerAuthentication
 from clientapi.entities import moment
+from clientapi.oauth.bearer import BearerAuthentication
 from web.rest import FILES_TYPE, ApiView, FilesParser, StrictFormParser, exception_handler
 from web.strict_json import JSON_TYPE, StrictJSONParser
 

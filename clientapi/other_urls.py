@@ -11,7 +11,6 @@ from clientapi import (
     media_api,
     misc_api,
     notification_api,
-    oauth_api,
     poll_api,
     push_api,
     report_api,
@@ -20,9 +19,10 @@ from clientapi import (
     status_api,
     tag_api,
     timeline_api,
-    views,
 )
 from clientapi.errors import MissingView
+from clientapi.oauth import api as oauth_api
+from clientapi.oauth import views
 
 api_patterns = [
     path("apps", oauth_api.AppsView.as_view()),

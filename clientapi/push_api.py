@@ -7,8 +7,8 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.signing_in.places import agent_of
-from clientapi.bearer import AppToken, BearerAuthentication
 from clientapi.errors import ClientView, InvalidError, caller_of
+from clientapi.oauth.bearer import AppToken, BearerAuthentication
 from clientapi.params import Params
 from notifications.models import Kind, Policy, PushSubscription
 from notifications.push import actions

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 from rest_framework import exceptions
 
 from accounts.models import User
-from clientapi.scopes import covers
+from clientapi.oauth.scopes import covers
 from relations.list_api import list_or_404
 from web.hashtags import canonical_tag
 

@@ -1,6 +1,6 @@
 from celery import shared_task
 
-from clientapi import actions
+from clientapi.oauth import actions
 
 TURNS = 20
 """Calls per run, so that apps are deleted faster than one network can register them."""

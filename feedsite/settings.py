@@ -487,7 +487,7 @@ CHECK_READERS = env.check_readers
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "accounts.signing_in.tokens.TokenAuthentication",
-        "clientapi.bearer.BearerAuthentication",
+        "clientapi.oauth.bearer.BearerAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
@@ -510,8 +510,8 @@ TOKEN_CAP = 50
 OAUTH2_PROVIDER_APPLICATION_MODEL = "accounts.ClientApp"
 APP_TOKEN_DAYS = env.app_token_days
 OAUTH2_PROVIDER = {
-    "SCOPES_BACKEND_CLASS": "clientapi.scopes.Scopes",
-    "OAUTH2_VALIDATOR_CLASS": "clientapi.validator.Validator",
+    "SCOPES_BACKEND_CLASS": "clientapi.oauth.scopes.Scopes",
+    "OAUTH2_VALIDATOR_CLASS": "clientapi.oauth.validator.Validator",
     "ACCESS_TOKEN_EXPIRE_SECONDS": APP_TOKEN_DAYS * 86_400,
     # Long enough for people to copy a code.
     "AUTHORIZATION_CODE_EXPIRE_SECONDS": 600,

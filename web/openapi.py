@@ -76,7 +76,7 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     """Apps' tokens in the OpenAPI document."""
 
-    target_class = "clientapi.bearer.BearerAuthentication"
+    target_class = "clientapi.oauth.bearer.BearerAuthentication"
     name = "bearer"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Push(msgspec.Struct):
 
 def holder_of(request: Request) -> Holder:
     """The session or token by which a call is made."""
-    token_id = token_of(request) or getattr(request.auth, "token_id", None)  # an app's (clientapi.bearer)
+    token_id = token_of(request) or getattr(request.auth, "token_id", None)  # an app's (clientapi.oauth.bearer)
     if token_id:
         return Holder(token_id=token_id)
     return Holder(session_key=request._request.session.session_key)

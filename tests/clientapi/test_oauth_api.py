@@ -17,9 +17,9 @@ from accounts.models import TokenOrigin, User
 from accounts.signing_in import places
 from accounts.signing_in.models import OWN_APP, ClientApp
 from accounts.signing_in.tokens import NOTED, digest_of
-from clientapi import actions, scopes
-from clientapi.bearer import OF_APP_LIFE
-from clientapi.validator import OF_APP, secret_digest
+from clientapi.oauth import actions, scopes
+from clientapi.oauth.bearer import OF_APP_LIFE
+from clientapi.oauth.validator import OF_APP, secret_digest
 from tests.support.clients import ALL, OUT_OF_BAND, Caller, app_of, token_of
 from tests.support.factories import PASSWORD, UserFactory
 

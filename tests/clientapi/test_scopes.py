@@ -15,9 +15,9 @@ from accounts.about import announcing, site
 from accounts.about.models import Looking, SiteSettings
 from accounts.actions import dismiss_announcement
 from accounts.models import User
-from clientapi import scopes
 from clientapi.errors import ClientView, MissingView
-from clientapi.scopes import NEEDS, WORDS, covers, opens
+from clientapi.oauth import scopes
+from clientapi.oauth.scopes import NEEDS, WORDS, covers, opens
 from discover.models import PopularItem
 from items.actions import bookmark, like, publish
 from tests.support.clients import Caller, app_of, token_of

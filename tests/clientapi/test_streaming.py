@@ -13,7 +13,7 @@ from oauth2_provider.models import AccessToken
 from accounts import actions as accounts
 from accounts.models import User
 from clientapi import streaming
-from clientapi.actions import OUT_OF_BAND, register
+from clientapi.oauth.actions import OUT_OF_BAND, register
 from clientapi.streaming import news_for
 from clientapi.streams import Hearer, Stream, UnknownError, heard, stream_of
 from items import actions as items

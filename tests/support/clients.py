@@ -14,7 +14,7 @@ from oauth2_provider.models import AccessToken, set_token_value
 
 from accounts.models import User
 from accounts.signing_in.models import ClientApp
-from clientapi import actions
+from clientapi.oauth import actions
 from tests.support.changed_settings import changed
 from tests.support.factories import PASSWORD
 from tests.support.web import WebServer

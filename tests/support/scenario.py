@@ -33,7 +33,7 @@ from accounts.mail.models import Letter
 from accounts.models import User
 from accounts.signing_in import places, recovery, second_factors
 from clientapi import streaming
-from clientapi.actions import OUT_OF_BAND
+from clientapi.oauth.actions import OUT_OF_BAND
 from clientapi.streams import Hearer, Stream
 from community.archives.models import ArchiveImport
 from discover import history, indexing

@@ -11,8 +11,8 @@ from oauth2_provider.oauth2_validators import OAuth2Validator
 from accounts.actions import revoke_token
 from accounts.signing_in.models import OWN_APP, ClientApp
 from accounts.signing_in.tokens import digest_of
-from clientapi import scopes
-from clientapi.bearer import OF_APP_LIFE
+from clientapi.oauth import scopes
+from clientapi.oauth.bearer import OF_APP_LIFE
 
 AccessToken = get_access_token_model()
 Grant = get_grant_model()

@@ -15,9 +15,9 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.signing_in.models import WEBSITE_LENGTH, ClientApp
-from clientapi import actions, scopes
-from clientapi.bearer import AppToken
 from clientapi.errors import InvalidError, OpenView
+from clientapi.oauth import actions, scopes
+from clientapi.oauth.bearer import AppToken
 from clientapi.params import Params
 from notifications.push.encryption import public_key
 from web import rates

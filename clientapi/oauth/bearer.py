@@ -17,7 +17,7 @@ from accounts.about.site import current
 from accounts.models import User
 from accounts.signing_in.models import OWN_APP
 from accounts.signing_in.tokens import NOTED, Token, find
-from clientapi import scopes
+from clientapi.oauth import scopes
 from storage.connections import LAZILY, fetch
 from web import rates
 from web.credentials import Bounded

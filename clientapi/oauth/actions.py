@@ -9,8 +9,8 @@ from oauth2_provider.generators import generate_client_secret
 from oauth2_provider.models import AccessToken, Grant
 
 from accounts.signing_in.models import FORBIDDEN_SCHEMES, SCOPES_LENGTH, WEBSITE_LENGTH, ClientApp
-from clientapi import scopes
-from clientapi.validator import secret_digest
+from clientapi.oauth import scopes
+from clientapi.oauth.validator import secret_digest
 
 NAME_LENGTH = 100
 ADDRESSES = 10

@@ -18,8 +18,8 @@ from accounts.models import User
 from accounts.signing_in import addresses
 from accounts.signing_in.models import SCOPES_LENGTH, ClientApp
 from accounts.signing_in.sign_in import whence
-from clientapi import scopes
-from clientapi.actions import ADDRESS_LENGTH, OUT_OF_BAND
+from clientapi.oauth import scopes
+from clientapi.oauth.actions import ADDRESS_LENGTH, OUT_OF_BAND
 from web.headers import policy
 from web.pages import FORM_METHODS, PageRequest, keeps_opener, limited, show
 
