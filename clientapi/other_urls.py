@@ -109,7 +109,7 @@ MISSING = (
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
-    path("api/v1/", include("clientapi.streaming_urls")),
+    path("api/v1/", include("clientapi.streaming.urls")),
     path("api/v2/", include(second_patterns)),
     re_path(rf"^api/(?:v1/(?:{MISSING})(?:/.*)?|v2/.*)\Z", MissingView.as_view()),
     path("oauth/authorize", views.authorize, name="oauth-authorize"),

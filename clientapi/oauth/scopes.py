@@ -217,7 +217,7 @@ CLIENTS: dict[str, Need] = {
     "instance/activity": OPEN,
     "instance/domain_blocks": OPEN,
     "instance/translation_languages": OPEN,
-    "streaming": Need(ANY),  # the scope depends on the stream (clientapi.streams)
+    "streaming": Need(ANY),  # the scope depends on the stream (clientapi.streaming.streams)
     "streaming/": Need(ANY),
     "streaming/health": OPEN,
     "streaming/<path:path>": Need(ANY),

@@ -18,8 +18,8 @@ from django.utils import timezone
 
 from accounts.export import write_archive
 from accounts.models import User
-from clientapi import streaming
-from clientapi.streams import Hearer, stream_of
+from clientapi.streaming import streaming
+from clientapi.streaming.streams import Hearer, stream_of
 from discover import feedback, recent
 from items import actions as items
 from items import counts

@@ -15,8 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.actions import issue_token
-from clientapi import streaming
-from clientapi.streams import Hearer, Stream
+from clientapi.streaming import streaming
+from clientapi.streaming.streams import Hearer, Stream
 from community.archives import listed
 from items import actions as items
 from items.conversations.conversations import conversation_of

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from accounts.models import QuotableBy, User
 from clientapi.people import known_senders, post_counts
-from clientapi.streaming import news_for
-from clientapi.streams import Hearer, stream_of
+from clientapi.streaming.streaming import news_for
+from clientapi.streaming.streams import Hearer, stream_of
 from items import actions as items
 from items.filters import filters
 from items.models import LISTED, Bookmark, Item, Like, Visibility

@@ -12,10 +12,10 @@ from oauth2_provider.models import AccessToken
 
 from accounts import actions as accounts
 from accounts.models import User
-from clientapi import streaming
 from clientapi.oauth.actions import OUT_OF_BAND, register
-from clientapi.streaming import news_for
-from clientapi.streams import Hearer, Stream, UnknownError, heard, stream_of
+from clientapi.streaming import streaming
+from clientapi.streaming.streaming import news_for
+from clientapi.streaming.streams import Hearer, Stream, UnknownError, heard, stream_of
 from items import actions as items
 from items.conversations.conversations import put_away
 from items.filters import filters

@@ -32,9 +32,9 @@ from accounts.levels import big_v
 from accounts.mail.models import Letter
 from accounts.models import User
 from accounts.signing_in import places, recovery, second_factors
-from clientapi import streaming
 from clientapi.oauth.actions import OUT_OF_BAND
-from clientapi.streams import Hearer, Stream
+from clientapi.streaming import streaming
+from clientapi.streaming.streams import Hearer, Stream
 from community.archives.models import ArchiveImport
 from discover import history, indexing
 from feedsite import celery

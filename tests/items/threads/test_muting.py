@@ -7,8 +7,8 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from clientapi import streaming
-from clientapi.streams import Hearer, Stream
+from clientapi.streaming import streaming
+from clientapi.streaming.streams import Hearer, Stream
 from items import actions as items
 from items.models import Item, MutedThread, Visibility
 from items.purge import purge

@@ -13,8 +13,8 @@ from rest_framework.request import Request
 from accounts.signing_in.grants import Grant, password_mark
 from clientapi.errors import NOT_FOUND, ClientView, Problem, caller_of
 from clientapi.oauth.bearer import OUTSIDE, AppToken, StreamAuthentication
-from clientapi.streaming import CLIENTS
-from clientapi.streams import Hearer, ScopeError, Stream, UnknownError, heard, stream_of
+from clientapi.streaming.streaming import CLIENTS
+from clientapi.streaming.streams import Hearer, ScopeError, Stream, UnknownError, heard, stream_of
 from stream.api import Admission
 from web.rest import OutageError
 

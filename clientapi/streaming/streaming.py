@@ -18,7 +18,7 @@ from clientapi import notices
 from clientapi.entities import Status
 from clientapi.paging import Wanted
 from clientapi.presenting import Presenter, conversations, filter_results
-from clientapi.streams import Hearer, Stream
+from clientapi.streaming.streams import Hearer, Stream
 from items.bodies import ItemBody, Quote
 from items.conversations.conversations import listed_among
 from items.filters.book import Book

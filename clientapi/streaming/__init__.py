@@ -1,0 +1,1 @@
+"""Streams of Mastodon's API: who may listen, and what they hear."""
