@@ -10,9 +10,7 @@ from clientapi import (
     list_api,
     media_api,
     misc_api,
-    notification_api,
     poll_api,
-    push_api,
     report_api,
     scheduled_api,
     search_api,
@@ -21,6 +19,8 @@ from clientapi import (
     timeline_api,
 )
 from clientapi.errors import MissingView
+from clientapi.notifications import api as notification_api
+from clientapi.notifications import push_api
 from clientapi.oauth import api as oauth_api
 from clientapi.oauth import views
 

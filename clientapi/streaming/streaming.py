@@ -14,8 +14,8 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import QuotableBy, User
-from clientapi import notices
 from clientapi.entities import Status
+from clientapi.notifications import notices
 from clientapi.paging import Wanted
 from clientapi.presenting import Presenter, conversations, filter_results
 from clientapi.streaming.streams import Hearer, Stream

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from accounts.models import User
-from clientapi import notices
 from clientapi.entities import Account, Status, moment
-from clientapi.notices import TYPES, Chosen, NoticePage
+from clientapi.notifications import notices
+from clientapi.notifications.notices import TYPES, Chosen, NoticePage
 from clientapi.paging import Wanted
 from clientapi.people import accounts_by_id
 from clientapi.presenting import statuses

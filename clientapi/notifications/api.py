@@ -4,9 +4,9 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.models import User
-from clientapi import groups, notices
 from clientapi.entities import moment
 from clientapi.errors import ClientView, InvalidError, caller_of
+from clientapi.notifications import groups, notices
 from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
 from clientapi.people import accounts_by_id

@@ -1,0 +1,1 @@
+"""Notifications, one by one and in groups, and push subscriptions."""
