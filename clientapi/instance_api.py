@@ -13,9 +13,9 @@ from accounts.about.logo import logo_url
 from accounts.about.models import SignUp
 from accounts.models import User
 from clientapi import html
+from clientapi.accounts.people import accounts_of
 from clientapi.entities import Account, absolute
 from clientapi.errors import OpenView
-from clientapi.people import accounts_of
 from items.filters.filters import FILTERS
 from items.polls.polls import LONGEST, SHORTEST
 from items.profiles.pins import PINS

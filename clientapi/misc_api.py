@@ -14,11 +14,11 @@ from accounts.actions import dismiss_announcement
 from accounts.api import reader_of
 from accounts.models import User
 from clientapi import html
-from clientapi.account_api import user_or_404
+from clientapi.accounts.api import user_or_404
+from clientapi.accounts.people import accounts_of
 from clientapi.entities import QUOTE_POLICIES, Account, Announcement, moment
 from clientapi.errors import ClientView, OpenView, caller_of, nothing
 from clientapi.params import Params
-from clientapi.people import accounts_of
 from clientapi.presenting import statuses
 from clientapi.tag_api import tags_of
 from discover.popular import popular_items

@@ -3,21 +3,20 @@
 from django.urls import include, path, re_path
 
 from clientapi import (
-    account_api,
     conversation_api,
     filter_api,
     instance_api,
-    list_api,
     media_api,
     misc_api,
     poll_api,
-    report_api,
     scheduled_api,
     search_api,
     status_api,
     tag_api,
     timeline_api,
 )
+from clientapi.accounts import api as account_api
+from clientapi.accounts import list_api, report_api
 from clientapi.errors import MissingView
 from clientapi.notifications import api as notification_api
 from clientapi.notifications import push_api

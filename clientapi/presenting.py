@@ -17,6 +17,7 @@ from msgspec import UNSET
 from accounts.cards import UserCard
 from accounts.models import QuotableBy, User
 from clientapi import html
+from clientapi.accounts.people import People, accounts_by_id, people
 from clientapi.entities import (
     QUOTE_POLICIES,
     SHOWN_AS,
@@ -36,7 +37,6 @@ from clientapi.entities import (
     Tag,
     moment,
 )
-from clientapi.people import People, accounts_by_id, people
 from items.bodies import ItemBody
 from items.content import link_in, text_in
 from items.conversations.conversations import Conversation, people_of

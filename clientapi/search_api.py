@@ -8,13 +8,13 @@ from rest_framework.request import Request
 
 from accounts.api import reader_of
 from accounts.models import User
-from clientapi.account_api import name_of
+from clientapi.accounts.api import name_of
+from clientapi.accounts.people import accounts_of
+from clientapi.accounts.relationships import relationships
 from clientapi.entities import Account, Status
 from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.params import Params
-from clientapi.people import accounts_of
 from clientapi.presenting import Reader, statuses
-from clientapi.relationships import relationships
 from clientapi.tag_api import TagEntity, tags_of
 from items.hydrate import verified
 from items.pages.addresses import item_id_at, own_path

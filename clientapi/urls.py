@@ -2,7 +2,8 @@
 
 from django.urls import include, path
 
-from clientapi import account_api, misc_api, search_api, status_api, timeline_api
+from clientapi import misc_api, search_api, status_api, timeline_api
+from clientapi.accounts import api as account_api
 from clientapi.notifications import api as notification_api
 
 timeline_patterns = [

@@ -4,12 +4,12 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.models import User
+from clientapi.accounts.people import accounts_by_id
 from clientapi.entities import moment
 from clientapi.errors import ClientView, InvalidError, caller_of
 from clientapi.notifications import groups, notices
 from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
-from clientapi.people import accounts_by_id
 from notifications import actions
 from notifications.models import ReadMark
 from notifications.ungrouped import ToldAct

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from accounts.models import User
+from clientapi.accounts.people import accounts_by_id
 from clientapi.entities import Account, Status, moment
 from clientapi.paging import Wanted
-from clientapi.people import accounts_by_id
 from clientapi.presenting import statuses
 from items.hydrate import hydrate
 from items.models import Context

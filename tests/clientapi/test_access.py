@@ -11,7 +11,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import Client
 
 from accounts.models import User
-from clientapi.people import post_counts
+from clientapi.accounts.people import post_counts
 from items import actions as items
 from items.models import Bookmark, Item, Like, Pin, Visibility
 from items.text import ContentError

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from accounts.models import User
-from clientapi.people import post_counts
+from clientapi.accounts.people import post_counts
 from items import actions as items
 from items.filters.filters import create
 from items.models import Item

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import QuotableBy, User
-from clientapi.people import known_senders, post_counts
+from clientapi.accounts.people import known_senders, post_counts
 from clientapi.streaming.streaming import news_for
 from clientapi.streaming.streams import Hearer, stream_of
 from items import actions as items

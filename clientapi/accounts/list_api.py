@@ -6,10 +6,10 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from clientapi.accounts.people import accounts_of
 from clientapi.errors import ClientView, InvalidError, caller_of, nothing
 from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
-from clientapi.people import accounts_of
 from relations import actions, lists
 from relations.list_api import list_or_404
 from relations.lists import Listed

@@ -1,0 +1,1 @@
+"""Accounts, relations, lists and reports."""
