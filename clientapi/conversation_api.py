@@ -5,7 +5,7 @@ from rest_framework.request import Request
 from clientapi.errors import ClientView, caller_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
-from clientapi.presenting import conversations as presented
+from clientapi.statuses.presenting import conversations as presented
 from items.conversations import conversations
 from storage.paging import below
 from web.rest import FeedResponse, parse_id

@@ -18,7 +18,7 @@ from accounts.models import User
 from clientapi.entities import Filter, FilterKeyword, moment
 from clientapi.errors import ClientView, InvalidError, caller_of, nothing
 from clientapi.params import Params
-from clientapi.presenting import CONTEXTS, filter_of
+from clientapi.statuses.presenting import CONTEXTS, filter_of
 from items.filters import filters
 from items.filters.api import filter_or_404
 from items.filters.filters import TITLE_LENGTH, Keyword, Listed

@@ -19,7 +19,7 @@ from clientapi.accounts.people import accounts_of
 from clientapi.entities import QUOTE_POLICIES, Account, Announcement, moment
 from clientapi.errors import ClientView, OpenView, caller_of, nothing
 from clientapi.params import Params
-from clientapi.presenting import statuses
+from clientapi.statuses.presenting import statuses
 from clientapi.tag_api import tags_of
 from discover.popular import popular_items
 from items.tags.trending import trends

@@ -2,19 +2,7 @@
 
 from django.urls import include, path, re_path
 
-from clientapi import (
-    conversation_api,
-    filter_api,
-    instance_api,
-    media_api,
-    misc_api,
-    poll_api,
-    scheduled_api,
-    search_api,
-    status_api,
-    tag_api,
-    timeline_api,
-)
+from clientapi import conversation_api, filter_api, instance_api, misc_api, search_api, tag_api
 from clientapi.accounts import api as account_api
 from clientapi.accounts import list_api, report_api
 from clientapi.errors import MissingView
@@ -22,6 +10,8 @@ from clientapi.notifications import api as notification_api
 from clientapi.notifications import push_api
 from clientapi.oauth import api as oauth_api
 from clientapi.oauth import views
+from clientapi.statuses import api as status_api
+from clientapi.statuses import media_api, poll_api, scheduled_api, timeline_api
 
 api_patterns = [
     path("apps", oauth_api.AppsView.as_view()),

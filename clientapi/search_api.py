@@ -14,7 +14,7 @@ from clientapi.accounts.relationships import relationships
 from clientapi.entities import Account, Status
 from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.params import Params
-from clientapi.presenting import Reader, statuses
+from clientapi.statuses.presenting import Reader, statuses
 from clientapi.tag_api import TagEntity, tags_of
 from items.hydrate import verified
 from items.pages.addresses import item_id_at, own_path

@@ -11,7 +11,7 @@ from clientapi import html
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
-from clientapi.presenting import Reader
+from clientapi.statuses.presenting import Reader
 from relations.tag_api import FollowedTagView
 from relations.tags import TAGS, TagCapError, follow_tag, followed_tags_among, followed_tags_page, unfollow_tag
 from web.hashtags import canonical_tag

@@ -2,9 +2,11 @@
 
 from django.urls import include, path
 
-from clientapi import misc_api, search_api, status_api, timeline_api
+from clientapi import misc_api, search_api
 from clientapi.accounts import api as account_api
 from clientapi.notifications import api as notification_api
+from clientapi.statuses import api as status_api
+from clientapi.statuses import timeline_api
 
 timeline_patterns = [
     path("home", timeline_api.HomeView.as_view()),

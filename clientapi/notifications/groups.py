@@ -17,7 +17,7 @@ from clientapi.entities import Account, Status, moment
 from clientapi.notifications import notices
 from clientapi.notifications.notices import TYPES, Chosen, NoticePage
 from clientapi.paging import Wanted
-from clientapi.presenting import statuses
+from clientapi.statuses.presenting import statuses
 from items.hydrate import hydrate
 from items.models import Context
 from notifications.models import Kind

@@ -12,7 +12,7 @@ from accounts.models import User
 from clientapi.accounts.people import accounts_by_id
 from clientapi.entities import Account, Status, moment
 from clientapi.paging import Wanted
-from clientapi.presenting import statuses
+from clientapi.statuses.presenting import statuses
 from items.hydrate import hydrate
 from items.models import Context
 from notifications.models import Kind

@@ -17,7 +17,7 @@ from accounts.models import QuotableBy, User
 from clientapi.entities import Status
 from clientapi.notifications import notices
 from clientapi.paging import Wanted
-from clientapi.presenting import Presenter, conversations, filter_results
+from clientapi.statuses.presenting import Presenter, conversations, filter_results
 from clientapi.streaming.streams import Hearer, Stream
 from items.bodies import ItemBody, Quote
 from items.conversations.conversations import listed_among

@@ -8,18 +8,18 @@ from rest_framework.request import Request
 
 from accounts.api import reader_of
 from accounts.models import User
-from clientapi import timelines
 from clientapi.accounts.people import people_answer
 from clientapi.entities import QUOTABLE_BY, Context, Status, StatusSource
 from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of
 from clientapi.html import rendered
-from clientapi.media_api import described
 from clientapi.paging import MOST_STATUSES, answer, wanted
 from clientapi.params import Params
-from clientapi.poll_api import rewritten, written
-from clientapi.presenting import Reader, edits, statuses
-from clientapi.scheduled_api import scheduled_at, scheduled_statuses
-from clientapi.threads import thread_of
+from clientapi.statuses import timelines
+from clientapi.statuses.media_api import described
+from clientapi.statuses.poll_api import rewritten, written
+from clientapi.statuses.presenting import Reader, edits, statuses
+from clientapi.statuses.scheduled_api import scheduled_at, scheduled_statuses
+from clientapi.statuses.threads import thread_of
 from items import actions, idempotency
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.attachments import attachments

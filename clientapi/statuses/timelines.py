@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from accounts.models import User
 from clientapi.paging import Wanted
-from clientapi.presenting import Reader
+from clientapi.statuses.presenting import Reader
 from items.bodies import ItemBody
 from items.likes.kept import Kept, placed_page
 from items.listing import ItemPage

@@ -2,11 +2,11 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from accounts.api import reader_of
-from clientapi import timelines
 from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
-from clientapi.presenting import statuses
+from clientapi.statuses import timelines
+from clientapi.statuses.presenting import statuses
 from items.likes.kept import Kept
 from items.tags.tags import Besides
 from relations.list_api import list_or_404

@@ -1,0 +1,1 @@
+"""Statuses, their timelines, polls and media."""
