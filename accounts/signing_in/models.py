@@ -67,7 +67,7 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
         return bool(self.pk != OWN_APP)
 
     def get_allowed_schemes(self) -> set[str]:
-        """Schemes of its redirect addresses, checked by `clientapi.actions`."""
+        """Schemes of its redirect addresses, checked by `clientapi.oauth.actions`."""
         return {uri.partition(":")[0].lower() for uri in self.redirect_uris.split()} - FORBIDDEN_SCHEMES
 
     def redirect_uri_allowed(self, uri: str) -> bool:

@@ -1,4 +1,4 @@
-"""Tokens, and callers by `Authorization: Token …`. clientapi/bearer.py reads other apps' tokens.
+"""Tokens, and callers by `Authorization: Token …`. clientapi/oauth/bearer.py reads other apps' tokens.
 
 See docs/decisions.md: One table holds all tokens.
 """

@@ -33,7 +33,7 @@ SENTENCES = re.compile(r'"([a-z]+)": _\(')
         ("clientapi.statuses.api.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
         ("templates/items/_audience.html", SENTENCES.findall((TEMPLATES / "_audience.html").read_text())),
         # A public item has no mark. It is in the followers' stream.
-        ("items.cards.Words", ["public", *(circle for circle in Words._fields if circle in Visibility.values)]),
+        ("items.pages.cards.Words", ["public", *(circle for circle in Words._fields if circle in Visibility.values)]),
         ("timeline.pull.STREAMS", ["public", *IN_NO_STREAM, *(circle for circle in STREAMS if circle != "posts")]),
     ],
 )

@@ -52,7 +52,7 @@ WHOLE = 12 * MANY
 """The limit of statements that read a whole table."""
 ALLOWED = (
     # Pages with bounds of their own.
-    Allowed("", f"unnest(ARRAY{LISTED})", 35_000, "counts items.profile.COUNTED items"),
+    Allowed("", f"unnest(ARRAY{LISTED})", 35_000, "counts items.profiles.profile.COUNTED items"),
     Allowed(
         "",
         "SELECT max(item_id), min(item_id), count(*) FROM ( SELECT item_id FROM items_itemdocument",
