@@ -198,7 +198,7 @@ def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> No
     assert not Backfill.objects.exists()
 
     page = text(act(admin_client, USERS, "demote", star, confirmed="yes"))
-    assert "1 account becomes ordinary" in page
+    assert "1 account is becoming ordinary." in page
     assert Backfill.objects.get(sender=star).followers == 1_202
     assert User.objects.get(pk=star.pk).is_big_v
 
@@ -238,7 +238,7 @@ def test_one_demotion_asks_first_shows_its_progress_and_is_taken_back(admin_clie
     assert "We fill the home timelines of 1,200 followers in the background" in asked
     assert "star: 1,200 followers" in verb(admin_client, star, "demote")
     assert not Backfill.objects.exists()
-    assert "@star becomes ordinary: the homes" in verb(admin_client, star, "demote", confirmed="yes")
+    assert "@star is becoming ordinary." in verb(admin_client, star, "demote", confirmed="yes")
     assert "@star is already becoming ordinary." in verb(admin_client, star, "demote", confirmed="yes")
     Backfill.objects.update(done=300)
     for address in (f"{USERS}{star.pk}/change/", USERS):
