@@ -123,7 +123,7 @@ def _item(reader: User, item_id: int) -> Part:
     }
     for shown in walk.progress.shown:
         if shown.id == str(item_id):
-            return Part(title, ["shown", *words], facts | {_("reason"): str(REASONS.get(shown.reason, shown.reason))})
+            return Part(title, ["shown", *words], facts | {_("reason"): str(REASONS.get(shown.reason or "", shown.reason))})
     reasons = [name for name, is_met in zip(CONDITIONS, verdicts, strict=True) if not is_met]
     if is_tagged:
         reasons = [name for name in reasons if name in OF_TAGGED]

@@ -410,7 +410,7 @@ def test_the_log_reads_as_sentences(desk: Client, moderator: User, sender: User,
     assert "@moderator added the word rule “ham”" in page
     desk.cookies["language"] = "zh-hans"
     page = re.sub(r"<[^>]+>", "", text(desk.get(LOG)))
-    assert f"网站将 @sender 的内容 {held.item_id} 送审" in page
+    assert f"系统将 @sender 的帖子 {held.item_id} 转入审核" in page
     desk.cookies["language"] = "en"
     line = Decision.objects.get(verb="reject")
     page = text(desk.get(f"{LOG}{line.pk}/change/"))
