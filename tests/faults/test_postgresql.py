@@ -298,6 +298,7 @@ def test_the_doctor_tells_of_a_frozen_postgresql(site: Site, tmp_path: Path) -> 
     assert finding["state"] == "error"
 
 
+@pytest.mark.long
 def test_postgresql_frozen(site: Site, tmp_path: Path) -> None:
     """Each path gives 503 with Retry-After within `GIVEN_UP` seconds, at once when known."""
     token = site.sign_up("ann")

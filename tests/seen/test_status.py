@@ -156,7 +156,8 @@ def test_servers_that_do_not_answer_are_told_of_and_the_rest_is_shown(tmp_path: 
     assert names(found) == {"plays", "store"}
     assert (found.ring, found.months) == (None, [])
     assert found.merged.users == 1
-    assert counted("feedsite_played_up", server="plays") == counted("feedsite_played_up", server="store") == 0
+    metrics_shown = Shown()
+    assert [metrics_shown.of("feedsite_played_up", server=one) for one in ("plays", "store")] == [0, 0]
 
 
 @pytest.mark.slow
@@ -171,7 +172,7 @@ def test_a_migration_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[st
     found = status.measure(now=NOW).migration
     assert found
     assert (found.phase, found.users, found.merged, found.left) == ("running", 5, merged, 5 - merged)
-    assert counted("feedsite_played_migration_users", state="left") == 5 - merged
+    assert Shown().of("feedsite_played_migration_users", state="left") == 5 - merged
     with time_machine.travel(NOW + 2 * HOUR, tick=False), pytest.raises(SystemExit):  # some were left behind
         call_command("played_status")
     assert f"Migration: running; {merged} users merged, {5 - merged} left" in capsys.readouterr().out
@@ -186,37 +187,40 @@ def test_old_merges_are_forgotten() -> None:
 
 
 # --- Where it is shown -----------------------------------------------------------------------------------
-def counted(name: str, **labels: str) -> float:
-    shown = text(Client().get("/metrics"))
-    (found,) = (
-        one.value
-        for family in text_string_to_metric_families(shown)
-        for one in family.samples
-        if one.name == name and one.labels == labels
-    )
-    return found
+class Shown:
+    """The metrics of this moment. Reading them takes a second after many tests."""
+
+    def __init__(self) -> None:
+        families = text_string_to_metric_families(text(Client().get("/metrics")))
+        self.samples = [one for family in families for one in family.samples]
+
+    def of(self, name: str, **labels: str) -> float:
+        (found,) = (one.value for one in self.samples if one.name == name and one.labels == labels)
+        return found
 
 
 @pytest.mark.slow
 def test_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     merged, failed = "feedsite_played_merged_users_total", "feedsite_played_merges_total"
     metrics.played_merges.labels("failed")
-    before = counted(merged), counted(failed, result="failed")
+    before = Shown()
     play(*range(1, 21), at=NOW - HOUR)
     fail(NOW, monkeypatch, task_of(1))
     merge(NOW)
     play(1, 2, 3)
     monkeypatch.setattr(tasks, "database_now", lambda: NOW)
     tasks.watch_plays()
-    assert (counted(merged), counted(failed, result="failed")) == (before[0] + 20, before[1] + 1)
-    assert counted("feedsite_played_backlog_users", state="current") == 3
-    assert counted("feedsite_played_backlog_users", state="merging") == 0
-    assert counted("feedsite_played_node_users", node=str(node_of(NOW))) == 3
-    assert sum(counted("feedsite_played_task_shard_users", task_shard=str(number)) for number in range(4)) == 3
-    assert counted("feedsite_played_filters", age="0") == 20
-    assert counted("feedsite_played_filters", age="1") == 0
-    assert counted("feedsite_played_filter_bytes", age="0") == sum(one.size for one in store.store().stats().values())
-    assert counted("feedsite_played_up", server="plays") == 1
+    shown = Shown()
+    assert shown.of(merged) == before.of(merged) + 20
+    assert shown.of(failed, result="failed") == before.of(failed, result="failed") + 1
+    assert shown.of("feedsite_played_backlog_users", state="current") == 3
+    assert shown.of("feedsite_played_backlog_users", state="merging") == 0
+    assert shown.of("feedsite_played_node_users", node=str(node_of(NOW))) == 3
+    assert sum(shown.of("feedsite_played_task_shard_users", task_shard=str(number)) for number in range(4)) == 3
+    assert shown.of("feedsite_played_filters", age="0") == 20
+    assert shown.of("feedsite_played_filters", age="1") == 0
+    assert shown.of("feedsite_played_filter_bytes", age="0") == sum(one.size for one in store.store().stats().values())
+    assert shown.of("feedsite_played_up", server="plays") == 1
 
 
 @time_machine.travel(NOW, tick=False)
