@@ -123,7 +123,8 @@ def _item(reader: User, item_id: int) -> Part:
     }
     for shown in walk.progress.shown:
         if shown.id == str(item_id):
-            return Part(title, ["shown", *words], facts | {_("reason"): str(REASONS.get(shown.reason or "", shown.reason))})
+            reason = str(REASONS.get(shown.reason or "", shown.reason))
+            return Part(title, ["shown", *words], facts | {_("reason"): reason})
     reasons = [name for name, is_met in zip(CONDITIONS, verdicts, strict=True) if not is_met]
     if is_tagged:
         reasons = [name for name in reasons if name in OF_TAGGED]
