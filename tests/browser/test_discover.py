@@ -426,8 +426,8 @@ def test_in_chinese(visit: Visit, reader: Any, posts: list[Item]) -> None:
     page = visitor.page
     expect(page.locator(".tabs [aria-current=page]")).to_have_text("发现")
     page.get_by_role("button", name="刷新").click()
-    said(page, "再来 20 条帖子")
-    page.get_by_role("navigation", name="看哪些帖子").get_by_role("link", name="关注").click()
+    said(page, "还有 20 条帖子")
+    page.get_by_role("navigation", name="时间线").get_by_role("link", name="关注").click()
     expect(page.locator(".tabs [aria-current=page]")).to_have_text("关注")
 
 

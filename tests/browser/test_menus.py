@@ -76,7 +76,7 @@ def test_a_card_mutes_its_sender(visitor: Visitor, author: Any, friend: Any, rea
     visitor.goto("/")
     visitor.choose("Mute @author", "the loudest")
     visitor.shows(["a quiet one"])
-    expect(visitor.page.get_by_text("@author is muted.")).to_be_visible()
+    expect(visitor.page.get_by_text("You muted @author. You can undo this on their profile.")).to_be_visible()
     assert Mute.objects.filter(muter=reader, muted=author).exists()
     visitor.goto("/")
     visitor.shows(["a quiet one"])
@@ -106,7 +106,7 @@ def test_blocking_on_the_page_of_a_post_leads_to_the_profile(visitor: Visitor, a
     visitor.choose("Block @author")
     agree(visitor, javascript)
     expect(visitor.page).to_have_url(f"{visitor.site}/@author")
-    expect(visitor.page.get_by_text("You blocked @author.")).to_be_visible()
+    expect(visitor.page.get_by_text("You blocked @author. You can't see each other's posts.")).to_be_visible()
 
 
 def test_blocking_from_the_page_of_a_longer_name_stays_there(visit: Visit, reader: Any, author: Any) -> None:
@@ -146,7 +146,17 @@ def test_without_javascript_the_menu_is_a_page(visit: Visit, reader: Any, author
     visitor.enter(reader)
     for one, acts in (
         (item, ["Quote", "Copy link", "Mute @authorHide their posts from your home", "Block @author", "Report"]),
-        (mine, ["Quote", "Edit", "Pin to profile", "Copy link", "Delete"]),
+        (
+            mine,
+            [
+                "Quote",
+                "Edit",
+                "Pin to profile",
+                "Copy link",
+                "Mute threadYou won't get notifications from it",
+                "Delete",
+            ],
+        ),
     ):
         visitor.goto("/")
         visitor.page.locator(f"#item-{one.pk} {OPENER}").click()

@@ -41,10 +41,10 @@ def test_an_account_is_brought(visit: Visit, settings: Any, tmp_path: Path, java
     expect(page.get_by_text("32 of 32 entries read: 30 posts imported.")).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).not_to_be_visible()
     for words in (
-        "People you follow: 2 of 2 entries read, 1 brought in",
+        "People you follow: 2 of 2 entries read, 1 imported",
         "People in lists: Save the file as UTF-8 text.",
-        "Pinned posts: 1 of 1 entry read, 1 brought in",
-        "Likes: 41 of 41 entries read, 1 brought in",
+        "Pinned posts: 1 of 1 entry read, 1 imported",
+        "Likes: 41 of 41 entries read, 1 imported",
     ):
         expect(page.get_by_text(words, exact=True)).to_be_visible()
     page.get_by_text("What was not imported", exact=True).click()

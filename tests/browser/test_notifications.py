@@ -162,7 +162,7 @@ def test_kinds_are_chosen_in_the_settings(visit: Visit, screen: dict[str, Any], 
     expect(page.get_by_role("heading", level=1)).to_have_text("Notifications")
     page.get_by_label("Likes").uncheck()
     visitor.go(page.get_by_role("button", name="Save"))
-    expect(page.get_by_text("Saved.")).to_be_visible()
+    expect(page.get_by_role("status").get_by_text("Saved.")).to_be_visible()
     expect(page.get_by_label("Likes")).not_to_be_checked()
     expect(page.get_by_label("New followers")).to_be_checked()
     visitor.goto("/notifications")

@@ -46,7 +46,7 @@ def test_filtered_posts_are_folded_and_unfolded_by_keys(visit: Visit, reader: An
     visitor.log_in(reader)
     page = visitor.page
     page.goto(f"{visitor.site}/settings/filters")
-    page.get_by_label("Word or phrase").fill("zebra")
+    page.get_by_label("Words or phrases").fill("zebra")
     visitor.go(page.get_by_role("button", name="Mute", exact=True))
     say(author, "a Zebra of mine")
     page.goto(f"{visitor.site}/")

@@ -73,7 +73,7 @@ def test_paging_while_posts_arrive_without_javascript(visit: Visit, reader: Any,
         shown += visitor.shown()
     assert shown == [f"old {number}" for number in reversed(range(70))]
     expect(visitor.page.get_by_role("link", name="Load more")).to_have_count(0)
-    visitor.page.get_by_role("link", name="Newest first post").click()
+    visitor.page.get_by_role("link", name="Newest posts").click()
     expect(visitor.page.get_by_text("new 2")).to_be_visible()
 
 

@@ -21,6 +21,6 @@ def test_a_theme_goes_before_the_systems(visit: Visit, screen: dict[str, Any], s
         visitor.goto("/settings/preferences")
         page.get_by_label("Theme").select_option(theme)
         visitor.go(page.get_by_role("button", name="Save"))
-        expect(page.get_by_text("Saved.")).to_be_visible()
+        expect(page.get_by_role("status").get_by_text("Saved.")).to_be_visible()
         visitor.goto("/")
         visitor.holds(f"{GROUND} === '{ground}'")

@@ -164,6 +164,7 @@ class Held:
     """Requests wait, so that the test sees the page meanwhile."""
 
     def __init__(self, page: Page, pattern: str) -> None:
+        self._page = page
         self.asked: list[str] = []
         self._waiting: list[Route] = []
         self._holds = True
@@ -183,7 +184,11 @@ class Held:
             self._waiting.pop(0).continue_()
 
     def answer(self, status: int = 500) -> None:
-        """Fail all that wait. Later ones are not held."""
+        """Fail all that wait, one at least. Later ones are not held."""
+        until = time.monotonic() + EXPECTATION / 1000
+        while not self._waiting:
+            assert time.monotonic() < until, "nothing was asked"
+            self._page.wait_for_timeout(20)
         self._holds = False
         while self._waiting:
             self._waiting.pop(0).fulfill(status=status, body="")
