@@ -497,6 +497,7 @@ def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) 
     assert not AccessToken.objects.exists()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["permission", "group"])
 @pytest.mark.parametrize("is_active", [True, False])

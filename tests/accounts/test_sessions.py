@@ -125,6 +125,7 @@ def be_deactivated(client: Client, user: User) -> None:
 ENDS = pytest.mark.parametrize("end", [log_out, by_sql, change_password, everywhere, be_deactivated])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @ENDS
 @FAULTS

@@ -312,6 +312,7 @@ NEWEST: dict[str, Callable[[User], str]] = OTHERS | {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NEWEST)
 @pytest.mark.parametrize("above", ["min_id", "since_id"])
 def test_a_page_above_the_newest_leads_on_from_there(name: str, above: str, reader: User) -> None:

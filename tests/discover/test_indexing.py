@@ -245,6 +245,7 @@ def test_versions_grow_though_the_clock_goes_back(opensearch: OpenSearch) -> Non
     assert opensearch.documents[item.pk]["words"] == ["after"]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:

@@ -23,6 +23,7 @@ def issue(reader: User, count: int) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_sweep_passes_what_it_has_taken_once_though_nothing_is_cleared(
     reader: User, monkeypatch: pytest.MonkeyPatch

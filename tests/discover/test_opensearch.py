@@ -189,6 +189,7 @@ def test_an_empty_site(reader: User) -> None:
     assert recalled(reader) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -> None:
     """The real server refuses more than 1,024 clauses."""
@@ -290,6 +291,7 @@ TROUBLES: dict[str, Trouble] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TROUBLES)
 def test_postgresql_recalls_when_it_fails(

@@ -95,6 +95,7 @@ def test_slots_move_and_a_primary_is_killed(
     assert list(differences([user.pk for user in (*readers, *senders)])) == []
 
 
+@pytest.mark.long
 def test_pages_come_from_postgresql_in_time_while_a_node_is_frozen(
     cluster: ValkeyCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

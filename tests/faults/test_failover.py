@@ -79,6 +79,7 @@ def read_all(workers: Workers, *readers: User) -> None:
         workers.work()
 
 
+@pytest.mark.long
 def test_a_standby_that_lacks_the_newest_transactions(
     workers: Workers, standby: Replica, feeds: redis.Redis, settings: Any
 ) -> None:

@@ -114,6 +114,7 @@ def test_reading_and_publishing_with_the_feeds_frozen(star: User, feeds_server: 
     assert read(fan) == [second.pk, first.pk]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_outage_costs_one_wait_not_one_a_request(star: User, feeds_server: Valkey) -> None:
     with frozen(feeds_server), waits_once_a_second():

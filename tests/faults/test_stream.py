@@ -98,6 +98,7 @@ def test_the_feeds_server_frozen(streams: StreamServer, author: User, fan: User,
         one.close()
 
 
+@pytest.mark.long
 def test_the_feeds_server_killed(streams: StreamServer, author: User, fan: User, feeds_server: Valkey) -> None:
     client = streams.listen(fan)
     before = publish(author)
@@ -222,6 +223,7 @@ def test_an_error_of_one_dialect_is_its_own(streams: StreamServer, author: User,
         one.close()
 
 
+@pytest.mark.long
 def test_a_revocation_that_cannot_be_checked_ends_the_connections(
     streams: StreamServer, author: User, fan: User
 ) -> None:

@@ -73,6 +73,7 @@ def refusing(settings: Any) -> Iterator[Refusing]:
     store.server.server_close()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("status", "code"), some(3, REFUSALS))

@@ -253,6 +253,7 @@ LONG: dict[str, tuple[bytes, int]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_each_file_is_read_in_a_time_that_grows_with_its_size(client: APIClient, name: str) -> None:

@@ -337,6 +337,7 @@ def test_very_many_entries_take_little_time_and_memory(tmp_path: Path) -> None:
     assert len(finding.opened(path)) == finding.ITEMS
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "part", "failure"),

@@ -347,6 +347,7 @@ def test_old_entries_are_dropped_in_batches(
     assert len(told(ann)) == 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_sweep_passes_what_it_has_dropped_once_though_nothing_is_cleared(

@@ -289,6 +289,7 @@ def test_a_server_of_plays_that_does_not_answer(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),

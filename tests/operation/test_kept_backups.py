@@ -151,6 +151,7 @@ def test_the_doctor_looks_at_the_newest(folder: Path, settings: Any) -> None:
 
 
 # --- A bucket ----------------------------------------------------------------------------------------------
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_bucket_keeps_them_and_gives_them_back(server: BucketServer, settings: Any) -> None:
     settings.BACKUP_TO_SECRET = server.made("backups")

@@ -116,6 +116,7 @@ def test_plays_are_synced_before_they_are_acknowledged_and_tasks_are_not(servers
                 assert client.config_get("maxmemory-policy")["maxmemory-policy"] == "noeviction"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_commands_share_the_servers_and_the_last_one_stops_them(servers: Servers) -> None:
     other = hold_elsewhere(servers)

@@ -272,6 +272,7 @@ def test_the_example_is_a_file_that_can_be_used(tmp_path: Path) -> None:
 
 
 # --- As it is run ----------------------------------------------------------------------------------------
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["up"], ["check"], ["doctor"], ["migrate"]])
 def test_every_command_refuses_in_the_same_words(tmp_path: Path, command: list[str]) -> None:

@@ -270,6 +270,7 @@ def test_setup_leaves_an_environment_as_it_is(tree: Path) -> None:
     assert installations(manage(tree, "setup")) == 0
 
 
+@pytest.mark.long
 def test_failed_installation_is_one_line_after_pips_own(tree: Path) -> None:
     (tree / LOCKS[0]).write_text("no-such-thing==1.0 --hash=sha256:" + "0" * 64 + "\n")
     result = manage(tree)

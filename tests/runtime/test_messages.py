@@ -101,6 +101,7 @@ def run(site: Path, *words: str) -> str:
     ).stdout
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_language_is_begun_in_one_step(copy: Path) -> None:
     assert "locale/ar/LC_MESSAGES/django.po" in run(copy, "messages", "--new", "ar")
@@ -113,6 +114,7 @@ def test_a_language_is_begun_in_one_step(copy: Path) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_an_unknown_language_is_refused(copy: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError) as raised:

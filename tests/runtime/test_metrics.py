@@ -79,6 +79,7 @@ def test_children_count_for_themselves(tmp_path: Path) -> None:
         assert counted(tmp_path)["feedsite_discover_excluded_total seen"] == 3
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_child_whose_files_were_closed_closes_no_other(tmp_path: Path) -> None:
     """Celery closes beat's files. Connections reuse their numbers."""
@@ -271,6 +272,7 @@ def test_a_disk_that_fills_up_kills_no_process(tmp_path: Path) -> None:
     assert 'feedsite_home_pages_total{sources="late499"} 1.0' in done.stdout, "its room was taken before"
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_starts_in_a_full_folder(tmp_path: Path) -> None:
     """It counts in memory. `/metrics` shows the others."""

@@ -238,6 +238,7 @@ def test_fewer_connections_where_the_system_lets_it_have_fewer_files(monkeypatch
         assert (stream_server.room(10_000), asked) == (room, limits)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "said",

@@ -322,6 +322,7 @@ def test_sigterm_stops_everything_in_time(site: Site) -> None:
     site.process.stdout.close()
 
 
+@pytest.mark.long
 def test_a_first_start_can_be_stopped(folder: Path, port: int) -> None:
     site = Site(folder, port)
     try:

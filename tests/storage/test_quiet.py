@@ -130,6 +130,7 @@ def other_beat() -> Iterator[psycopg.Connection[Any]]:
         yield session
 
 
+@pytest.mark.long
 @pytest.mark.sessions
 @pytest.mark.django_db(transaction=True)
 def test_a_second_beat_waits_and_says_so(

@@ -51,7 +51,9 @@ def test_another_key_is_refused(settings: Any, client: Client, monkeypatch: pyte
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("name", ["web", "stream", "worker", "beat"])
+@pytest.mark.parametrize(
+    "name", ["web", *(pytest.param(name, marks=pytest.mark.long) for name in ("stream", "worker", "beat"))]
+)
 def test_no_program_starts_with_another_key(name: str) -> None:
     call_command("check_key")
     environ = os.environ | {"FEEDSITE_SECRET_KEY": OTHER, "FEEDSITE_DATABASE_URL": database_url(), "PORT": "1"}

@@ -259,6 +259,7 @@ def test_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
             outbound.get(f"http://{name}/", types=HTML)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "rule",
     [

@@ -734,6 +734,7 @@ class Migrating(RuleBasedStateMachine):
             self.patch.undo()
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("has_old_redis", "kind"), [(False, "lmdb"), (True, "redis")])
