@@ -35,7 +35,8 @@ def test_an_account_is_brought(visit: Visit, settings: Any, tmp_path: Path, java
     page.get_by_role("button", name="Upload and import").click()
     expect(page.get_by_text("Unpacking the archive.")).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
-    assert importing.run(ArchiveImport.objects.get().pk)
+    # A task ends after a few seconds. On a slow machine the next one goes on.
+    assert any(importing.run(ArchiveImport.objects.get().pk) for _ in range(5))
     if not javascript:
         visitor.goto("/settings/import-archive")
     expect(page.get_by_text("32 of 32 entries read: 30 posts imported.")).to_be_visible()
