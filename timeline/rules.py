@@ -3,7 +3,7 @@
 Each item passes four checks:
 - It is of a **kind** that timelines hold (`kinds`).
 - It **belongs** to the reader: their own, or from a followee wanted at home (`belongs`).
-- It is **present** now: its sender is active and, if it is for mutuals, follows back (`HELD`).
+- It is **present** now: its sender is active and, if it is for mutuals, follows back (`HELD`, no word of moderation).
 - If it is a repost, its original is **shown** (`original_shown`).
 
 A public post with a followed hashtag is an entry from any sender (`carried`), shown if the sender is `welcome`.
@@ -58,7 +58,7 @@ def belongs(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
 
 
 def belongs_among(senders: str) -> str:
-    """`belongs`, checked once for each sender in an SQL array, which must hold all but the reader."""
+    """`belongs`, checked once for each sender in an SQL array, which must contain all but the reader."""
     known = f"unnest({senders}) AS one (id)"
     circle = f"""
     SELECT {READER}::bigint
@@ -85,7 +85,7 @@ def holds(reader: str = READER) -> dict[str, str]:
 
 
 def held(reader: str = READER) -> str:
-    """Whether `i`, which belongs, is an entry now."""
+    """Whether `i`, which belongs, is present now."""
     return f"(i.sender_id = {reader} OR {_all(holds(reader))})"
 
 
@@ -137,6 +137,6 @@ def stream_belongs(wanted: Wanted) -> str:
 
 
 def stream_held(wanted: Wanted) -> str:
-    """Whether a `stream` belongs, and is in the home now."""
+    """Whether a `stream` belongs, and is present now."""
     conditions = _holds("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
     return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_all(conditions)})"
