@@ -1,4 +1,4 @@
-"""Each signal names its receivers beside it, all on higher floors."""
+"""Each signal names its receivers beside it, all in higher layers."""
 
 import importlib
 import re

@@ -12,7 +12,7 @@ BEGIN, END = "<!-- layout: written by `manage.py document_layout` -->", "<!-- en
 class Command(BaseCommand):
     """Writes the table of packages."""
 
-    help = "Write the table of packages and their floors into docs/architecture.md."
+    help = "Write the table of packages and their layers into docs/architecture.md."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -28,19 +28,19 @@ def drawn_into(page: str) -> str:
     return f"{before}{BEGIN}\n{table()}{END}{after}"
 
 
-def floors() -> list[list[str]]:
-    """Packages per floor, top first, from import-linter's contract."""
-    contract = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
-    (layers,) = contract["tool"]["importlinter"]["contracts"]
-    return [[name.strip() for name in floor.split("|")] for floor in layers["layers"]]
+def layers() -> list[list[str]]:
+    """Packages per layer, top first, from import-linter's contract."""
+    read = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())
+    (contract,) = read["tool"]["importlinter"]["contracts"]
+    return [[name.strip() for name in layer.split("|")] for layer in contract["layers"]]
 
 
 def table() -> str:
-    """Each package's floor and docstring's first line."""
-    rows = ["| floor | package | holds |\n|---:|---|---|\n"]
-    all_floors = floors()
-    for number, floor in enumerate(all_floors):
-        for name in floor:
+    """Each package's layer and docstring's first line."""
+    rows = ["| layer | package | holds |\n|---:|---|---|\n"]
+    all_layers = layers()
+    for number, layer in enumerate(all_layers):
+        for name in layer:
             holds = (importlib.import_module(name).__doc__ or "").strip().splitlines()[0]
-            rows.append(f"| {len(all_floors) - number} | `{name}/` | {holds} |\n")
+            rows.append(f"| {len(all_layers) - number} | `{name}/` | {holds} |\n")
     return "".join(rows)
