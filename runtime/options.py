@@ -122,7 +122,7 @@ class Options(BaseSettings):
     time_zone: Zone = option("UTC", "The site's time zone: for nightly jobs and for readers without one.",
         example="Asia/Shanghai")
     sign_up: Annotated[Literal["", "open", "invite", "approval", "closed"], BeforeValidator(str.lower)] = option("",
-        "Who may join: everybody, people with an invitation, people an admin approves, or nobody.",
+        "Who can join: everybody, people with an invitation, people an admin approves, or nobody.",
         otherwise="chosen in the admin (at first: open)", example="closed")
     domain: Host = option("localhost", "Only for compose: the site's host name, for Caddy and the allowed hosts.",
         example="feeds.example.org")
