@@ -130,7 +130,7 @@ def _take_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
 
 
 def _save(user: User, fields: list[str]) -> None:
-    """Write unless deleted, so that no personal data returns."""
+    """Write these columns unless the account is deleted, so that no personal data returns."""
     if "display_name" in fields:
         user.folded_name = folded_name(user.username, user.display_name)
         fields = [*fields, "folded_name"]
@@ -197,7 +197,7 @@ def change_password(*, user: User, current: str, new: str, keep_token: int = 0) 
 
 
 def check_own_password(*, user: User, password: str, field: str) -> None:
-    """Raise ValidationError for `field` if it is wrong."""
+    """Raise ValidationError for `field` unless this is the user's password."""
     if len(password) > PASSWORD_LENGTH or not user.check_password(password):
         raise ValidationError({field: _wrong_password()})
 
@@ -251,7 +251,7 @@ def delete_account(*, user: User) -> bool:
 
 
 def _keep_a_superuser(user: User) -> None:
-    """Raises LastSuperuserError. Locks, so that two cannot both leave."""
+    """Raise LastSuperuserError for the last active superuser. It locks all of them, so that two cannot both leave."""
     if user.is_superuser:
         superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()
         if not any(other.pk != user.pk for other in superusers):

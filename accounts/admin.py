@@ -90,7 +90,7 @@ class GroupAdmin(DjangoGroupAdmin):
     object_history_template = "admin/history.html"
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """For changes and their form."""
+        """Whether the request changes something, or opens a form that does."""
         return is_writing(request)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:

@@ -370,7 +370,7 @@ class ExportView(ApiView):
 
 
 def _stayed(request: Request, user: User) -> HttpResponse:
-    """204. The calling session and browser stay signed in."""
+    """Answer 204, and keep the calling session and browser signed in."""
     response = HttpResponse(status=204)
     if not request.auth:
         update_session_auth_hash(request._request, user)

@@ -18,7 +18,7 @@ DRAWING = 1
 """Raise it when `drawing` changes, because browsers cache drawings."""
 LETTER = re.compile(r"[0-9a-f]{1,6}\Z")
 LETTERS = 3
-"""Most characters of one letter in upper case."""
+"""Most characters of a drawn letter. A single letter may have several in upper case, such as SS for ß."""
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" width="128" height="128">'
     '<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="{tint}"/>'

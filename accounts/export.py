@@ -250,7 +250,7 @@ def _member(row: MediaFile, ext: str = "") -> str:
 
 
 def _write_media(archive: zipfile.ZipFile, user: User) -> None:
-    """Without hidden ones and those being withdrawn."""
+    """Write the user's media into the archive, without hidden ones and those being withdrawn."""
     rows = MediaFile.objects.filter(owner_id=user.pk, hidden_at=None).order_by("pk")
     for row in rows.iterator(chunk_size=MEDIA_AT_ONCE):
         for name, ext in [(row.files[0], row.ext), *([(row.files[-1], "vtt")] if row.captions else [])]:

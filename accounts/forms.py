@@ -249,7 +249,7 @@ class DeleteForm(forms.Form):
         super().__init__(data)
 
     def clean_username(self) -> str:
-        """Raise ValidationError if it is not theirs."""
+        """The typed username. Raises ValidationError if it is not the user's own."""
         username = str(self.cleaned_data["username"]).strip().removeprefix("@")
         if username.lower() != self.user.username.lower():
             raise forms.ValidationError(_("That's not your username."))

@@ -21,7 +21,7 @@ from accounts.access import READER_HEADER
 from accounts.models import User
 
 ZONE_COOKIE = "time_zone"
-"""Also in site.js."""
+"""Cookie with the browser's time zone. site.js sets it."""
 PLAIN = ("/api/", "/avatars/", "/healthz", "/readyz")
 """Addresses for programs. No user is looked up for them."""
 

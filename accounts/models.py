@@ -88,7 +88,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return found
 
     def held(self) -> Self:
-        """Lock users. Rows may still refer to them."""
+        """Lock the users' rows. Others can still write rows that refer to them."""
         return self.select_for_update(no_key=True)
 
     def advance_epoch(self) -> int:
@@ -297,7 +297,7 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         return self.username
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """A new password or session epoch ends all sessions."""
+        """A hash of password and session epoch. A change of either ends all sessions."""
         value = f"{self.password} {self.session_epoch}"
         return salted_hmac("accounts.User.session", value, secret=secret, algorithm="sha256").hexdigest()
 

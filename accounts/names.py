@@ -62,7 +62,7 @@ class KnownAs(Coalesce):
 
 
 class Grams(Func):
-    """The expression of both indexes."""
+    """A name's grams in PostgreSQL, as both indexes of names have them."""
 
     function = "feedsite_grams"
     output_field = ArrayField(TextField())

@@ -23,7 +23,7 @@ _OFFICES = (
 
 @cache
 def _offices() -> frozenset[str]:
-    """Built at first use: the table of letters is large."""
+    """The skeletons of `_OFFICES`. They are built at first use: the table of letters is large."""
     return frozenset(map(skeleton_of_words, _OFFICES))
 
 

@@ -24,7 +24,7 @@ BATCH = 500
 ROUNDS = 40
 """Batches per task, so that other tasks get their turn."""
 STRAGGLERS = timedelta(seconds=60)
-"""Requests that ran at the deletion have ended by then."""
+"""How long a deletion stays open. Requests that ran at the deletion have ended by then."""
 SWEPT = 100
 
 

@@ -93,8 +93,10 @@ def _over(session_id: int) -> bool:
 
 @dataclass
 class ReviewedSessions:
-    """Functions for live sessions, set at start-up. `seen`: one, if the reader may see it. `lock`: one, until the
-    transaction ends. The others return whether anything changed.
+    """Functions for live sessions, which package live sets at start-up.
+
+    `seen`: one session, if the reader may see it. `lock`: one session, locked until the transaction ends. `judge`,
+    `uncover` and `end` return whether anything changed.
     """
 
     find: Callable[[Iterable[int]], Mapping[int, Subject]] = _none

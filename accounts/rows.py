@@ -28,7 +28,7 @@ def user_of(row: Sequence[Any]) -> User:
 
 
 def user_or_none(row: Sequence[Any]) -> User | None:
-    """The same from an outer join, or None."""
+    """The user of an outer join's row, or None."""
     user = user_of(row)
     return None if user.pk is None else user
 
@@ -39,7 +39,7 @@ def _json_places() -> list[int]:
 
 
 def user_of_text(row: Sequence[Any]) -> User:
-    """The same from Django's cursors, which leave JSON as text."""
+    """The user of a row from Django's cursors, which leave JSON as text."""
     columns = list(row)
     for place in _json_places():
         if columns[place] is not None:

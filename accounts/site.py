@@ -28,7 +28,7 @@ SAID_BY_DJANGO = (
     gettext_noop("Change or view list link"),
     gettext_noop("After you’ve created a user, you’ll be able to edit more user options."),  # noqa: RUF001 (as Django has it)
 )
-"""Missing from Django's Chinese catalogue. Here they get into the site's."""
+"""Texts that Django's Chinese catalogue lacks. Here they get into the site's."""
 
 
 class AdminLoginForm(AdminAuthenticationForm):
@@ -36,7 +36,7 @@ class AdminLoginForm(AdminAuthenticationForm):
 
     @sensitive_variables("password")
     def clean(self) -> dict[str, Any]:
-        """Raises ValidationError and WaitError."""
+        """Check name and password by `sign_in.decide`. Raises ValidationError and WaitError."""
         assert self.request is not None  # noqa: S101 (given by the view)
         password = "" if self.errors else self.cleaned_data["password"]
         try:
@@ -98,7 +98,7 @@ class AdminSite(admin.AdminSite):
         return response
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """The site's page asks for a second factor and limits guesses."""
+        """Redirect to the site's page, which asks for a second factor and limits guesses."""
         return redirect("settings-password")
 
     @method_decorator(never_cache)

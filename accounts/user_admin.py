@@ -74,7 +74,7 @@ VERBS = {"add": _("add"), "change": _("change"), "delete": _("delete"), "view": 
 
 
 def _has_powers(user: User) -> bool:
-    """Whether it has more rights than readers, even if deactivated."""
+    """Whether the user has more rights than readers, even if deactivated."""
     return user.is_staff or user.is_superuser or user.user_permissions.exists() or user.groups.exists()
 
 
@@ -184,7 +184,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     # --- Permissions
     def wants_proof(self, request: HttpRequest) -> bool:
-        """For changes and their form."""
+        """Whether the request changes something, or opens a form that does."""
         return is_writing(request) and self.has_change_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
@@ -236,7 +236,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     # --- Verbs
     @admin.action(description=_("Deactivate …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Ask first."""
+        """Deactivate the chosen users, after a confirmation."""
         users = self.chosen(request, queryset)
         if "confirmed" not in request.POST:
             may = self.unless_barred(request, lambda user: user.is_active and user != request.user)
@@ -291,7 +291,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     @admin.action(description=_("Turn off two-step login …"), permissions=["change"])
     def forget_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Ask first."""
+        """Remove the second factors of the chosen users, after a confirmation."""
         users = self.chosen(request, queryset)
         may = self.unless_barred(request, second_factors.is_set)
         if "confirmed" not in request.POST:

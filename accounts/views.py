@@ -107,7 +107,7 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _present(form: ProfileForm, reader: User) -> None:
-    """All or nothing. Errors stand at their fields."""
+    """Save the profile form, all or nothing. Errors are added to their fields."""
     fields = form.cleaned_data
     with ExitStack() as stack:
         files = {use: stack.enter_context(fields[name].open("rb")) for use, name in FIELDS.items() if fields[name]}
@@ -248,7 +248,7 @@ def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def _drawn(picture: str) -> HttpResponse:
-    """Cached, and usable by apps on other sites."""
+    """An SVG response that is cached, and usable by apps on other sites."""
     response = HttpResponse(picture, content_type="image/svg+xml")
     response["Cache-Control"] = CACHING
     response["Cross-Origin-Resource-Policy"] = "cross-origin"

@@ -25,7 +25,7 @@ from media.files import StoreError
 from web.admin import QuickListAdmin, ask, is_writing
 
 PREVIEW = "_preview"
-"""The preview button."""
+"""Name of the preview button. A POST with it shows a preview and saves nothing."""
 
 
 class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -43,7 +43,7 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
         widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
 
     def clean_contact_username(self) -> str:
-        """In its user's spelling. Raises ValidationError."""
+        """The username as its owner spells it, or "". Raises ValidationError if nobody has it."""
         name: str = self.cleaned_data["contact_username"]
         user = get_user_model().objects.active().named(name).first() if name else None
         if name and user is None:
@@ -55,7 +55,7 @@ class OwnersAdmin(QuickListAdmin):
     """Rows for superusers only."""
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """For changes and their form."""
+        """Whether the request changes something, or opens a form that does."""
         return is_writing(request)
 
     def _may(self, request: HttpRequest) -> bool:

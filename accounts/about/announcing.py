@@ -22,5 +22,5 @@ def dismiss(response: HttpResponseBase, news: str) -> None:
 
 
 def mark(news: str) -> str:
-    """A hash identifies an announcement."""
+    """A hash that identifies an announcement."""
     return hashlib.sha256(news.encode()).hexdigest()[:16]

@@ -88,7 +88,7 @@ class SiteView(ApiView):
 
 @cache
 def limits() -> dict[str, int]:
-    """Limits by name, those of packages above too."""
+    """The site's limits by name. Packages above add theirs by `limits_asked`."""
     found = {
         "image_bytes": settings.MEDIA_IMAGE_BYTES,
         "video_bytes": settings.MEDIA_VIDEO_BYTES,

@@ -1,6 +1,6 @@
 """The accent colour: checks its contrast and writes its stylesheet.
 
-The dark theme's is mixed with white until it is readable: no colour has a contrast of 4.5 on both grounds.
+For the dark theme it is mixed with white until it is readable: no colour has a contrast of 4.5 on both grounds.
 """
 
 import re
@@ -30,7 +30,7 @@ def parse(text: str) -> Colour:
 
 
 def mixed(first: str, second: str, share: float) -> str:
-    """The first colour with this share of the second."""
+    """Mix two colours. `share`: how much of the second, from 0 to 1."""
     parts = zip(parse(first), parse(second), strict=True)
     return "#" + "".join(f"{round(one + (other - one) * share):02x}" for one, other in parts)
 
@@ -50,7 +50,7 @@ def _luminance(colour: str) -> float:
 
 
 def check(accent: str) -> None:
-    """Raise ValidationError unless it is readable."""
+    """Raise ValidationError unless the colour is valid and readable."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", accent):
         raise ValidationError(_("Enter a color like #2457c5."), code="invalid")
     ratio = _worst(accent, (*LIGHT_GROUNDS, soft(accent)))

@@ -19,7 +19,7 @@ from media.objects import address_of, entry_of
 from media.store import store
 
 OWNER = 0
-"""Owned by the site, so that it stays when the admin who set it leaves. Its use is `avatar`."""
+"""Owner id of the logo: the site, so that the file stays when the admin who set it leaves. Its use is `avatar`."""
 SHAPE = Shape(longest=512, small=160, is_square=True, is_still=True)
 
 
@@ -37,7 +37,7 @@ ICONS = {
     "maskable-512": Icon(512, 0.7, is_opaque=True),
     "apple-touch-icon": Icon(180, is_opaque=True),
 }
-"""Those of the default icon are static files of the same names."""
+"""The icons drawn from an uploaded logo, by name. The default logo's are static files of the same names."""
 
 
 def icon_url(facts: Mapping[str, Any] | None, name: str) -> str:

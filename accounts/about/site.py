@@ -95,7 +95,7 @@ class Site(msgspec.Struct, frozen=True):
 
 
 UNREAD = Site(looking=Looking.MEMBERS, chosen_sign_up=SignUp.CLOSED)
-"""Until the first read succeeds: closed, in case the site is."""
+"""The site until the first read succeeds. It is closed, because the real one may be."""
 COLUMNS = (
     "name",
     "short_description",
@@ -130,7 +130,7 @@ class Kept:
         self._until = 0.0
 
     def get(self) -> Site:
-        """See `current`."""
+        """The site, read again after `SECONDS`. Only one thread reads it."""
         site = self._site
         if site is not None and time.monotonic() < self._until:
             return site

@@ -83,7 +83,7 @@ def _is_let_in(invite: str) -> bool:
 
 
 def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
-    """`must`: only with a valid invitation."""
+    """Create an account and record the invitation that it used. `must`: raise ValidationError without a valid one."""
     user = _new(candidate)
     with transaction.atomic():
         invitation = invitations.use(code) if code else None
@@ -253,7 +253,7 @@ def count(address: str, *, code: str = "") -> float | None:
 
 
 def count_code(address: str, code: str) -> float | None:
-    """Count an invalid code. Returns None, or seconds to wait."""
+    """Count an attempt with an invitation code, unless the code is empty or valid. Returns None, or seconds to wait."""
     if not code:
         return None
     wait = rates.hit("invite", address)

@@ -49,7 +49,7 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
 
     @admin.action(description=_("Approve"), permissions=["decide"])
     def approve(self, request: HttpRequest, queryset: QuerySet[Application]) -> None:
-        """Create the accounts."""
+        """Create accounts for the chosen applications."""
 
         def verb(application: Application) -> bool:
             try:
@@ -69,7 +69,7 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
 
     @admin.action(description=_("Reject …"), permissions=["decide"])
     def reject(self, request: HttpRequest, queryset: QuerySet[Application]) -> HttpResponse | None:
-        """Ask first."""
+        """Reject the chosen applications, after a confirmation."""
         rows = self.chosen(request, queryset)
         if not rows:
             return None
@@ -150,11 +150,11 @@ class InvitationAdmin(ActingAdmin):
         return ", ".join(f"@{row.user.username}" for row in users) or "-"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: made in the settings."""
+        """False: invitations are made in the settings."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False: only revoked."""
+        """False: an invitation can only be revoked."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

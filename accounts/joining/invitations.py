@@ -22,7 +22,7 @@ CODE = re.compile(r"[A-Za-z0-9_-]+")
 MOST_USES = 1_000
 MOST_DAYS = 365
 GOOD = 50
-"""Valid invitations per member."""
+"""Most valid invitations of a member."""
 LATEST = 100
 """Newest invitations on a member's page, valid or not."""
 MEMBERS_USES = 10
@@ -63,7 +63,9 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
 
 
 def _send(row: Invitation, address: str) -> None:
-    """Raises ValidationError. The inviter does not learn whether the address has an account."""
+    """Send an invitation by e-mail. Raises ValidationError for an invalid address. The inviter does not learn whether
+    the address has an account.
+    """
     if not mail.is_address(address):
         raise ValidationError(
             {"email": ValidationError(_("This isn't an email address. Check it for typos."), code="invalid")}

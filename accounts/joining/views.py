@@ -41,7 +41,7 @@ def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
 
 
 def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
-    """All errors show at once, so every attempt is counted."""
+    """Create the account of a form, or apply for it. All errors show at once, so every attempt is counted."""
     is_valid = form.is_valid()
     fields = {name: form.cleaned_data.get(name, "") for name in form.fields}
     invite = fields.pop("invite")

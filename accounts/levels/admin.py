@@ -29,7 +29,7 @@ MADE, DEMOTION, ALLOWED = (
     gettext_noop("Started making it ordinary."),
     gettext_noop("Allowed it to become big automatically again."),
 )
-"""For the admin's log."""
+"""What the admin's log says of these actions."""
 
 
 MEANING = _(
@@ -66,28 +66,28 @@ def handle_column(field: str, description: Any) -> Callable[[Any], SafeString | 
 
 
 class BigVAdmin(ModeratedAdmin):
-    """Users as big-Vs. `next` is the page to return to."""
+    """Base of user admins: makes users big-Vs or ordinary again. `next` is the page to return to."""
 
     def followers(self, user: Any) -> int:
         """The user's number of followers."""
         raise NotImplementedError
 
     def progress(self, user: Any) -> Progress | None:
-        """A running demotion. A subclass knows."""
+        """The progress of the user's running demotion, or None. Subclasses override it."""
         return None
 
     def may_change(self, request: HttpRequest, user: User) -> bool:
-        """A guess without a query. The action checks exactly."""
+        """Guess, without a query, whether the caller may change the user. The action checks exactly."""
         return self.has_change_permission(request) and (
             bool(getattr(request.user, "is_superuser", False)) or not (user.is_staff or user.is_superuser)
         )
 
     def unless_barred(self, request: HttpRequest, verb: Callable[[User], bool]) -> Callable[[User], bool]:
-        """The action, only for users that the caller may change."""
+        """The action for users that the caller may change. For others it does nothing and returns False."""
         return lambda user: self.has_change_permission(request, user) and verb(user)
 
     def cost(self, user: Any) -> Cost:
-        """A post's deliveries. A subclass knows."""
+        """The deliveries of a post by the user. Subclasses override it."""
         raise NotImplementedError
 
     # --- Pages
@@ -253,7 +253,7 @@ class BigVAdmin(ModeratedAdmin):
         return user
 
     def _refused(self, request: HttpRequest, user_id: int, user: User | None) -> HttpResponse:
-        """No such user, or a GET after a log-in in between."""
+        """Redirect without a change: the user does not exist, or a log-in in between turned the POST into a GET."""
         if user is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(user_id))  # type: ignore[attr-defined, no-any-return]
         words = gettext("Nothing has changed. Press the button again.")
@@ -266,7 +266,7 @@ class BigVAdmin(ModeratedAdmin):
     # --- The verbs of many
     @admin.action(description=_("Make big …"), permissions=["change"])
     def make_big_v(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Ask first."""
+        """Make the chosen users big-Vs, after a confirmation."""
         users = self.chosen(request, queryset)
 
         def make(user: User) -> bool:
@@ -302,7 +302,7 @@ class BigVAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Make ordinary …"), permissions=["change"])
     def demote(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Ask first."""
+        """Start to demote the chosen big-Vs, after a confirmation."""
         users = self.chosen(request, queryset)
 
         def left(count: int) -> str:

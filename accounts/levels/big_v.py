@@ -67,7 +67,7 @@ def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
 
 @transaction.atomic
 def _upgrade(user_id: int) -> bool:
-    """Check again under the lock: an admin may have acted."""
+    """Make one user big-V. It checks the threshold again under the lock: an admin may have acted."""
     user = _reached().held().filter(pk=user_id).first()
     return user is not None and _make(user, by=None, origin=BigVChange.Origin.AUTOMATIC)
 

@@ -41,17 +41,17 @@ IN_FORCE = f"""(
         CASE WHEN p.drawn_on = feedsite_timeline() THEN p.generation # {FORMAT} END AS generation
     FROM accounts_policy p OFFSET 0)
 """  # noqa: S608 (constants)
-"""All three as one row, read once, for statements that need them all. No row if the table is empty."""
+"""Subquery of push level, `inbox_from` and generation as one row, read once. No row if the table is empty."""
 
 
 def push_generation(push_level: str = PUSH_LEVEL) -> str:
-    """A user's push generation; 0 below the push level."""
+    """SQL of the push generation of user `u`. It is 0 below the push level."""
     return f"CASE WHEN u.level >= {push_level} THEN u.push_generation ELSE 0 END"
 
 
 PUSH_GENERATION = push_generation()
-"""The rule for readers and builders. Fan-out has it as a minimum level, for ranges and sets of active fans
-(fanout.Work.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it.
+"""The push generation of user `u`, as readers and builders compute it. Fan-out has the same rule as a minimum level,
+for ranges and sets of active fans (fanout.Work.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it.
 
 Fan-out may serve more readers than this, never fewer. Otherwise a window with a push generation would lack items.
 """

@@ -1,4 +1,4 @@
-"""Every page, API call and open stream counts as being here."""
+"""Records that users are here. Every page, API call and open stream counts."""
 
 import logging
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class PresenceMiddleware:
 
 
 def see(user_id: int) -> None:
-    """Record a user's presence. If PostgreSQL fails, the next request does."""
+    """Record a user's presence. If PostgreSQL fails, their next request records it."""
     try:
         touch([user_id])
     except (DatabaseError, *OUTAGES) as error:

@@ -30,7 +30,7 @@ from web import rates
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 12
-"""Over about 20 hours."""
+"""Attempts to send a letter, over about 20 hours."""
 AT_ONCE = 50
 """Letters per task."""
 SECONDS = 60
@@ -112,7 +112,7 @@ def _claim() -> int | None:
 
 
 def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
-    """False if the server refused it. Raises `UNREACHED`."""
+    """Send a letter. False if the server refused it or another process sends it. Raises `UNREACHED`."""
     try:
         with transaction.atomic():
             letter = (
@@ -137,19 +137,19 @@ def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
 
 
 def _note(letter_id: int, error: BaseException, *, is_final: bool = False) -> None:
-    """A final error or the last attempt makes the letter failed."""
+    """Store a letter's error. A final error or the last attempt makes the letter failed."""
     letters = Letter.objects.filter(pk=letter_id, state=State.WAITING)
     letters.update(error=_said(error))
     (letters if is_final else letters.filter(attempts__gte=ATTEMPTS)).update(state=State.FAILED)
 
 
 def _said(error: BaseException) -> str:
-    """Without the letter's text."""
+    """The error on one line of at most 300 characters, without the letter's text."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
 
 def _close(connection: BaseEmailBackend) -> None:
-    """After a refusal the next letter opens a new one."""
+    """Close the connection after a refusal. The next letter opens a new one."""
     try:
         connection.close()
     except OSError as error:

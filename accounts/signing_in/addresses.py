@@ -163,7 +163,7 @@ def prove_by_code(*, user: User, code: str) -> User:
 
 
 def _prove(address_id: int) -> User:
-    """Raises SpentError if another account was first."""
+    """Confirm an address. Raises SpentError if another account was first."""
     try:
         with transaction.atomic():
             return _take(address_id)
@@ -192,7 +192,9 @@ def _take(address_id: int) -> User:
 
 @transaction.atomic
 def remove(*, user: User) -> bool:
-    """Remove the user's addresses, and tell the confirmed one. False without any. Raises ValidationError."""
+    """Remove the user's addresses, and write the confirmed one about it. False if there were none. Raises
+    ValidationError if the site requires an address.
+    """
     if settings.EMAIL_REQUIRED:
         raise ValidationError(_("This site requires an email address."), code="required")
     user = User.objects.select_for_update().get(pk=user.pk)
@@ -206,7 +208,7 @@ def remove(*, user: User) -> bool:
 
 @transaction.atomic
 def entered(*, user: User) -> None:
-    """Confirm an admin's entry, unless another account has it."""
+    """Confirm the address that an admin entered for the user, unless another account has it."""
     before = proven(user)
     EmailAddress.objects.filter(user=user).delete()
     after = _adopt(user)

@@ -109,7 +109,7 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
 
 
 def _still_counts(ticket: Ticket, user: User) -> bool:
-    """Its token exists, or not all sessions have ended."""
+    """Whether the ticket's token is valid or, for a session's ticket, not all of the user's sessions have ended."""
     if not ticket.token:
         return ticket.sessions == session_mark(user)
     return bool(AccessToken.objects.filter(pk=ticket.token, user=user, expires__gt=Now()).exists())
@@ -140,12 +140,12 @@ def grant_of(request: Request, user: User) -> Grant:
 
 
 def password_mark(user: User) -> str:
-    """Changes with the password."""
+    """A digest that changes with the user's password."""
     return hashlib.md5(user.password.encode(), usedforsecurity=False).hexdigest()
 
 
 def session_mark(user: User) -> str:
-    """Changes when all sessions end, or the password changes."""
+    """A digest that changes when all of the user's sessions end at once, or the password changes."""
     return salted_hmac("accounts.ticket", f"{user.password} {user.session_epoch}").hexdigest()[:16]
 
 

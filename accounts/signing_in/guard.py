@@ -78,7 +78,7 @@ def remember(response: HttpResponseBase, user: User) -> None:
 
 
 def _device(request: HttpRequest, name: str) -> tuple[str, str]:
-    """ "" unless the cookie is this name's."""
+    """The device and session hash in the browser's cookie. Both are "" unless the cookie is for this username."""
     try:
         said = _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)
     except signing.BadSignature:
@@ -92,5 +92,5 @@ def _signer(name: str) -> signing.TimestampSigner:
 
 
 def _canonical(username: str) -> str:
-    """One spelling for all that the login form accepts."""
+    """The one spelling under which attempts count, for all spellings that the login form accepts."""
     return unicodedata.normalize("NFKC", username[:NAME_LENGTH]).strip().lower()

@@ -71,7 +71,7 @@ def device_name(agent: str) -> str:
 
 
 def device_kind(agent: str) -> str:
-    """Browser and system: letters must carry no stranger's words."""
+    """Browser and system of a user agent. It never quotes the agent: letters must carry no stranger's words."""
     return _known_name(agent) or _("Unknown device")
 
 
@@ -129,7 +129,7 @@ def sessions(user: User, here: str | None) -> list[Place]:
 
 
 def _is_of_now(row: Session, user: User) -> bool:
-    """Newer than the last password change and log-out everywhere."""
+    """Whether a session is newer than the last password change and log-out everywhere."""
     return bool(SessionStore().decode(row.session_data).get(HASH_SESSION_KEY) == user.get_session_auth_hash())
 
 
@@ -201,13 +201,13 @@ def forget_ended(limit: int = 5_000) -> int:
 
 
 def _forget_old(begin: int, age: datetime, limit: int) -> int:
-    """Delete old rows among `limit` from an id on: the age has no index."""
+    """Delete the rows older than `age` among `limit` rows from id `begin` on. The age has no index."""
     rows = UserSession.objects.filter(pk__gte=begin).order_by("pk").values_list("pk", "last_seen_at")[:limit]
     return int(UserSession.objects.filter(pk__in=[pk for pk, seen_at in rows if seen_at < age]).delete()[0])
 
 
 def _somewhere() -> int:
-    """Random, so that old but active sessions do not block the rest."""
+    """A random id to begin at, so that old but active sessions do not block the rest."""
     highest = UserSession.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     return secrets.randbelow(highest + 1)
 

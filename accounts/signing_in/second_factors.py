@@ -100,7 +100,7 @@ def use_code(*, user: User, code: str) -> None:
 
 
 def _counts(row: Authenticator, code: str) -> bool:
-    """Re-encrypts a secret of an old key."""
+    """Whether a factor accepts the code. It uses the code up and re-encrypts a secret of an old key."""
     field = SECRETS[row.type]
     try:
         secret = decrypt(row.data[field])
@@ -148,7 +148,7 @@ def set_up_app(*, user: User, secret: str, code: str) -> None:
 
 # --- Passkeys --------------------------------------------------------------------------------------------
 def _webauthn() -> Any:
-    """Imported late: fido2 is heavy and most processes never need it."""
+    """allauth's WebAuthn module. It is imported late: fido2 is heavy and most processes never need it."""
     from allauth.mfa.webauthn.internal import auth
 
     return auth
@@ -260,7 +260,7 @@ def seal_anew() -> tuple[int, int]:
 
 
 def _sealed_anew(row: Authenticator) -> bool | None:
-    """None if no key decrypts it."""
+    """Re-encrypt a factor's secret. Returns whether it changed, or None if no key decrypts it."""
     field = SECRETS[row.type]
     try:
         stored = sealing.anew(row.data[field])

@@ -50,11 +50,11 @@ class TokenView(ApiView):
         return self.request is not None and self.request.method == "POST"
 
     def get_authenticators(self) -> list[Any]:
-        """None for POST."""
+        """API tokens. POST needs no authentication."""
         return [] if self._is_anonymous() else [TokenAuthentication()]
 
     def get_permissions(self) -> list[Any]:
-        """None for POST."""
+        """Signed-in callers only. POST needs no permission."""
         return [] if self._is_anonymous() else [IsAuthenticated()]
 
     @extend_schema(operation_id="log_in", request=LogIn, responses={200: Token}, auth=[])

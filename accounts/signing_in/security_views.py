@@ -84,7 +84,7 @@ OWN_FIELDS = frozenset({"csrfmiddlewaretoken", READER_FIELD, "act", "next", "pas
 
 
 def _carried(request: HttpRequest) -> dict[str, Any]:
-    """Read only from a POST, so that no link can name the target."""
+    """The action and fields that the proof page carries. Read only from a POST, so that no link can name the target."""
     if request.method != "POST":
         return {"act": "", "carried": []}
     act = request.GET.get("act") or request.POST.get("act", "")
@@ -105,7 +105,7 @@ def _go_on_proven(request: HttpRequest) -> HttpResponseRedirect:
 @signed_in
 @require_safe
 def account(request: PageRequest, reader: User) -> HttpResponse:
-    """Log-in data, and deletion."""
+    """Show log-in data and the account's deletion."""
     context = {"proven": addresses.proven(reader), "waiting": addresses.waiting(reader)}
     return show(request, "accounts/account.html", context)
 

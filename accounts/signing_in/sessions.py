@@ -52,7 +52,7 @@ class SessionStore(DatabaseStore):
 
     generation: int | None = None
     is_long_unseen = False
-    """The row was read, and the session list's entry is missing or old."""
+    """Whether the row was read while the session list's entry is missing or old."""
     _owner: str | None = None
     """The user's id in the session as read."""
 
@@ -98,7 +98,7 @@ class SessionStore(DatabaseStore):
         _forget(key)
 
     def _read(self) -> dict[str, Any]:
-        """Without a row the session loses its key, as in Django."""
+        """Read the session's data from PostgreSQL. Without a row the session loses its key, as in Django."""
         key = self.session_key
         params = [settings.LAST_SEEN_INTERVAL, key, time.time()]
         rows = fetch(ROW, params, into=_Row._make) if _is_key(key) else []
@@ -140,7 +140,7 @@ def _forget(key: str | None) -> None:
 
 
 def _is_key(key: str | None) -> bool:
-    """Whether Django could have made it. Browsers send anything."""
+    """Whether Django could have made this session key. Browsers send anything."""
     return key is not None and key.isascii() and key.isalnum()
 
 

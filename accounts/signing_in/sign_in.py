@@ -38,7 +38,7 @@ class WrongError(Exception):
 
 
 class WaitingError(WrongError):
-    """Name and password of a waiting application."""
+    """Name and password belong to an application that still waits."""
 
 
 class CodeNeededError(Exception):

@@ -10,7 +10,7 @@ from storage import site_key
 
 
 class Command(BaseCommand):
-    """Run it when the secret key changes. Then the old key can go."""
+    """Re-encrypts secrets of second factors. Run it when the secret key has changed. Then the old key can go."""
 
     help = "Re-encrypt second factors with the current secret key. Then you can remove FEEDSITE_SECRET_KEY_FALLBACKS."
 
