@@ -169,7 +169,7 @@ class NotQuotableError(Exception):
 
 
 class AudienceError(ValueError):
-    """Not possible with a private mention."""
+    """A private mention does not allow this: an earlier date, a repost, or another audience."""
 
 
 class PastError(ValueError):
@@ -393,7 +393,7 @@ def delete(*, item: Item) -> bool:
 
 @transaction.atomic
 def hold(*, item: Item, reasons: list[str]) -> bool:
-    """Put a published item into review. Without `reasons` its case is open."""
+    """Put a published item into review. Empty `reasons`: its case is open already, so `item_held` is not sent."""
     item = _locked(item)
     if item.status != Status.PUBLISHED:
         return False
@@ -518,7 +518,7 @@ def _withdraw(item: Item, status: Status) -> bool:
 
 
 def _publish_again(item: Item) -> bool:
-    """Deliver it again, because windows may have dropped it."""
+    """Publish an item again and deliver it again, because windows may have dropped it."""
     item.status = Status.PUBLISHED
     item.published_at = Now()  # the database's clock
     item.save(update_fields=["status", "published_at"])
@@ -532,7 +532,7 @@ def _publish_again(item: Item) -> bool:
 
 # --- Taking back -----------------------------------------------------------------------------------------
 def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) -> Item | None:
-    """Undo something even if the item is no longer visible. None if nothing changed and it is not."""
+    """Undo the user's act on an item, even if they no longer see it. None if nothing changed and they do not see it."""
     item = Item.objects.select_related("repost_of").filter(pk=item_id).first() if item_id else None
     if item and (undo(item) or Item.objects.visible_to(user).filter(pk=item.pk).exists()):
         return item

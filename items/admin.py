@@ -136,7 +136,7 @@ class ItemAdmin(ModeratedAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Item], search_term: str
     ) -> tuple[QuerySet[Item], bool]:
-        """By id, sender, or words, in every status."""
+        """Find items by id, sender or words, in every status."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -159,7 +159,7 @@ class ItemAdmin(ModeratedAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
-        """Only for the list's actions."""
+        """Whether the caller may use the list's actions. A single item cannot be changed."""
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:

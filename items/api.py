@@ -59,7 +59,7 @@ NOT_YOURS = "That item is not yours."
 
 
 class ProfileCounts(msgspec.Struct):
-    """`items` counts published ones that the caller may see."""
+    """Counts of a profile. `items` counts published ones that the caller may see."""
 
     followers: int
     following: int
@@ -125,7 +125,7 @@ class Nothing(StrictSerializer):
 
 
 class ItemEdit(StrictSerializer):
-    """Omitted fields stay as they are."""
+    """Changes of an item. Omitted fields stay as they are."""
 
     title = TextField(max_length=TITLE_LENGTH, allow_blank=True, required=False)
     content = ObjectField(required=False)
@@ -169,7 +169,7 @@ def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = 
 
 
 def find_items(fields: dict[str, Any], sender: User) -> None:
-    """Replace ids by items. Raises Http404, ValidationError."""
+    """Replace the ids in `reply_to` and `quote_of` by items. Raises Http404, ValidationError."""
     if fields["reply_to"] is not None:
         answered = Item.objects.visible_to(sender).select_related("repost_of")
         fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()

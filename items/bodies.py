@@ -21,7 +21,7 @@ class Sender(UserCard):
 
 
 class Counts(msgspec.Struct):
-    """A reply counts under the item that it answers and under the root."""
+    """Counts of an item. A reply counts under the item that it answers and under the root."""
 
     likes: int
     replies: int
@@ -121,7 +121,7 @@ class ItemBody(msgspec.Struct):
     link_card: LinkCardBody | None = None
     """The page that its first link leads to; null where there is none, or it was not read yet."""
     status: str | UnsetType = UNSET
-    """Only for its sender."""
+    """The item's status. Unset for all but its sender."""
     review: str | UnsetType = UNSET
     """While the status is `in_review`: why moderators check it first, and how long that takes lately."""
     filtered: list[str] = []

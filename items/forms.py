@@ -347,7 +347,7 @@ def focus_of(text: str) -> tuple[float, float]:
 
 
 def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
-    """The answered item's, or public if its sender could not see the reply."""
+    """The first choice for a reply: the answered item's audience, or public if its sender could not see the reply."""
     sender_id = int(answered.sender.id)
     if answered.visibility != Visibility.FOLLOWERS or reader is None or sender_id == reader.pk:
         return answered.visibility

@@ -113,7 +113,7 @@ QUOTED = f"""
 
 
 class Said(NamedTuple):
-    """The columns of `_said`."""
+    """The columns of an item itself, as `_said` selects them."""
 
     id: int
     type: str

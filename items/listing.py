@@ -22,7 +22,7 @@ SCAN = 500
 
 
 class ItemPage(msgspec.Struct):
-    """`last_id` is the last id checked. `has_more`: there may be more."""
+    """A page of items. `last_id` is the last id checked. `has_more`: there may be more."""
 
     items: list[ItemBody]
     last_id: str | None

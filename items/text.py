@@ -325,7 +325,7 @@ def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
 
 
 def _without_punctuation(text: str, begin: int, least: int, end: int) -> int:
-    """Without closing brackets that it did not open."""
+    """Where a link ends before punctuation. A closing bracket that the link did not open is not part of it."""
     open_ = {
         closer: text.count(opener, begin, end) - text.count(closer, begin, end) for closer, opener in _CLOSERS.items()
     }

@@ -90,7 +90,7 @@ def versions_of(item_id: int, reader: User | AnonymousUser) -> list[Version]:
 
 
 class OwnVersion(msgspec.Struct):
-    """A line of the export."""
+    """An earlier version of an item, as a line of the export."""
 
     item_id: str
     title: str

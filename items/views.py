@@ -275,14 +275,14 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _shared(request: PageRequest) -> str:
-    """What another app shares with the site (feedsite/public/installing.py)."""
+    """The text that another app shares with the site (feedsite/public/installing.py)."""
     parts = dict.fromkeys(once(request.GET, f"shared_{name}").strip() for name in ("title", "text", "url"))
     told = [part for part in parts if part and not any(part != other and part in other for other in parts)]
     return "\n".join(told)[:TEXT_LENGTH]
 
 
 def _published(reader: User, form: ItemForm) -> Item | None:
-    """None if the form now has an error. Raises Http404."""
+    """Publish a valid form's post. None if the form now has an error. Raises Http404."""
     answered, quoted = (
         item_or_404(form.cleaned_data[name], reader) if form.cleaned_data[name] is not None else None
         for name in ("reply_to", "quote_of")
@@ -524,7 +524,7 @@ def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpRespon
 # --- Editing and deleting --------------------------------------------------------------------------------
 @transaction.atomic
 def _edit(own: Item, form: EditForm) -> Item:
-    """Edit all or nothing. Raises ContentError and MediaError."""
+    """Save an edit of an item, all or nothing. Raises ContentError and MediaError."""
     visibility = Visibility(form.cleaned_data["visibility"] or own.visibility)
     attachments.describe(own, form.media_said)
     if visibility != own.visibility and BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):

@@ -13,7 +13,7 @@ from relations.rules import READER, blocks, follows, is_one_reader, mutes, unblo
 
 # --- The circles of readers ------------------------------------------------------------------------------
 def in_circle(item: str, circle: str) -> str:
-    """Whether an item has this visibility, or ANY."""
+    """Whether an item has this visibility. `circle` is SQL: one visibility, or ANY of some."""
     return f"{item}.visibility = {circle}"
 
 
@@ -150,4 +150,4 @@ def visible(item: str, sender: str, reader: str = READER) -> str:
 
 
 VISIBLE = visible("i", "s")
-"""For an item `i` and its sender `s`."""
+"""Whether the reader may see an item `i` of a sender `s`."""

@@ -69,7 +69,7 @@ class ConversationReadView(ApiView):
 
 
 def _visible(request: Request, conversation_id: str) -> int:
-    """The body must be empty."""
+    """The id of a conversation that the caller sees. The body must be empty. Raises NotFound."""
     reader, number = signed_in(request), parse_id(conversation_id)
     body(request, Nothing)
     if not number or conversation_of(reader, number) is None:

@@ -115,7 +115,7 @@ OF_ITEMS = f"""
 
 
 class Conversation(msgspec.Struct):
-    """`users` are the others, `last_item` is the newest message."""
+    """A conversation as its reader gets it. `users` are the others, `last_item` is the newest message."""
 
     id: str
     users: list[UserCard]
@@ -124,7 +124,7 @@ class Conversation(msgspec.Struct):
 
 
 class ConversationPage(msgspec.Struct):
-    """`last_id` is the place of the last one checked (`Participant.last`)."""
+    """A page of conversations. `last_id` is the place of the last one checked (`Participant.last`)."""
 
     items: list[Conversation]
     last_id: str | None
@@ -132,7 +132,7 @@ class ConversationPage(msgspec.Struct):
 
 
 class Place(NamedTuple):
-    """Message ids: both ends of the page, and the last one checked."""
+    """The place of a page in the list. Message ids: both ends of the page, and the last one checked."""
 
     newest_id: int | None
     oldest_id: int | None
@@ -176,13 +176,13 @@ def placed_page(
 
 
 def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
-    """None if the reader is not in it or sees nothing."""
+    """The conversation with this id. None if the reader is not in it or sees nothing of it."""
     found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_Row.of)
     return _conversations(found, reader)[0] if found else None
 
 
 def listed_among(reader: User, conversation_ids: Collection[int]) -> list[Conversation]:
-    """Those that are in the reader's list."""
+    """Those of these conversations that are in the reader's list."""
     found = fetch(AMONG, {"reader": reader.pk, "conversations": id_array(conversation_ids)}, into=_Row.of)
     return _conversations(found, reader)
 

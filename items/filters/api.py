@@ -100,7 +100,7 @@ class FilterEdit(StrictSerializer):
     expires_at = MomentField(allow_null=True, required=False)
 
     def validate_keywords(self, keywords: list[dict[str, Any]]) -> list[Keyword]:
-        """Convert them."""
+        """Convert the phrases to keywords."""
         return [Keyword(one["phrase"], one["whole_word"]) for one in keywords]
 
     def validate(self, fields: dict[str, Any]) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def delete(*, owner: User, filter_id: int) -> None:
 
 
 def _rows(owner: User, filter_id: int) -> dict[int, Filter]:
-    """Oldest first. Raises Filter.DoesNotExist."""
+    """The rows of the owner's filter by id, oldest first. Raises Filter.DoesNotExist."""
     own = Filter.objects.filter(Q(group=filter_id) | Q(pk=filter_id, group=None), owner=owner).order_by("pk")
     rows = {row.pk: row for row in own}
     if not rows:
@@ -163,7 +163,7 @@ def _replace(owner: User, filter_id: int, keywords: Sequence[Keyword], read: Col
 
 
 def _contexts(given: Collection[str]) -> list[str]:
-    """All are the same as none: a later version may add some."""
+    """The known contexts in order. All of them are stored as none, because a later version may add some."""
     chosen = [context.value for context in Context if context in given]
     return [] if len(chosen) == len(Context) else chosen
 
@@ -187,13 +187,13 @@ def _check(phrase: str) -> None:
 
 
 def _lock(owner_ids: Iterable[int]) -> None:
-    """In order, so that versions follow changes and the cap holds."""
+    """Lock the owners' rows in order, so that versions follow changes and the cap holds."""
     rows = User.objects.filter(pk__in=owner_ids).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
 
 
 def _renew(owner_ids: Iterable[int]) -> None:
-    """The owners are locked."""
+    """Draw new filter versions for these owners, who are locked, and announce it after the commit."""
     owners = list(owner_ids)
     with connection.cursor() as cursor:
         cursor.execute(RENEW, [owners])
@@ -207,7 +207,7 @@ class Listed(NamedTuple):
     title: str
     keywords: list[Keyword]
     contexts: list[str]
-    """All of them, where it applies everywhere."""
+    """Where the filter applies. All contexts if it applies everywhere."""
     action: str
     expires_at: datetime | None
     created_at: datetime
@@ -285,7 +285,7 @@ class Rule(NamedTuple):
         return self.expires_at is None or self.expires_at > now
 
     def applies(self, context: str) -> bool:
-        """Whether it applies there. "": anywhere."""
+        """Whether the phrase applies in a context. "": anywhere."""
         return not context or not self.contexts or context in self.contexts
 
 
@@ -309,7 +309,7 @@ class Filters:
 
 @lru_cache(COMPILED)
 def _compiled(owner_id: int, version: int) -> Filters:
-    """The filters may be newer than `version`. Then they are loaded again under the newer one."""
+    """A user's compiled filters. They may be newer than `version`. Then they are loaded again under the newer one."""
     return Filters(rules_of([owner_id]))
 
 

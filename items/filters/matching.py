@@ -50,7 +50,7 @@ class Word(NamedTuple):
 
 
 class _Search:
-    """Immutable: threads may share it."""
+    """Texts compiled for one search. Immutable: threads may share it."""
 
     def __init__(self, texts: Mapping[str, list[int]]) -> None:
         self._texts = texts

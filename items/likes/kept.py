@@ -44,7 +44,9 @@ ABOVE = {kind: _listed(kind, "ASC") for kind in KINDS}
 
 
 class KeptPage(NamedTuple):
-    """Ids of bookmarks or likes: both ends of the page, and the last one checked."""
+    """A page of bookmarked or liked items. Ids are of bookmarks or likes: both ends of the page, and the last one
+    checked.
+    """
 
     items: list[ItemBody]
     newest_id: int | None
@@ -65,7 +67,7 @@ class _Row(NamedTuple):
 
 
 def kept_page(reader: User, kept: Kept, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """`last_id` is a bookmark's or like's."""
+    """The items that a reader bookmarked or likes, newest first. `last_id` is a bookmark's or like's."""
     page = placed_page(reader, kept, last_id=last_id, limit=limit)
     return ItemPage(page.items, as_text(page.last_id), page.has_more)
 

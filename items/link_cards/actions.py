@@ -38,15 +38,15 @@ from web.hosts import is_own
 from web.outbound import OutboundError
 
 AGAIN = timedelta(days=1)
-"""How long what was read of a page counts; so does a failure."""
+"""How long a page is not read again after it was read or failed."""
 SECONDS_ASKED = 30
-"""After which a worker that reads a page is taken for dead."""
+"""Seconds after which a worker that reads a page is taken for dead."""
 A_MINUTE_FOR_A_HOST = 20
-"""Pages of one host that are asked in a minute."""
+"""Most pages of one host that are read in a minute."""
 TURN_SECONDS = 5.0
 """Seconds after which a worker leaves the next page to another task."""
 TOLD = 20
-"""Items with a card whose open pages are told of it, the newest."""
+"""How many of the newest items with a card tell their open pages when it changes."""
 SWEPT = 1_000
 REMOVED = 100
 
@@ -96,7 +96,7 @@ def domain_of(host: str) -> str:
 
 
 def _host(url: str) -> str:
-    """An IPv6 address is in brackets."""
+    """The host of an address, or "". An IPv6 address is in brackets."""
     return parse_url(url).host or ""
 
 
@@ -117,7 +117,7 @@ def is_refused(host: str) -> bool:
 
 # --- Giving items their cards ----------------------------------------------------------------------------
 def expect(item: Item) -> None:
-    """Have a worker give an item its card. It may get lost."""
+    """Have a worker give an item its card. The task may get lost."""
     if settings.LINK_CARDS and item.link_card_id is None and link_of(item):
         transaction.on_commit(partial(enqueue, "items.give_link_card", item.pk))
 
@@ -141,7 +141,9 @@ def give(*, item_id: int) -> bool:
 
 
 def _wait(card: LinkCard) -> bool:
-    """Have a page read, unless it was lately or its host is busy."""
+    """Put a card's page in the queue of pages to read, unless it was read lately or its host is busy. True if it was
+    put there.
+    """
     lately = Q(state=CardState.WAITING) | Q(asked_at__gt=Now() - timedelta(minutes=1))
     if LinkCard.objects.filter(lately, domain=card.domain)[:A_MINUTE_FOR_A_HOST].count() == A_MINUTE_FOR_A_HOST:
         return False
@@ -224,7 +226,7 @@ def _release(picture_id: int | None) -> None:
 # --- Removing --------------------------------------------------------------------------------------------
 @transaction.atomic
 def remove(*, card: LinkCard) -> bool:
-    """Remove a card for good. True if it was not."""
+    """Remove a card for good. False if it was removed before."""
     card = LinkCard.objects.select_for_update().get(pk=card.pk)
     if card.is_removed:
         return False
@@ -248,7 +250,7 @@ def refuse(*, host: RefusedHost) -> None:
 
 
 def remove_refused(*, host_id: int) -> bool:
-    """Empty some cards of a refused host. True if more."""
+    """Empty some cards of a refused host. True if there may be more."""
     host = RefusedHost.objects.filter(pk=host_id).first()
     if host is None:
         return False

@@ -25,7 +25,9 @@ LOOKED_AT = 5
 _NAMED = r"(?!(?:title|meta|head|script|style|textarea|iframe|xmp|noembed|noframes)[ \t\n\f\r/>])[a-z]"
 NESTING = re.compile(rf"</?{_NAMED}[^<>]*>", re.IGNORECASE | re.ASCII)
 LEFT, MOST_LEFT = re.compile(f"<{_NAMED}", re.IGNORECASE | re.ASCII), 5_000
-"""What may still be nested without them, as in `<a<b>>`, and in the code of scripts."""
+"""Elements that may still be nested after `NESTING` is removed, as in `<a<b>>`, or in code of scripts. A page with more
+than `MOST_LEFT` is refused.
+"""
 CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", re.IGNORECASE)
 CHARSET_BYTES = 4_096
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -55,7 +57,7 @@ class NothingError(outbound.OutboundError):
 
 
 def read(url: str) -> tuple[Page, str]:
-    """What is at an address, and where it led. Raises OutboundError."""
+    """Read a page. Returns its facts and the address where redirects ended. Raises OutboundError."""
     answer = outbound.get(url, types=HTML)
     if answer.status != 200:
         raise outbound.OutboundError(f"status {answer.status}")

@@ -255,7 +255,7 @@ class Cards:
         *,
         sought: Query | None = None,
     ) -> None:
-        """`items`, `texts`: the whole page's."""
+        """Take all items and texts of the page, so that the names in them are looked up at once."""
         self._reader = reader
         self._sought = sought
         self._faces: dict[str, Face] = {}
@@ -408,7 +408,7 @@ class Cards:
         return found
 
     def _leads(self, name: str) -> bool:
-        """Whether a mention is visible. Asks for the page's names at once."""
+        """Whether a mention leads to a user whom the reader may know of. Looks up all names of the page at once."""
         name = name.lower()
         if name not in self._names:
             asked = {name, *(one.lower() for text in self._texts for one in mentions(text))}

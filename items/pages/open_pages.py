@@ -210,7 +210,7 @@ def _media(item: ItemBody) -> str:
 
 
 def _etag(body: bytes, nonce: str) -> str:
-    """Without the nonce. Weak, because of compression."""
+    """The ETag of a page without its nonce. It is weak, because the page is compressed."""
     text = body.replace(nonce.encode(), b"") if nonce else body
     return f'W/"{hashlib.sha256(text).hexdigest()[:32]}"'
 

@@ -17,7 +17,7 @@ TITLE_LETTERS = 70
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Sizes are in pixels, 0 if unknown."""
+    """The picture of a preview. Sizes are in pixels, 0 if unknown."""
 
     address: str
     description: str

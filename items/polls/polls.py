@@ -59,7 +59,7 @@ class AnswersChangedError(ChoiceError):
 
 
 class Tally(NamedTuple):
-    """A row of `OF_ITEMS`."""
+    """The tally of a poll: a row of `OF_ITEMS`."""
 
     item_id: int
     closes_at: datetime

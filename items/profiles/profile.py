@@ -39,7 +39,7 @@ def _both(candidates: Sequence[str], given: str = "") -> Walk:
 
 
 def _by_circle(kind: str) -> list[str]:
-    """One index scan per visibility. Needs CIRCLES."""
+    """SQL of an owner's items of a kind: one index scan per visibility, one for unpublished items. Needs CIRCLES."""
     published = (
         f"""
         {PUBLISHED} AND {kind} AND {in_circle("i", circle)}

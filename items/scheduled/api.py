@@ -72,7 +72,7 @@ class NewScheduled(NewItem):
 
 
 class ScheduledEdit(StrictSerializer):
-    """Omitted fields stay as they are."""
+    """Changes of a scheduled post. Omitted fields stay as they are."""
 
     publish_at = MomentField(required=False)
     type = serializers.ChoiceField(AUTHORED, required=False)

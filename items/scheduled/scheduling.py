@@ -142,7 +142,7 @@ def _check_time(publish_at: datetime) -> None:
 
 
 def _lock(sender: User) -> None:
-    """So that the cap holds and a repeated key waits."""
+    """Lock the sender's row, so that the cap holds and a repeated key waits."""
     User.objects.select_for_update(no_key=True).only("pk").get(pk=sender.pk)
 
 
@@ -234,5 +234,5 @@ def files_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[Med
 
 
 def media_of(sender: User, posts: Iterable[ScheduledPost]) -> dict[int, list[MediaObject]]:
-    """The same as readers get them."""
+    """The media of scheduled posts as readers get them, by id."""
     return {post_id: [media_object(row) for row in rows] for post_id, rows in files_of(sender, posts).items()}

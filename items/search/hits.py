@@ -10,7 +10,7 @@ HITS = 100
 
 
 class _Automaton:
-    """State 0 is the start. A state is an index in each list."""
+    """An automaton that finds a query's phrases. State 0 is the start. A state is an index in each list."""
 
     def __init__(self, query: Query) -> None:
         self._next: list[dict[str, int]] = [{}]

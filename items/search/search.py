@@ -28,7 +28,7 @@ from storage.replica import PRIMARY, lagging
 WALK = 8_000
 """Newest documents that are compared one by one if that is cheaper (0.12 µs each)."""
 WALKED = 2
-"""Stretches that are always searched."""
+"""How many stretches are always searched."""
 STEP = 32
 """Length of the second stretch, in lengths of the first. The third is the rest."""
 ITEM_CANDIDATES = 1_000
@@ -144,7 +144,7 @@ WALKED_DOCUMENTS = """
 
 
 def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool = False) -> str:
-    """`is_walked`: documents are compared one by one."""
+    """SQL of the ids that match all parts of a query, newest first. `is_walked`: documents are compared one by one."""
     source, conditions, place = "", ["{place} < %(below)s", "{place} >= %(above)s"], "i.id"
     if has_words:
         source, place = WALKED_DOCUMENTS if is_walked else "items_itemdocument d", "d.item_id"
@@ -183,7 +183,9 @@ def _estimate(cursor: Any, source: str, value: Any) -> int:
 
 @cache
 def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bool) -> str:
-    """Always returns the last candidate."""
+    """The statement for the visible candidates. It also returns the last candidate, visible or not, if the limit was
+    reached.
+    """
     return f"""
         WITH candidate AS NOT MATERIALIZED (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS number FROM (

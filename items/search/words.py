@@ -71,7 +71,7 @@ def runs(text: str) -> Iterator[Run]:
 
 
 def _spots(text: str, place: tuple[int, int], count: int) -> tuple[tuple[int, int], ...]:
-    """Folding may split a character. Empty if that is ambiguous."""
+    """Begin and end of each character of a run. Folding may split a character. Empty if that is ambiguous."""
     clusters = [cluster.span() for cluster in CLUSTER.finditer(text, *place)]
     if len(clusters) != count:
         clusters = [span for span in clusters for _ in CLUSTER.findall(folded(text[slice(*span)]))]

@@ -13,7 +13,7 @@ from storage.ids import MAX_ID
 from web.hashtags import canonical_tag
 
 KEPT = timedelta(minutes=5)
-"""How long they are cached, for all readers."""
+"""How long popular hashtags are cached, for all readers."""
 NEWEST = 5_000
 """Newest public posts whose hashtags are counted."""
 SENDERS = 2
@@ -24,7 +24,7 @@ COUNT = 10
 REMEMBERED = 300
 """Hashtags cached. Completions use more of them than the search page."""
 COUNTING = timedelta(seconds=10)
-"""While one request counts, completions of others go without, at most this long."""
+"""While one request counts the hashtags, completions of others lack them, at most this long."""
 
 POPULAR = f"""
     SELECT tag, (array_agg(item_id ORDER BY item_id DESC))[:{WITNESSES}] FROM (
@@ -58,7 +58,9 @@ def subjects(reader: User) -> list[str]:
 
 
 def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
-    """Popular hashtags with this beginning. None without the cache, rather than a count for each letter typed."""
+    """Popular hashtags with this beginning. Empty while others count them, or without the cache: it never counts for
+    each letter typed.
+    """
     found = cache.get(keys.popular_tags())
     if not _is_proposal(found):
         found = _count() if cache.add(keys.popular_tags(), [], COUNTING.total_seconds()) else []

@@ -70,7 +70,7 @@ def tags_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """Items with several hashtags."""
+    """Visible items with `tag` or one of `besides.any`, all of `besides.all` and none of `besides.none`."""
     if not any(besides):
         return tag_page(tag, reader, last_id=last_id, min_id=min_id, limit=limit)
     params = {

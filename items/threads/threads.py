@@ -26,9 +26,9 @@ BRANCHES = 15
 NEAR = 10
 """Most replies by near people that come first."""
 ANSWERS = 2
-"""Replies shown below each of them."""
+"""Replies shown below each reply."""
 LOOKED_AT = 20
-"""Replies to one of them that are checked."""
+"""Replies to one reply that are checked."""
 ANCESTORS = 8
 """Items shown above a reply, besides the thread's root."""
 
@@ -60,7 +60,7 @@ IS_ANSWER = f"""
 
 
 def _branches(replies_of: str) -> str:
-    """`replies_of`: the column that finds the replies."""
+    """The statement for a page of replies. `replies_of`: the column that finds them, `root` or `reply_to`."""
 
     def replies(above: str) -> str:
         return f"""
