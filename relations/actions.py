@@ -87,7 +87,7 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
 
 
 def _lock_follower(follower: User) -> int:
-    """Returns the number of followees."""
+    """Lock the follower's row. Returns the number of followees."""
     rows = User.objects.held().values_list("following_count", flat=True)
     return int(rows.get(pk=follower.pk))
 
@@ -140,7 +140,7 @@ def _ask(follower: User, followee: User, reposts: bool | None, *, waits: bool) -
 
 @transaction.atomic
 def accept(*, followee: User, follower: User) -> bool:
-    """Accept a follow request. FollowCapError keeps it."""
+    """Accept a follow request. If it raises FollowCapError, the request stays."""
     following = _lock_follower(follower)
     request = FollowRequest.objects.filter(follower=follower, followee=followee).first()
     if request is None:
@@ -216,7 +216,7 @@ def end_mutes() -> int:
 
 # --- Windows and counts ----------------------------------------------------------------------------------
 def _lock(users: Sequence[User]) -> None:
-    """In the order of ids, to avoid deadlocks."""
+    """Lock the users' rows in the order of ids, to avoid deadlocks."""
     rows = User.objects.filter(pk__in=[user.pk for user in users]).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
 

@@ -51,15 +51,15 @@ class PairAdmin(LogAdmin):
     sides: tuple[str, str]
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
-        """Both sides and the time."""
+        """The columns: both sides and the time."""
         return ("id", "first", "second", "created_at")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Both sides and the time."""
+        """The fields: both sides and the time."""
         return ("id", *self.sides, "created_at")
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        """Both sides."""
+        """The columns of both users, for the search field."""
         return self.sides
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

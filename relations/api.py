@@ -36,7 +36,7 @@ LONGEST_MUTE_SECONDS = 10 * 366 * 86_400
 
 
 class UserPage(msgspec.Struct):
-    """`last_id` is the id of the last relation checked."""
+    """A page of users. `last_id` is the id of the last relation checked."""
 
     items: list[UserCard]
     last_id: str | None
@@ -158,7 +158,7 @@ class FollowView(RelationView):
         return actions.follow(follower=user, followee=other, **options)
 
     def begun(self, user: User, other: User) -> HttpResponse:
-        """202 while a request waits."""
+        """Answer 202 while the request waits, else as every relation."""
         if other.is_locked and FollowRequest.objects.filter(follower=user, followee=other).exists():
             return FeedResponse(Asked("requested"), status=202)
         return super().begun(user, other)

@@ -26,7 +26,7 @@ from web.uploads import LIST_BYTES
 
 BYTES = LIST_BYTES
 ROWS = 5_000
-"""More than the follow cap."""
+"""Most rows of a file. It is more than the follow cap."""
 NAME_LENGTH = 100
 """Characters kept of a name that is no local user, for the report."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
@@ -35,7 +35,7 @@ SEPARATORS = (",", ";", "\t")
 FIRST, ROWS_LOOKED_AT = 10_000, 20
 """Characters and rows used to find the separator."""
 FALSE = frozenset({"false", "0", "no", "off", "f", "n", "falsch", "faux", "falso", "onwaar", "fałsz", "ложь"})
-"""As programs write it, and spreadsheets in some countries."""
+"""Words for false, as programs write them, and spreadsheets in some countries."""
 
 
 class Kind(StrEnum):
@@ -287,7 +287,7 @@ def _rows(user: User, kind: Kind, host: str) -> Iterator[list[str]]:
 
 
 def _cell(text: str) -> str:
-    """Quoted if a spreadsheet would read a formula."""
+    """A cell, after an apostrophe if a spreadsheet would read a formula."""
     return f"'{text}" if text.startswith(FORMULAS) else text
 
 

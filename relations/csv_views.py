@@ -87,7 +87,7 @@ def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponse
 
 
 def _sent(name: str, write: Callable[[IO[bytes]], None]) -> FileResponse:
-    """The whole file is written before it is sent."""
+    """A CSV file as a download. The whole file is written before it is sent."""
     file = tempfile.SpooledTemporaryFile(max_size=SPOOLED_BYTES)  # noqa: SIM115 (the response closes it)
     try:
         write(cast("IO[bytes]", file))

@@ -124,7 +124,7 @@ def do(*, user: User, kind: Kind, lines: Sequence[Line]) -> list[tuple[Line, str
 
 
 def _do(user: User, kind: Kind, line: Line) -> str:
-    """`done`, `requested`, "" if nothing changed, or a key of `models.REFUSALS`."""
+    """Do one line. Returns `done`, `requested`, "" if nothing changed, or a key of `models.REFUSALS`."""
     if kind == Kind.TAGS:
         return _follow(user, line)
     if not line.is_local:

@@ -66,7 +66,7 @@ class NewList(StrictSerializer):
 
 
 class ListEdit(StrictSerializer):
-    """Omitted fields stay as they are."""
+    """Changes of a list. Omitted fields stay as they are."""
 
     title = TextField(max_length=TITLE_LENGTH, required=False)
     exclusive = FlagField(required=False)

@@ -178,7 +178,7 @@ def titles(lists: Iterable[Listed]) -> list[Listed]:
 
 
 class MembersPage(NamedTuple):
-    """Ids are of memberships: the last one checked, and both ends."""
+    """A page of a list's members. Ids are of memberships: the last one checked, and both ends."""
 
     people: list[User]
     last_id: int | None
@@ -199,7 +199,7 @@ class _Member(NamedTuple):
 
 @cache
 def _members(order: str) -> str:
-    """Members are few: hidden ones are filtered one by one."""
+    """The statement for a page of members. They are few, so hidden ones are filtered one by one."""
     return f"""
         SELECT m.id, {user_columns("u")}
         FROM (

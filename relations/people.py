@@ -52,7 +52,9 @@ MUTES = Listed("relations_mute", "muter_id", "muted_id", shown="u.is_active")
 
 @dataclass(frozen=True, slots=True)
 class PeoplePage:
-    """Ids are of relations: the last one checked, and both ends. `has_more`: another exists, or may exist."""
+    """A page of people. Ids are of relations: the last one checked, and both ends. `has_more`: another exists, or may
+    exist.
+    """
 
     people: list[User]
     last_id: int | None

@@ -74,7 +74,7 @@ def unlisted(reader: str, sender: str) -> str:
 
 
 def is_wanted(reader: str, sender: str) -> str:
-    """Whether neither blocks the other, and no mute."""
+    """Whether neither blocks the other, and the reader does not mute the sender."""
     return f"({' AND '.join(wanted(reader, sender).values())})"
 
 
@@ -101,7 +101,7 @@ def may_be_named(user: str, reader: str) -> str:
 
 
 def may_be_proposed(user: str, reader: str) -> str:
-    """Whether to suggest a user: unrelated, active and another."""
+    """Whether to suggest a user: active, another, and neither followed, asked, blocked nor muted by the reader."""
     other = f"{user}.id"
     return (
         f"{user}.is_active AND {other} <> {reader} AND NOT {follows(reader, other)} AND NOT {asks(reader, other)} "
@@ -115,57 +115,57 @@ def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
 
 # --- Lists: queries to which conditions may be added with AND -------------------------------------------------
 def followees(follower: str, columns: str = "followee_id") -> str:
-    """A user's followees. `columns` are of relations.models.Follow."""
+    """A query of a user's followees. `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"  # noqa: S608
 
 
 def followees_without_reposts(follower: str) -> str:
-    """Followees without reposts, as `followee_id`: few, with their own index."""
+    """A query of followees without reposts, as `followee_id`: few, with their own index."""
     return followees(follower) + " AND NOT reposts"
 
 
 def followed_big_vs(follower: str, columns: str = "v.id") -> str:
-    """Big-Vs that a user follows. `columns` are of the big-V `v`."""
+    """A query of the big-Vs that a user follows. `columns` are of the big-V `v`."""
     return f"SELECT {columns} FROM accounts_user v WHERE v.is_big_v AND {follows(follower, 'v.id', is_probe=False)}"  # noqa: S608
 
 
 def followed_tags(follower: str, columns: str = "g.name") -> str:
-    """Hashtags that a user follows. `columns` are of Tag `g` and TagFollow `h`."""
+    """A query of the hashtags that a user follows. `columns` are of Tag `g` and TagFollow `h`."""
     return f"""
     SELECT {columns} FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id WHERE h.user_id = {follower}
     """  # noqa: S608
 
 
 def tag_follows(follower: str, columns: str = "h.tag_id") -> str:
-    """Hashtags that a user follows. `columns` are of TagFollow `h`."""
+    """A query of the ids of hashtags that a user follows. `columns` are of TagFollow `h`."""
     return f"SELECT {columns} FROM relations_tagfollow h WHERE h.user_id = {follower}"  # noqa: S608
 
 
 def known_tags(columns: str, condition: str) -> str:
-    """Hashtags ever followed. `columns` and `condition` are of Tag `g`."""
+    """A query of hashtags ever followed. `columns` and `condition` are of Tag `g`."""
     return f"SELECT {columns} FROM relations_tag g WHERE {condition}"  # noqa: S608
 
 
 def followers(followee: str, columns: str = "follower_id") -> str:
-    """The followers of a user. `columns` are of Follow."""
+    """A query of the followers of a user. `columns` are of Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"  # noqa: S608
 
 
 def blocked_by(blocker: str) -> str:
-    """The users whom a user blocks, as `blocked_id`."""
+    """A query of the users whom a user blocks, as `blocked_id`."""
     return f"SELECT blocked_id FROM relations_block WHERE blocker_id = {blocker}"  # noqa: S608
 
 
 def blockers_of(blocked: str) -> str:
-    """The users who block a user, as `blocker_id`."""
+    """A query of the users who block a user, as `blocker_id`."""
     return f"SELECT blocker_id FROM relations_block WHERE blocked_id = {blocked}"  # noqa: S608
 
 
 def muted_by(muter: str) -> str:
-    """The users whom a user mutes, as `muted_id`."""
+    """A query of the users whom a user mutes, as `muted_id`."""
     return f"SELECT muted_id FROM relations_mute WHERE muter_id = {muter}"  # noqa: S608
 
 
 def members(of_list: str, columns: str = "member_id") -> str:
-    """The members of a list. `columns` are of ListMember."""
+    """A query of the members of a list. `columns` are of ListMember."""
     return f"SELECT {columns} FROM relations_listmember WHERE list_id = {of_list}"  # noqa: S608
