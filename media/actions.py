@@ -37,7 +37,7 @@ FRAMES = 500
 FILM_PIXELS = 16_000_000
 """The process that reads a video gets the memory limit of a picture of this size."""
 FAST = 50
-"""Moves done right after the commit. A task does the rest."""
+"""Most file moves done right after the commit. A task does the rest."""
 FAST_SECONDS = 2.0
 """Time limit for these moves within a request. A bucket may be slow."""
 
@@ -52,7 +52,7 @@ class Shape(NamedTuple):
 
 
 POSTED = Shape()
-"""For pictures of items."""
+"""The shape of pictures of items."""
 
 
 class MediaError(ValueError):

@@ -77,7 +77,7 @@ def place(ids: Sequence[int], *, item_id: int) -> None:
 
 
 def of_item(item_id: int, *, withdrawn: bool = False) -> list[MediaFile]:
-    """The item's media, locked, without hidden ones. `withdrawn`: those."""
+    """The item's media, locked, without hidden ones. `withdrawn`: only the withdrawn ones, else only the others."""
     rows = MediaFile.objects.select_for_update().filter(item_id=item_id, withdrawn_at__isnull=not withdrawn)
     return list(rows.filter(hidden_at=None).order_by("position", "pk"))
 

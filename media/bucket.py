@@ -23,7 +23,7 @@ from runtime.bucket_address import BucketAddress
 from storage.breaker import Breaker, OpenError
 
 CONNECT_SECONDS = 2.0
-"""Upper limit. A lower timeout for answers counts here too."""
+"""Longest wait for a connection. A lower timeout for answers counts here too."""
 CONNECTIONS = 20
 LISTED_AT_ONCE = 1000
 READ_AT_ONCE_BYTES = 1 << 16
@@ -143,7 +143,7 @@ class Bucket:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Error texts hold no secrets."""
+        """Ask the store through the circuit breaker. Raises StoreError. It is logged, and its text holds no secrets."""
         try:
             with breaker.asking(self._timeout), errors():
                 yield
@@ -174,7 +174,7 @@ def errors() -> Iterator[None]:
 
 
 class _Remote(io.RawIOBase):
-    """A seekable file. Each seek elsewhere costs a request."""
+    """A file of the bucket, seekable. Each seek elsewhere costs a request."""
 
     _body: Any = None
 

@@ -71,7 +71,7 @@ def _video(owner_id: int, media_id: int) -> MediaFile | None:
 
 
 def _new() -> str:
-    """Random, because caches keep earlier captions for a year."""
+    """A random ending for a captions file, because caches keep earlier captions for a year."""
     return f"{''.join(secrets.choice(SIGNS) for _ in range(4))}.vtt"
 
 

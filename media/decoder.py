@@ -64,7 +64,7 @@ class Film(msgspec.Struct):
 
 
 class Decoder:
-    """One program for all threads of a process."""
+    """Sends jobs to the decoding program. There is one program for all threads of a process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

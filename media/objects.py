@@ -31,7 +31,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
 
 
 class Dimensions(msgspec.Struct):
-    """Pixels. `size` is "WIDTHxHEIGHT"."""
+    """A size in pixels. `size` is "WIDTHxHEIGHT"."""
 
     width: int
     height: int
@@ -76,7 +76,7 @@ class MediaObject(msgspec.Struct):
 
 
 OWN = "/media/"
-"""The site's own address, because browsers read captions from no other site."""
+"""Where captions are served: on the site itself, because browsers read them from no other site."""
 
 _entries = msgspec.json.Decoder(list[Entry])
 _entry = msgspec.json.Decoder(Entry)
@@ -110,7 +110,7 @@ def entry_of(row: MediaFile) -> Entry:
 
 
 def kept(rows: Iterable[MediaFile]) -> list[dict[str, Any]]:
-    """Facts for a JSON column."""
+    """Facts of media for a JSON column."""
     return [msgspec.to_builtins(entry_of(row)) for row in rows]
 
 

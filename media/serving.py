@@ -97,8 +97,8 @@ def _answer(
     headers: Headers,
     places: threading.Semaphore,
 ) -> Iterable[bytes]:
-    """For a bucket the caller holds a place, which `Parts` frees. Raises FileNotFoundError, OSError and StoreError
-    before it starts.
+    """Answer with the file or a part of it. For a bucket the caller holds a place, which `Parts` frees. Raises
+    FileNotFoundError, OSError and StoreError before it starts.
     """
     tag = f'"{name}"'
     with contextlib.ExitStack() as stack:
@@ -129,7 +129,7 @@ def _answer(
 
 
 def asked_for(environ: dict[str, Any], tag: str, size: int) -> tuple[int, int]:
-    """Requested bytes. The whole file without a valid range."""
+    """Begin and end of the requested bytes. The whole file without a valid range."""
     condition = environ.get("HTTP_IF_RANGE", "").strip()
     match = RANGE.fullmatch(environ.get("HTTP_RANGE", "").replace(" ", ""))
     if match is None or (condition and condition != tag) or match[0] == "bytes=-":
@@ -164,7 +164,7 @@ class Parts(Iterator[bytes]):
         return part
 
     def close(self) -> None:
-        """Close the file and free the place, once."""
+        """Close the file and free its place, once."""
         if not self._file.closed:
             self._file.close()
             self._places.release()

@@ -16,7 +16,7 @@ from runtime.disk import sync
 from web import uploads
 
 READABLE = 0o640
-"""A web server in the site's group may read files (FEEDSITE_MEDIA_ACCEL_PATH)."""
+"""Mode of stored files. A web server in the site's group may read them (FEEDSITE_MEDIA_ACCEL_PATH)."""
 
 
 class Folder:

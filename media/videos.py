@@ -67,7 +67,7 @@ class _Plan:
         self.patches: list[tuple[int, bytes]] = []
 
     def some(self, start: int, count: int) -> bytes:
-        """Reads ahead, because heads follow each other."""
+        """Up to `count` bytes of the file. It reads ahead, because heads follow each other."""
         at = start - self.ahead_at
         if 0 <= at <= len(self.ahead) - count:
             return self.ahead[at : at + count]
@@ -194,7 +194,7 @@ class Box(NamedTuple):
 
 
 class _Track:
-    """`scale`: time units per second. `length`: of its fragments, in these units."""
+    """A track. `scale`: time units per second. `length`: of its fragments, in these units."""
 
     def __init__(self, scale: int, *, has_pictures: bool) -> None:
         self.has_pictures = has_pictures
@@ -246,7 +246,7 @@ class _Movie:
 
     # --- boxes -----------------------------------------------------------------------------------------
     def boxes(self, start: int, end: int) -> Iterator[Box]:
-        """They must fill the space."""
+        """The boxes between two offsets. Raises VideoError if they do not fill the space."""
         while start < end:
             self.plan.count()
             head = self.plan.some(start, min(16, end - start))
@@ -365,7 +365,7 @@ class _Movie:
             self.sounds[is_kept] += 1
 
     def described(self, handler: bytes, parts: dict[bytes, Box], media: dict[bytes, Box]) -> bool:
-        """False if the codec is unknown."""
+        """Keep what a track's codec needs, and register the track. False if the codec is unknown."""
         for edits in self.pick(parts.get(b"edts"), (b"elst",)).values():
             self.table(edits)
         inner = self.pick(media.get(b"minf"), (b"vmhd", b"smhd", b"hdlr", b"dinf", b"stbl"))
@@ -493,7 +493,7 @@ class _Movie:
             self.samples.append((start, start + length))
 
     def place_samples(self, data: list[tuple[int, int]]) -> None:
-        """Each must lie in a data box, so that none points at dropped bytes."""
+        """Keep all samples. Each must lie in a data box, so that none points at dropped bytes."""
         places = iter(data)
         first, last = next(places)
         for start, end in _merged(self.samples):
@@ -521,7 +521,7 @@ class _Movie:
                 self.free(inner)
 
     def track_fragment(self, box: Box, movie: int, after: int | None) -> int | None:
-        """`after` and the result: where samples end, None if left out."""
+        """Keep a fragment of a track, or leave it out. `after` and the result: where samples end, None if left out."""
         inner = list(self.boxes(box.body, box.end))
         head = next((part for part in inner if part.type == b"tfhd"), None)
         if head is None:
@@ -603,7 +603,7 @@ def _numbers(code: str, data: bytes) -> "array.array[int]":
 
 
 def _per_chunk(runs: "array.array[int]", chunks: int) -> Iterator[int]:
-    """The table of first chunks must ascend."""
+    """The number of samples in each chunk. The table of first chunks must ascend."""
     at = 0
     many = 0
     for place in range(0, len(runs), 3):
@@ -707,7 +707,7 @@ class _WebM:
         return Element(identity, start, body, stop, is_open)
 
     def elements(self, start: int, end: int) -> Iterator[Element]:
-        """They must fill the space."""
+        """The elements between two offsets. They must fill the space."""
         while start < end:
             element = self.element(start, end)
             yield element
@@ -906,7 +906,7 @@ class _WebM:
 
 
 def _number(data: bytes, most: int, *, keep: bool) -> tuple[int, int]:
-    """A number of variable length and its bytes. `keep`: with the length marker."""
+    """A number of variable length, and how many bytes it takes. `keep`: with the length marker."""
     if not data or not data[0]:
         raise VideoError("whole")
     taken = 9 - data[0].bit_length()
@@ -917,7 +917,7 @@ def _number(data: bytes, most: int, *, keep: bool) -> tuple[int, int]:
 
 
 def _laced(data: bytes) -> tuple[int, int]:
-    """Start and length of the second of three packets."""
+    """Start and length of the second of three laced packets."""
     lengths, at = [], 1
     for _ in range(2):
         length = 0

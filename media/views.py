@@ -20,7 +20,7 @@ WAIT_SECONDS = 1.0
 """How long a file waits for a place."""
 
 _places = threading.BoundedSemaphore(PLACES)
-"""A slow reader occupies a thread. This limits such threads per process."""
+"""Places for answers. A slow reader occupies a thread, and this limits such threads per process."""
 
 
 @require_safe

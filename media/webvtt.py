@@ -74,7 +74,7 @@ def _blocks(lines: list[str]) -> list[list[str]]:
 
 
 def _cue(block: list[str]) -> Cue | None:
-    """None for comments and cues without words."""
+    """The cue of a block. None for comments and cues without words. Raises CaptionsError."""
     if LEFT_OUT.match(block[0]) and not any("-->" in line for line in block):
         return None
     at = 0 if "-->" in block[0] else 1
