@@ -144,7 +144,7 @@ class _File:
         return self._part(stream)
 
     def _part(self, stream: gzip.GzipFile) -> bytes:
-        """Empty at the end, also of a truncated file."""
+        """The next bytes of a line, at most `LINE_BYTES`. Empty at the end, also of a truncated file."""
         try:
             return stream.readline(LINE_BYTES)
         except EOFError:

@@ -47,7 +47,7 @@ def opened(folder: Path, path: str) -> IO[bytes]:
 
 
 def _reason(error: OSError) -> str:
-    """The kernel refuses a link with ELOOP or ENOTDIR."""
+    """Why a file cannot be opened, for people. The kernel refuses a link with ELOOP or ENOTDIR."""
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if error.errno in (errno.ENOTDIR, errno.ELOOP):

@@ -44,7 +44,7 @@ READERS = ("mira", "tomas", "lin-wei")
 AWAY = {"oriel": 3, "bastian": 12, "wanda": 45}
 """Days since the last visit of readers of the other levels. They write nothing."""
 BIG_VS = ("harbor-news", "weather-desk")
-"""Followed by every reader that people can log in as."""
+"""Big-Vs. Every reader that people can log in as follows them."""
 
 
 NAMED = {
@@ -350,7 +350,7 @@ def _level(hours: int) -> int:
 
 
 def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Follow]:
-    """The chance falls with the rank, so most follow the same few."""
+    """Write the follows. The chance to be followed falls with the rank, so most follow the same few."""
     ranked = chance.sample(users, len(users))
     ranked.sort(key=lambda user: not user.is_big_v)
     weights = [1.5 if user.is_big_v else 3 / (rank + 8) for rank, user in enumerate(ranked)]
@@ -378,7 +378,7 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
 
 
 def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item]:
-    """Unsaved. None needs a fan-out: windows are built when read."""
+    """Make unsaved items. None needs a fan-out: windows are built when read."""
     count = len(users) * POSTS_PER_USER
     # More items near now. Distinct milliseconds, so sequence 0 is free.
     ages = sorted({int(chance.random() ** 1.4 * DAYS * 86_400_000) + 180_000 for _ in range(count)}, reverse=True)
@@ -417,7 +417,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
 
 
 def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
-    """Preferably one reposted before, so that homes can fold reposts."""
+    """A recent item to repost, preferably one reposted before, so that homes can fold reposts."""
     recent = [item for item in said[-25:] if item.sender != sender and sender.pk not in reposted.get(item.pk, ())]
     again = [item for item in recent if item.pk in reposted]
     if not recent:

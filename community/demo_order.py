@@ -24,7 +24,7 @@ KEPT = 3
 
 
 def arrange(users: Sequence[User], items: Sequence[Item], follows: Sequence[Follow], likes: Sequence[Like]) -> None:
-    """Create them. Readers to log in as and big-Vs also pin their most liked post."""
+    """Create lists, filters and bookmarks. Readers to log in as and big-Vs also pin their most liked post."""
     liked = Counter(like.item_id for like in likes)
     posts = [item for item in items if item.visibility == Visibility.PUBLIC and not (item.reply_to or item.repost_of)]
     posts.sort(key=lambda item: (-liked[item.pk], item.pk))
@@ -45,7 +45,7 @@ def _pin(user: User, posts: Sequence[Item]) -> None:
 
 
 def _list(owner: User, users: Sequence[User], follows: Sequence[Follow]) -> None:
-    """Without big-Vs: their posts would fill it."""
+    """Create the owner's list. It has no big-Vs: their posts would fill it."""
     followed = {follow.followee_id for follow in follows if follow.follower_id == owner.pk}
     made = lists.create(owner=owner, title=LISTS[owner.username])
     for user in [user for user in users if user.pk in followed and not user.is_big_v][:MEMBERS]:

@@ -35,7 +35,7 @@ FACES = {
     "su-he": "face-su-he",
 }
 MORE_FACES = tuple(f"face-{number}" for number in range(1, 9))
-"""For the other most active users."""
+"""Faces of the other most active users."""
 FACELESS = "site-admin"
 BANNERS = {
     "mira": "mill",
@@ -108,7 +108,7 @@ SHOWN: dict[str, tuple[Shot, ...]] = {
     "雨停了": (Shot("rainbow", "田野上的两道彩虹和一座白房子。"),),
     "市场里又有杏子": (Shot("apricots", "一箱熟透的杏子。"),),
 }
-"""By the beginning of a post's text."""
+"""Pictures of posts, by the beginning of a post's text."""
 FEATURES = (
     Feature(
         "harbor-news",
@@ -222,7 +222,7 @@ def illustrate(items: Sequence[Item]) -> None:
 
 @contextlib.contextmanager
 def _decoding() -> Iterator[None]:
-    """One failure skips the rest: a demo is useful without them."""
+    """Log a failure in a block and skip the rest of it: a demo is useful without pictures."""
     try:
         yield
     except (MediaError, BusyError, StoreError) as error:

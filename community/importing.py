@@ -81,7 +81,7 @@ def load(
 
 
 def _settle(record: Import, say: Callable[[str], None]) -> None:
-    """Can be repeated."""
+    """Finish a load: vacuum, drop old windows, and begin outboxes of big-Vs. Can be repeated."""
     say("sorting out the tables ...")
     vacuum(say)
     filling.recommend()
@@ -134,7 +134,7 @@ def _load(
 
 
 def _lock(say: Callable[[str], None]) -> None:
-    """One load at a time. Waits also while PostgreSQL undoes a killed one."""
+    """Let one load run at a time. It waits also while PostgreSQL undoes a killed one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext(%s))", [LOCK])
         if cursor.fetchone() == (False,):
@@ -152,7 +152,7 @@ def _new_ids(users: list[UserRow]) -> dict[int, int]:
 
 
 class _Follows:
-    """24 bytes each."""
+    """The follows of a data set, in 24 bytes each."""
 
     def __init__(self, dataset: Dataset) -> None:
         now = datetime.now(UTC)
@@ -167,7 +167,7 @@ class _Follows:
         return len(self._moments)
 
     def rows(self, user_ids: dict[int, int]) -> Iterator[Row]:
-        """By time, because lists of people are ordered by id."""
+        """The rows to copy, by time, because lists of people are ordered by id."""
         for place in np.argsort(np.frombuffer(self._moments, dtype=np.int64), kind="stable").tolist():
             moment = ids.EPOCH + self._moments[place] * MICROSECOND
             yield user_ids[self.followers[place]], user_ids[self.followees[place]], moment

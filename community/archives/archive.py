@@ -224,7 +224,7 @@ def _check_directory(file: IO[bytes]) -> None:
 
 # --- Tar -------------------------------------------------------------------------------------------------
 class _Member(tarfile.TarInfo):
-    """The library reads a member's headers into memory before we see it."""
+    """A member of a tar with bounded headers. The library reads them into memory before we see the member."""
 
     def _proc_member(self, tar: "_Tar") -> tarfile.TarInfo:
         if self.size < 0:
@@ -259,7 +259,7 @@ HEADER_TYPES = frozenset(
 
 
 class _Tar(tarfile.TarFile):
-    """The library reads a file's headers by recursion, and keeps global ones in memory."""
+    """A tar with bounded headers. The library reads a file's headers by recursion, and keeps global ones in memory."""
 
     tarinfo = _Member
     _in_a_row = _kept_bytes = 0
@@ -287,7 +287,7 @@ def _untar(stream: IO[bytes], folder: Path, room: _Room) -> None:
 
 
 def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Raises ArchiveError for too many."""
+    """The members of a tar, one by one. Raises ArchiveError for too many."""
     for _number in range(MEMBERS):
         member = archive.next()
         if member is None:

@@ -90,7 +90,7 @@ def _claimed(row: ArchiveImport) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[int]:
-    """Raises TakenError, also if it is on another machine."""
+    """Lock the folder of an import. Raises TakenError if another worker has it, or it is on another machine."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
@@ -136,7 +136,7 @@ def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
 
 
 def _prepare(row: ArchiveImport, folder: Path, lock: int) -> None:
-    """Raises ArchiveError and ReaderError."""
+    """Unpack the archive and store the number of its posts. Raises ArchiveError and ReaderError."""
     for path in folder.iterdir():  # left by a killed worker
         if path.name not in (ARCHIVE, LOCK):
             path.unlink()
@@ -158,13 +158,13 @@ def _end(row: ArchiveImport, failure: str = "") -> None:
 class _Part(Tally):
     posts: list[Post] = field(default_factory=list)
     media: dict[str, Shown] = field(default_factory=dict)
-    """By the post's origin."""
+    """Stored media, by the post's origin."""
     items: dict[str, Item] = field(default_factory=dict)
     """By origin: items that were imported, or that posts of this part reply to or quote."""
 
 
 def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
-    """One transaction with the progress. Raises StoppedError."""
+    """Import the next posts, in one transaction with the progress. Raises StoppedError."""
     raw = posts.items(row.done, PART)
     part = _read(row, raw)
     for post in part.posts:
@@ -185,7 +185,7 @@ def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
 
 
 def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
-    """Locked against stopping. Raises StoppedError."""
+    """The import, locked against stopping, and its user. Raises StoppedError."""
     locked = ArchiveImport.objects.select_for_update().filter(pk=row.pk, finished_at=None).first()
     user = User.objects.active().filter(pk=row.user_id).first()
     if locked is None or user is None:
@@ -278,7 +278,7 @@ def _next_list(row: ArchiveImport) -> Listed | None:
 
 
 def _list_part(row: ArchiveImport, kind: Listed, lists: Lists) -> None:
-    """One transaction with the progress. Raises StoppedError."""
+    """Import the next entries of a list, in one transaction with the progress. Raises StoppedError."""
     with transaction.atomic():
         locked, user = _locked(row)
         progress = locked.progress()[kind]

@@ -140,7 +140,7 @@ def _entries(path: Path, kind: Listed) -> list[Entry]:
 
 
 def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
-    """Distinct. An entry without an address gives an empty string."""
+    """The distinct addresses in a list. An entry without an address gives an empty string."""
     seen = set()
     for begin, end in islice(finding.found(file, BRACKETS), most):
         file.seek(begin)
@@ -151,7 +151,7 @@ def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
 
 
 def _count(path: Path) -> int:
-    """Up to `COUNTED`. Raises ListError."""
+    """The number of entries in a list, up to `COUNTED`. Raises ListError."""
     try:
         with path.open("rb") as file:
             return sum(1 for _ in islice(finding.found(file, BRACKETS), COUNTED))
@@ -228,7 +228,7 @@ def _posts(user: User, addresses: Sequence[str]) -> dict[str, Item]:
 
 
 def _pin(user: User, posts: dict[str, Item], part: _Part) -> None:
-    """The file's first post is pinned last: it is shown first."""
+    """Pin posts of a list. The file's first post is pinned last: it is shown first."""
     pinned = set(Pin.objects.filter(sender=user).values_list("item_id", flat=True))
     room = PINS - len(pinned)
     chosen: list[tuple[str, Item]] = []

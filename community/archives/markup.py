@@ -27,7 +27,7 @@ _CONTROLS = re.compile("[\x02-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 class _Text:
-    """`_link` is the text of an open link."""
+    """Reads HTML as plain text. `_link` is the text of an open link."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -74,7 +74,7 @@ class _Text:
             self._say(_linked(words, self._href, self._class.split()))
 
     def _words(self, said: str) -> None:
-        """Line feeds only count in `<pre>`."""
+        """Add the text between two tags. Line feeds only count in `<pre>`."""
         if not said or self._silent:
             return
         if self._pre:
@@ -104,7 +104,7 @@ def _at_home(text: str, host: str) -> str:
 
 
 def _linked(words: str, href: str, classes: list[str]) -> str:
-    """A hashtag, a mention, or the address, after its words if these say more."""
+    """The text of a link: a hashtag, a mention, or the address, after its words if these say more."""
     words = words.strip()
     address = _address(href)
     if not address or "hashtag" in classes or words.startswith("#"):

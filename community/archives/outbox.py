@@ -167,7 +167,9 @@ def digest(address: str) -> str:
 
 
 def _visibility(note: _Object, address: str) -> Visibility:
-    """Never wider than there. Unlisted posts become posts for followers."""
+    """The post's audience here, never wider than on the other site. Unlisted posts become posts for followers. Raises
+    LeftOutError for a private mention.
+    """
     to, cc = _addresses(note.to), _addresses(note.cc)
     if to & PUBLIC:
         return Visibility.PUBLIC
