@@ -55,12 +55,12 @@ def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | 
 
 
 def open_session_case(session_id: int, host: User, source: str, reasons: list[str], rules: set[int] | None) -> Case:
-    """The same for a live session, with its host locked."""
+    """Add reasons to the live session's open case, or open one, with the host locked."""
     return _open_case({"session_id": session_id}, {"host": host}, source, reasons, rules)
 
 
 def open_account_case(account: User) -> Case:
-    """The same for a reported, locked account."""
+    """Open a case of a reported account, or find the open one, with the account locked."""
     return _open_case({"host": account, "item": None, "session_id": None}, {}, Source.REPORT, [], None)
 
 
@@ -88,7 +88,7 @@ def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
 
 @transaction.atomic
 def record_session_hold(*, session_id: int, host: User, reasons: list[str], rules: set[int]) -> Case:
-    """The same for a live session."""
+    """Open the case of a held live session, and log it."""
     case = open_session_case(session_id, host, Source.RULE, reasons, rules)
     held = {"status": review.Status.IN_REVIEW}
     write(None, Verb.HOLD, session_id=session_id, user=host, note="; ".join(reasons), after=held)

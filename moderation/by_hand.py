@@ -237,7 +237,7 @@ def _chosen(request: HttpRequest) -> list[int] | None:
 
 
 def _media(targets: list[Target]) -> dict[str, Any]:
-    """Only if there is one item."""
+    """The media of the chosen item. Empty unless it is the only chosen row."""
     item = targets[0].item if len(targets) == 1 else None
     media = attaching.all_of([item.pk]).get(item.pk, []) if item else []
     return {"media": media, "is_veiled": item is not None and item.is_sensitive}

@@ -49,7 +49,7 @@ SHOWN = 100
 RULES_NAMED = 5
 """Reported rules shown in the queue."""
 MARGIN = timedelta(seconds=2)
-"""A list may miss an edit this short before it."""
+"""A list of cases may miss an edit made this shortly before it."""
 
 
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
@@ -59,7 +59,7 @@ def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
 
 
 class StateFilter(admin.SimpleListFilter):
-    """The queue by default."""
+    """Filters cases by state. The queue is the default."""
 
     title = _("state")
     parameter_name = "state"
@@ -126,7 +126,7 @@ class CaseAdmin(Deciding, LogAdmin):
     action_form = SeenForm
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """For bans."""
+        """Whether the request bans somebody."""
         return "ban" in (request.POST.get("verb"), request.POST.get("action"))
 
     # --- Columns
@@ -211,7 +211,7 @@ class CaseAdmin(Deciding, LogAdmin):
 
     # --- Permissions
     def has_view_permission(self, request: HttpRequest, obj: Case | None = None) -> bool:
-        """Also with the permission to decide."""
+        """Whether the caller may see cases. The permission to decide is enough."""
         return super().has_view_permission(request, obj) or self.has_decide_permission(request)
 
     # --- Many at once
@@ -227,7 +227,7 @@ class CaseAdmin(Deciding, LogAdmin):
 
     @admin.action(description=_("Reject and suspend authors …"), permissions=["decide"])
     def ban(self, request: HttpRequest, queryset: QuerySet[Case]) -> TemplateResponse | None:
-        """Ask first."""
+        """Reject the chosen cases and ban their senders, after a confirmation."""
         if "confirmed" in request.POST:
             self._each(request, queryset, "ban")
             return None

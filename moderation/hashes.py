@@ -19,9 +19,9 @@ from moderation.models import PictureAction, PictureAttempt, PictureRule, Verb
 from storage.connections import fetch, id_array
 
 RULES = 5_000
-"""Comparing with this many takes about 2 ms."""
+"""Most rules. Comparing media with this many takes about 2 ms."""
 PLAIN = 8
-"""With fewer ones or zeros a hash says too little about its picture."""
+"""A hash with fewer ones or zeros says too little about its picture."""
 LOOKED = 5_000
 """Newest media compared on a rule's page."""
 LISTED = 50

@@ -59,7 +59,7 @@ class LinkCardAdmin(ActingAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: LinkCard | None = None) -> bool:
-        """The list's action needs it. A card's page is to look at."""
+        """Whether the caller may use the list's action. A single card cannot be changed."""
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: LinkCard | None = None) -> bool:
@@ -94,7 +94,7 @@ class RefusedHostForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
 
 @admin.register(RefusedHost)
 class RefusedHostAdmin(RuleAdmin):
-    """The hosts of which posts show no link cards."""
+    """Refused hosts. Posts show no link cards of their pages."""
 
     form = RefusedHostForm
     fields = ("host", "note")
@@ -103,13 +103,13 @@ class RefusedHostAdmin(RuleAdmin):
     ordering = ("host",)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """The list's actions need it."""
+        """Whether the caller may use the list's actions. A single host cannot be changed."""
         return obj is None and super().has_change_permission(request, obj)
 
     def save_model(self, request: HttpRequest, obj: RefusedHost, form: Any, change: bool) -> None:
-        """Refuse the host by its verb, which writes the log."""
+        """Refuse the host by `links.refuse`, which writes the log."""
         links.refuse(host=obj, by=request.user)  # type: ignore[arg-type]
 
     def delete_model(self, request: HttpRequest, obj: RefusedHost) -> None:
-        """Accept the host by its verb, which writes the log."""
+        """Accept the host again by `links.accept`, which writes the log."""
         links.accept(host=obj, by=request.user)  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ class WordRule(models.Model):
         return folded
 
     def clean(self) -> None:
-        """Raises ValidationError if it finds nothing, or what another rule does."""
+        """Raise ValidationError if the rule finds nothing, or what another rule does."""
         folded = self.comparable()
         others = WordRule.objects.exclude(pk=self.pk).values_list("text", flat=True)
         if same := next((text for text in others if fold(text) == folded), None):

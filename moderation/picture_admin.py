@@ -100,7 +100,7 @@ class PictureRuleAdmin(RuleAdmin):
         ]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """The picture in the address, from a case's page."""
+        """The id of a picture from the address. A case's page links so."""
         return {"medium": request.GET.get("medium", "")}
 
     # --- Columns

@@ -22,7 +22,7 @@ def look(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
 
 @receiver(writing_began)
 def tell_beforehand(sender: object, author: User, **kwargs: Any) -> str:
-    """A notice about the author's posts in general."""
+    """What authors learn before they write: until when their posts with links are held, or ""."""
     until = rules.links_held_until(author)
     return sentences.beforehand(until) if until else ""
 
@@ -51,7 +51,7 @@ def look_at_media(sender: type[MediaFile], media: Sequence[MediaFile], is_face: 
 
 @receiver(media_blocked)
 def count_attempts(sender: type[MediaFile], owner_id: int, rules: Sequence[int], **kwargs: Any) -> None:
-    """Record the attempt after the rollback."""
+    """Record an attempt to send blocked media, after its rollback."""
     hashes.count_attempts(user_id=owner_id, rules=rules)
 
 

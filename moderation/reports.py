@@ -75,7 +75,9 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
 
 @transaction.atomic
 def report_account(*, account: User, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
-    """Report an account, whatever the number. False if a report waits. Raises OwnItemError."""
+    """Report an account. Reports alone change nothing, however many. False if the reader's last one still waits. Raises
+    OwnItemError.
+    """
     if account.pk == reporter.pk:
         raise OwnItemError
     User.objects.select_for_update(no_key=True).only("pk").get(pk=account.pk)  # so that there is one open case

@@ -264,5 +264,5 @@ def _before(item: Item) -> Item | None:
 
 
 def _captions(item: Item) -> list[str]:
-    """File name endings, which differ for new captions."""
+    """The file name endings of the item's captions. New captions get another ending."""
     return [medium.get("captions", "") for medium in item.media]

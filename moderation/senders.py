@@ -12,7 +12,7 @@ REASON_LENGTH = 200
 
 
 def may_be_banned(user: User, by: User | None) -> bool:
-    """Whether `by` (None: the operator) may ban the user. Not staff and oneself."""
+    """Whether `by` (None: the operator) may ban the user. Nobody may ban staff or themselves."""
     return not (user.is_staff or user.is_superuser or user == by)
 
 
@@ -86,7 +86,7 @@ def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
 
 
 def _rule_of(user: User) -> SenderRule | None:
-    """With the user locked, nobody else writes it."""
+    """The user's rule, or None. The user must be locked, so that nobody else writes it."""
     return SenderRule.objects.filter(user=user).first()
 
 

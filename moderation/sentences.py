@@ -54,7 +54,7 @@ UNLISTED = {
     SenderKind.BAN: gettext_lazy("{who} lifted the suspension of {whom}"),
 }
 NAMED = (Verb.WORD, Verb.UNWORD, Verb.BLOCK, Verb.UNBLOCK, Verb.REFUSE, Verb.ACCEPT)
-"""Their note is a rule's name."""
+"""Decisions with a rule's name as their note."""
 FACTS = {
     "status": gettext_lazy("status"),
     "case": gettext_lazy("case"),

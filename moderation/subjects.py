@@ -32,7 +32,7 @@ def lock(item_id: int | None, session_id: int | None) -> Subject | None:
 
 
 def judge(case: Case, status: str) -> bool:
-    """Publish, reject or hold it. False if nothing changed."""
+    """Publish, reject or hold a case's item or session. False if nothing changed."""
     if case.item_id is None:
         return case.session_id is not None and review.sessions.judge(case.session_id, status)
     item = Item(pk=case.item_id)

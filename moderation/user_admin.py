@@ -40,13 +40,13 @@ class ModeratedUserAdmin(CountedUserAdmin):
     change_form_template = "admin/accounts/user/moderated.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """Add the rule."""
+        """Users with their moderation rule."""
         rule = SenderRule.objects.filter(user=OuterRef("pk")).values("kind")
         users: QuerySet[User] = super().get_queryset(request)
         return users.annotate(rule_kind=Subquery(rule))
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Add the rule."""
+        """Add the user's moderation rule to the page."""
         fieldsets = super().get_fieldsets(request, obj)
         return fieldsets if obj is None else [*fieldsets, (_("Moderation"), {"fields": ("rule",)})]
 

@@ -17,7 +17,7 @@ USUAL = """
 
 
 def reasons_of(item_ids: Sequence[int]) -> list[tuple[int, list[str]]]:
-    """Open cases' reasons, by item."""
+    """Ids of items with the reasons of their open cases."""
     return [(item_id, reasons) for item_id, reasons in fetch(REASONS, {"items": id_array(item_ids)})]
 
 
