@@ -229,7 +229,7 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
 
 @transaction.atomic
 def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes cancelled, for good."""
+    """Cancel an upcoming session, for good."""
     session = _held(session)
     _needs(session, State.UPCOMING)
     covers.remove(session)
@@ -240,7 +240,7 @@ def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
 
 @transaction.atomic
 def miss(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes missed after settings.LIVE_GRACE, unless postponed."""
+    """Make an upcoming session missed after settings.LIVE_GRACE, unless it was postponed."""
     session = _held(session)
     _needs(session, State.UPCOMING)
     if session.starts_at + settings.LIVE_GRACE > now:
@@ -341,7 +341,7 @@ def locked(session_id: int) -> LiveSession | None:
 
 
 def _reworded(session: LiveSession, now: datetime) -> list[str]:
-    """Raises ValidationError for refused links."""
+    """Why moderators must see a session with new words. Raises ValidationError for refused links."""
     session.worded_at = now
     if session.hidden_at is not None and not session.review:
         return []  # hidden by host or admin: moderators need not look at it
@@ -441,7 +441,7 @@ def _save(session: LiveSession, now: datetime, *fields: str) -> None:
 
 
 def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
-    """`moves`: the lineup has changed."""
+    """Announce a changed session after the commit. `moves`: the lineup has changed, so it is written again."""
     if moves:
         fetch(RESCHEDULE, {"host": session.host_id})
         transaction.on_commit(partial(enqueue, "live.apply", session.host_id))
@@ -474,7 +474,7 @@ def _milliseconds(moment: datetime) -> datetime:
 
 
 def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
-    """Only changed fields: others may have become wrong with time. Raises ValidationError."""
+    """Check the changed fields only: others may have become wrong with time. Raises ValidationError."""
     errors: dict[str, str] = {}
     if "title" in changed and is_blank(session.title):
         errors["title"] = _("Enter a title.")

@@ -42,7 +42,7 @@ class HiddenFilter(admin.SimpleListFilter):
 
 @admin.register(LiveSession)
 class LiveSessionAdmin(ModeratedAdmin):
-    """The admin cannot edit what hosts planned."""
+    """Live sessions to look at, end, hide and show again. The admin cannot edit what hosts planned."""
 
     list_display = (
         "id",
@@ -116,7 +116,7 @@ class LiveSessionAdmin(ModeratedAdmin):
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """Needed for the list's actions."""
+        """Whether the caller may use the list's actions. A single session cannot be changed."""
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:

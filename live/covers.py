@@ -33,7 +33,7 @@ def give(session: LiveSession, medium: MediaFile) -> None:
 
 
 def remove(session: LiveSession) -> None:
-    """Remove it. Its address is invalid after the commit."""
+    """Remove the session's cover. Its address is invalid after the commit."""
     if session.cover_id is not None:
         attaching.retire_cover(session.cover_id)
     session.cover = None
@@ -46,7 +46,7 @@ def put_away(session: LiveSession) -> None:
 
 
 def renew(session: LiveSession) -> None:
-    """Copy its current description and focus."""
+    """Copy the cover's current description and focus into the session."""
     if session.cover_id is not None:
         show(session, attaching.cover(session.cover_id))
 

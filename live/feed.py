@@ -148,7 +148,9 @@ def _freeze(walk: Walk) -> list[tuple[int, int]]:
 
 
 def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int]]:
-    """`repairs` of them are rewritten."""
+    """Sessions of these hosts from PostgreSQL, as (score, id). Up to `repairs` of their lineups are written to Redis
+    again.
+    """
     walk.sources.add("sql")
     versions: dict[int, int] = {}
     lineups: dict[int, list[Scheduled]] = {}

@@ -69,7 +69,7 @@ STARTED = f"""
 
 
 class HostPage(NamedTuple):
-    """Past sessions, newest first."""
+    """A page of past sessions, newest first."""
 
     items: list[SessionBody]
     last_id: str | None

@@ -97,7 +97,7 @@ class SessionBody(msgspec.Struct):
     automatic: bool
     version: int
     hidden: bool | UnsetType = UNSET
-    """Only for the host."""
+    """Whether the session is hidden. Only for the host."""
     minutes: int | UnsetType = UNSET
     """Length of an automatic session. Only for the host."""
     review: str | UnsetType = UNSET

@@ -73,7 +73,7 @@ class Scheduled(NamedTuple):
 
 
 class Lineup:
-    """Methods named after a command return it for `connections.pipelined`."""
+    """A host's lineup. Methods named after a command return it for `connections.pipelined`."""
 
     __slots__ = ("key",)
 
@@ -81,7 +81,7 @@ class Lineup:
         self.key = keys.lineup(host_id)
 
     def reading(self) -> Command:
-        """Read everything. `read` parses the reply."""
+        """Read the whole lineup. `read` parses the reply."""
         return ("ZRANGE", self.key, 0, -1, "WITHSCORES")
 
     @staticmethod
@@ -102,13 +102,13 @@ class Lineup:
 
     @staticmethod
     def scheduled(reply: Sequence[bytes], mark: bytes, version: int) -> list[tuple[int, int]] | None:
-        """(score, session id), unordered. None for another version or generation."""
+        """Entries of the raw reply as (score, session id), unordered. None for another version or generation."""
         if len(reply) < 2 or reply[0] != mark or -int(float(reply[1])) != version:
             return None
         return list(zip(map(int, reply[3::2]), map(int, reply[2::2]), strict=True))
 
     def put(self, generation: int, version: int, entries: Sequence[Scheduled]) -> Command:
-        """Write everything, unless the stored one is newer. Returns its version."""
+        """Write the whole lineup, unless the stored one is as new or newer. Returns the stored version."""
         pairs = [part for entry in entries for part in (entry.score, entry.session_id)]
         return ("EVALSHA", PUT, 1, self.key, generation, version, TTL_SECONDS, *pairs)
 
@@ -118,7 +118,7 @@ class Lineup:
         return b"version:%d" % generation
 
     def drop(self) -> Command:
-        """Delete it. Always safe: readers fall back to PostgreSQL."""
+        """Delete the lineup. Always safe: readers fall back to PostgreSQL."""
         return ("UNLINK", self.key)
 
 

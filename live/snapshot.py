@@ -121,7 +121,7 @@ class Slice:
 
 
 class Snapshot:
-    """Methods named after a command return it for `connections.pipelined`."""
+    """The snapshot of a walk. Methods named after a command return it for `connections.pipelined`."""
 
     __slots__ = ("digest", "frozen", "index", "key", "reader_id", "session_id", "taken_at")
 
@@ -180,13 +180,13 @@ class Snapshot:
         return Slice(bool(found), list(map(int, entries)), list(map(int, lives)))
 
     def writing(self, entries: Sequence[int], lives: int) -> Command:
-        """Write it unless it exists."""
+        """Write the snapshot to Redis unless it exists."""
         seconds, most = int(settings.LIVE_SNAPSHOT_TTL.total_seconds()), settings.LIVE_SNAPSHOTS_CAP
         return ("EVALSHA", WRITE, 2, self.key, self.index, self.digest, seconds, most, lives, *entries)
 
     # --- Where Redis does not take it --------------------------------------------------------------------
     def keep(self, entries: Sequence[int], lives: int, now: datetime) -> None:
-        """Write it to PostgreSQL."""
+        """Write the snapshot to PostgreSQL."""
         params = {"lives": lives, "entries": id_array(entries), "others": settings.LIVE_SNAPSHOTS_CAP - 1}
         fetch(KEEP, self._params(now) | params)
 

@@ -19,7 +19,7 @@ from storage.connections import fetch
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 1000
-"""Sessions of each kind changed per run."""
+"""Most sessions that one run starts, ends or makes missed, of each kind."""
 
 MISSED = """
     SELECT id FROM live_livesession WHERE state = 'upcoming' AND starts_at <= %(lost)s
@@ -46,11 +46,11 @@ _BY_NOW = {
     "count": 1,
 }
 DUE = " UNION ALL ".join(f"({each % _BY_NOW})" for each in (MISSED, STARTING, ENDING))
-"""Sessions that `run` would change, for beat."""
+"""A query that finds sessions that `run` would change. Beat asks it."""
 
 
 def run(*, now: datetime) -> int:
-    """Change what is due. Return how many."""
+    """Start, end and miss the sessions that are due. Return how many."""
     params = {
         "now": now,
         "lost": now - settings.LIVE_GRACE,

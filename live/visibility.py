@@ -13,12 +13,12 @@ def hidden(session: str) -> str:
 
 
 def unhidden(session: str) -> str:
-    """The opposite, as in indexes."""
+    """Whether a session is not hidden: the condition of indexes."""
     return f"{session}.hidden_at IS NULL"
 
 
 def shown(session: str, host: str) -> str:
-    """Whether others may see it. Arguments are aliases."""
+    """Whether others than the host may see a session. Arguments are aliases."""
     return f"{unhidden(session)} AND {host}.is_active"
 
 
@@ -43,7 +43,7 @@ def of_interest(session: str) -> str:
 
 
 def in_lineup(session: str) -> str:
-    """Whether it is in its host's lineup, even if the host is suspended."""
+    """Whether a session is in its host's lineup, even if the host is suspended."""
     return f"{session}.state IN ('upcoming', 'live') AND {unhidden(session)}"
 
 
@@ -53,4 +53,4 @@ def active_only(host_id: str) -> str:
 
 
 VISIBLE = visible("l", "h")
-"""For session `l` and host `h`."""
+"""Whether the reader sees a session `l` of a host `h`."""

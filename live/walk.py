@@ -123,7 +123,7 @@ class Context:
 
     @property
     def epoch(self) -> int:
-        """What the reader's window must have."""
+        """The epoch that the reader's window must have."""
         return self.window_epoch ^ self.generation
 
 
@@ -218,12 +218,12 @@ class Walk:
 
     @property
     def is_done(self) -> bool:
-        """One more than the page shows, or the end."""
+        """Whether there is one session more than the page shows, or the feed has ended."""
         return self.ended or len(self.shown) > self.limit
 
     @property
     def wanted(self) -> int:
-        """One more than the page shows proves that there is more."""
+        """How many candidates to ask for. One session more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
     def scan(self, last_id: int, session: SessionRow | None, shown_as: str) -> None:
@@ -234,7 +234,7 @@ class Walk:
             self.shown.append(body(session, shown_as))
 
     def read(self, commands: Sequence[Command | bytes], count: int) -> list[Any]:
-        """Replies, in one round trip with the inbox."""
+        """Run commands, and read the inbox in the same round trip. Returns the replies to the commands."""
         if self.is_windowless or not count:
             return pipelined(feeds(), commands)
         window = Replays(self.reader.pk)
@@ -269,7 +269,7 @@ class Walk:
             self._pull(entries.held)
 
     def _candidates(self, count: int, needed: int) -> list[int] | None:
-        """None if PostgreSQL must serve the rest."""
+        """Positions of the next replays to verify. None if PostgreSQL must serve the rest."""
         if self.is_windowless:
             return None
         if self.window is None or self.window_count < count:
@@ -338,7 +338,9 @@ class Walk:
         self.window = None
 
     def _forget(self, by_position: Mapping[int, Verified]) -> None:
-        """Hidden replays stay: showing one again sends no delivery."""
+        """Remove replays of hosts outside the feed from the inbox. Hidden ones stay: showing one again sends no
+        delivery.
+        """
         window = self.window
         if window is None:
             return
@@ -361,7 +363,7 @@ class Walk:
         self.ended = len(rows) < count
 
     def page(self, snapshot: Snapshot | None) -> Page:
-        """The page."""
+        """The finished page."""
         return Page(
             self.shown[: self.limit],
             self.scanned,
