@@ -75,8 +75,8 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
 
 @transaction.atomic
 def report_account(*, account: User, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
-    """Report an account. Reports alone change nothing, however many. False if the reader's last one still waits. Raises
-    OwnItemError.
+    """Report an account. Reports only open its case, however many they are. False if the reader's last one still waits.
+    Raises OwnItemError.
     """
     if account.pk == reporter.pk:
         raise OwnItemError
