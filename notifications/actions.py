@@ -30,7 +30,7 @@ from storage.queue import enqueue
 MENTIONS = 20
 """Most people notified of mentions in one item."""
 ONE_BY_ONE = MENTIONS + 2
-"""More recipients at once become one event, because the stream keeps a limited number of events."""
+"""Most recipients with one event each. More become one event, because the stream keeps a limited number of events."""
 BATCH = 5_000
 FEW, AT_ONCE = 500, 20
 """Rows per batch, and batches, that one request deletes from a list."""
@@ -276,7 +276,7 @@ def _add(kind: Kind, item: Item, actor_id: int) -> None:
 
 
 def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
-    """Create the entry if it is missing."""
+    """Add an act to its entry, and create the entry if it is missing. Then push and announce the act."""
     is_new = False
     for _ in range(ATTEMPTS):
         if found := fetch(add, params):
@@ -312,7 +312,7 @@ def silence(*, user: User, kinds: Collection[str]) -> None:
 
 
 def _announce_later(user_ids: Sequence[int]) -> None:
-    """A failure only delays the news."""
+    """Announce news to these users after the commit. A failure only delays the news."""
     if user_ids:
         transaction.on_commit(partial(_announce, user_ids), robust=True)
 
@@ -323,13 +323,13 @@ def _announce_and_push(told: Sequence[tuple[int, int]]) -> None:
 
 
 def _push_later(told: Sequence[tuple[int, int]]) -> None:
-    """A push that a dead broker loses still stands in the list."""
+    """Push acts after the commit. If a dead broker loses the push, the act still stands in the list."""
     if told:
         transaction.on_commit(partial(push_later, told), robust=True)
 
 
 def _announce_together(user_id: int) -> None:
-    """Announce once for all acts until then. May be lost without Redis or workers."""
+    """Announce all acts of the next `LATE_SECONDS` at once. It may be lost without Redis or workers."""
     if cache.add(keys.late_notice(user_id), 1, LATE_SECONDS):
         enqueue("notifications.announce", user_id, after_seconds=LATE_SECONDS)
 

@@ -50,7 +50,7 @@ ACTS_SCAN = 300
 
 
 def mark(reader: str = READER) -> str:
-    """The position up to which the reader has seen the entries."""
+    """The id of the newest act that the reader has seen, or 0."""
     return f"coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = {reader}), 0)"  # noqa: S608 (an expression of our own)
 
 
@@ -81,7 +81,7 @@ def item_shown(reader: str = READER) -> str:
 
 
 def act_shown(reader: str = READER) -> str:
-    """Whether it was not undone, and its actor is visible."""
+    """Whether an act was not undone, and its actor is visible."""
     return f"""
     u.is_active AND {is_told(reader, "a.actor_id")}
     AND CASE n.kind

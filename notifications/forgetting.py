@@ -88,7 +88,7 @@ def _forget_acts(entries: Sequence[int]) -> int:
 
 
 def _forget_left_acts(params: Mapping[str, int]) -> int:
-    """Old acts of current entries stay."""
+    """Delete old acts without an entry. Old acts of current entries stay."""
     total, last = 0, 0
     while True:
         rows: list[tuple[int, int, int]] = fetch(LEFT_ACTS, {**params, "act": last})

@@ -20,7 +20,7 @@ from relations.signals import follow_accepted, follow_requested, followed
 
 @receiver([item_published, item_edited])
 def tell_of_item(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Also after an edit, for new mentions, and after a wider audience."""
+    """Notify of an item. Runs also after an edit, for new mentions, and after a wider audience."""
     actions.tell_of_item(item=item)
 
 
@@ -38,7 +38,7 @@ def tell_of_poll(sender: type[Item], item: Item, user_ids: list[int], **kwargs: 
 
 @receiver(scheduled_ended)
 def tell_of_scheduled(sender: type[ScheduledPost], user: User, item: Item | None, **kwargs: Any) -> None:
-    """A scheduled post was not published, or is held."""
+    """Notify the author that a scheduled post was not published, or is held."""
     actions.tell_of_scheduled(user=user, item=item)
 
 

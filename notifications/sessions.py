@@ -29,7 +29,9 @@ def _none(session_ids: Iterable[int], reader: User) -> Mapping[int, SessionCard]
 
 @dataclass
 class SessionCards:
-    """`shown`: SQL whether a reader may see the session `n.session_id`. `cards`: the visible ones, in one query."""
+    """Functions for live sessions, which package live sets at start-up. `shown`: SQL whether a reader may see the
+    session `n.session_id`. `cards`: cards of the visible sessions, in one query.
+    """
 
     shown: Callable[[str], str] = _hidden
     cards: Callable[[Iterable[int], User], Mapping[int, SessionCard]] = _none

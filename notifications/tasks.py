@@ -21,7 +21,7 @@ def announce(user_id: int) -> None:
 
 @shared_task(name="notifications.put_away")
 def put_away(user_id: int, below: int) -> None:
-    """Continue deleting a user's list, and queue the rest."""
+    """Continue deleting the user's notifications, and queue the rest."""
     user = User.objects.filter(pk=user_id).first()
     rest = actions.put_away(user=user, below=below) if user else None
     if rest is not None:

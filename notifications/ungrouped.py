@@ -21,7 +21,7 @@ from storage.paging import Part, part_of
 WIDE = 1_000
 """Further acts that a page checks, in case most of the newest are hidden."""
 WIDEST = 5
-"""How often, at most."""
+"""How often a page without acts checks `WIDE` more, at most."""
 WITH_ONE_ACT = frozenset({Kind.MENTION, Kind.REPLY})
 
 PUT_AWAY = "coalesce((SELECT r.put_away FROM notifications_readmark r WHERE r.user_id = %(reader)s), 0)"

@@ -23,7 +23,7 @@ ENDPOINT_LENGTH = 2000
 KEY_BYTES, SECRET_BYTES = 65, 16
 """The length of a browser's public key and of its secret."""
 INNER = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".onion")
-"""The ends of names that are none of the public internet."""
+"""Endings of host names that are not on the public internet."""
 
 
 class BadSubscriptionError(ValueError):
@@ -47,7 +47,7 @@ class Holder(NamedTuple):
     """The text of an app's token."""
 
     def subscription(self, user: User) -> PushSubscription | None:
-        """Its subscription."""
+        """The subscription of this session or token, or None."""
         return PushSubscription.objects.filter(user=user, session_key=self.session_key, token_id=self.token_id).first()
 
 
@@ -59,7 +59,7 @@ class Choice(NamedTuple):
     words: str | None = None
 
     def over(self, row: PushSubscription | None) -> dict[str, Any]:
-        """The columns of this choice after another one."""
+        """The columns of this choice. What it leaves open stays as in `row`, or gets the default."""
         kinds = self.kinds if self.kinds is not None else row.kinds if row else PUSHED
         return {
             "kinds": [kind.value for kind in PUSHED if kind in kinds],
@@ -174,7 +174,7 @@ def _is_public(host: str, port: int | None) -> bool:
 
 
 def _key(text: str) -> str:
-    """In one spelling. Raises BadSubscriptionError."""
+    """A device's public key in one spelling. Raises BadSubscriptionError."""
     key = _bytes("p256dh", text, KEY_BYTES)
     try:
         ec.EllipticCurvePublicKey.from_encoded_point(CURVE, key)

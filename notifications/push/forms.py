@@ -39,7 +39,7 @@ class QuietForm(forms.Form):
     ends = forms.ChoiceField(label=pgettext_lazy("quiet hours", "until"), choices=HOURS, required=False)
 
     def clean(self) -> dict[str, Any]:
-        """One hour alone says nothing."""
+        """Raise ValidationError for one hour without the other."""
         cleaned: dict[str, Any] = super().clean() or {}
         if bool(cleaned.get("begins")) != bool(cleaned.get("ends")):
             raise forms.ValidationError(_("Choose both times, or neither."))

@@ -28,7 +28,7 @@ TYPES = {
 """The kinds that Mastodon has too, and what they are called there."""
 BODY_LENGTH = 200
 MOST_BYTES = 3_072
-"""A push service takes 4,096 bytes, with all that encryption adds."""
+"""Largest message. A push service takes 4,096 bytes, with all that encryption adds."""
 
 
 class Told(msgspec.Struct):
@@ -101,7 +101,7 @@ def _address(told: Told) -> str:
 
 
 def _icon(actor: UserCard | None = None) -> str:
-    """The site's icon instead of an avatar drawn as SVG."""
+    """The address of the actor's avatar. The site's icon without an actor, or instead of an avatar drawn as SVG."""
     url = actor.avatar_url if actor is not None else ""
     if actor is None or url == drawn_url(actor.username, actor.name):
         return icon_url(current().logo, "icon-192")

@@ -151,7 +151,7 @@ def push_trial(subscription_id: int) -> None:
 
 
 def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: datetime) -> bool:
-    """Whether it is in a user's quiet hours."""
+    """Whether the time is in a user's quiet hours."""
     if begins is None or ends is None or time_zone is None:
         return False
     hour = now.astimezone(ZoneInfo(time_zone)).hour
@@ -159,7 +159,7 @@ def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: d
 
 
 def _told(due: Sequence[_Due]) -> Mapping[int, Told]:
-    """Without items that filters hide."""
+    """What to tell of each act, by act id. Acts on items that filters hide are left out."""
     told = {}
     readers = User.objects.in_bulk({row.recipient_id for row in due})
     for row in {row.act_id: row for row in due}.values():
@@ -179,7 +179,7 @@ def _told(due: Sequence[_Due]) -> Mapping[int, Told]:
 
 
 def _send(subscription: PushSubscription, message: bytes, kind: str, topic: str) -> bool:
-    """False if it may be taken later."""
+    """Send a message to a device. False if the device may take it later."""
     letter = encryption.encrypted(
         message, p256dh=subscription.p256dh, auth=subscription.auth, is_standard=subscription.is_standard
     )
