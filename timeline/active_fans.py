@@ -79,7 +79,7 @@ def add(follower_id: int) -> None:
 
 
 def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
-    """Fans in each shard. None if one is incomplete."""
+    """The number of fans in each shard. None if a shard is incomplete."""
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
     replies = pipelined(feeds_for_tasks(), [("EVALSHA", SIZE, 1, key, _mark(generation)) for key in names])
@@ -89,7 +89,7 @@ def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
 
 
 def members(big_v_id: int, shards: list[int], generation: int | None) -> list[int] | None:
-    """The fans in these shards. None if one is incomplete."""
+    """The fans in these shards. None if a shard is incomplete."""
     mark = _mark(generation)
     commands = [("EVALSHA", MEMBERS, 1, keys.active_fans(big_v_id, shard), mark) for shard in shards]
     replies = pipelined(feeds_for_tasks(), commands)
@@ -99,7 +99,7 @@ def members(big_v_id: int, shards: list[int], generation: int | None) -> list[in
 
 
 def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
-    """The fans by shard, from PostgreSQL."""
+    """The active fans by shard, read from PostgreSQL."""
     by_shard: dict[int, list[int]] = defaultdict(list)
     for (follower_id,) in fetch(FANS, [big_v_id, push_level]):
         by_shard[shard_of(follower_id)].append(follower_id)

@@ -26,7 +26,7 @@ SINCE_ID = OpenApiParameter(
 
 
 class NewCount(msgspec.Struct):
-    """`capped`: there are more than `count`."""
+    """The number of new items. `capped`: there may be more than `count`."""
 
     count: int
     capped: bool

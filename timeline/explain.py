@@ -62,7 +62,7 @@ VERDICT = f"""
 
 
 class Part(NamedTuple):
-    """Keys of `SENTENCES`, and facts (None: unknown)."""
+    """One part of an explanation: its title, keys of `SENTENCES`, and facts (None: unknown)."""
 
     title: str
     words: list[str]
@@ -108,7 +108,10 @@ def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[Wa
 
 
 def _item(reader: User, item_id: int) -> Part:
-    """The page is made first: it may lack what is published meanwhile."""
+    """Explain whether the reader's home shows an item.
+
+    Makes the page before it reads the item's facts: the page may lack what is published meanwhile.
+    """
     title = _("Post %(id)s") % {"id": item_id}
     walk, words, facts = _page(reader, item_id + 1, 1)
     found = fetch(VERDICT, {"reader": reader.pk, "item": item_id})

@@ -124,7 +124,7 @@ class Work(NamedTuple):
         return self.push_level if self.selective else 1
 
     def attempt(self, *, is_counted: bool = True) -> Attempt:
-        """Records errors in the row. A range's attempt is not counted."""
+        """An attempt that records errors in the delivery's row. `is_counted`: False for a range."""
         row = Delivery.objects.filter(pk=self.item_id, revision=self.revision)
         return Attempt(f"item {self.item_id}", row, self.attempts, is_counted)
 
@@ -147,9 +147,9 @@ class Claim(NamedTuple):
 
 # --- Publishing ------------------------------------------------------------------------------------------
 def deliver_anew(*, item: Item, again: bool) -> None:
-    """Write the delivery row in the publishing transaction, and enqueue on commit.
+    """Write the item's delivery row in the publishing transaction, and enqueue its fan-out on commit.
 
-    An item published again waits `AGAIN_AFTER`.
+    An item published again waits `AGAIN_AFTER` for the sweeper instead.
     """
     wait = AGAIN_AFTER if again else timedelta(0)
     retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no task is enqueued: the sweeper tries first
@@ -161,7 +161,7 @@ def deliver_anew(*, item: Item, again: bool) -> None:
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
 def fan_out(item_id: int) -> bool:
-    """Deliver an item, or split the work. True if complete."""
+    """Deliver an item, or split the work. True if all windows have it."""
     claim = _claim(item_id)
     if claim is None:
         return False
@@ -183,7 +183,7 @@ def _claim(item_id: int) -> Claim | None:
 
 
 def _few() -> int:
-    """Fills no two ranges, even if the count lags."""
+    """The follower count up to which no ranges are made. Half a range, because the count may lag."""
     few: int = settings.FAN_OUT_RANGE // 2
     return few
 
@@ -199,7 +199,10 @@ def _fan_out(claim: Claim) -> bool:
 
 
 def _deliver_to_self(claim: Claim) -> None:
-    """Also into a big-V's outbox, which publishing keeps alive."""
+    """Write the item into its sender's inbox and, if they are a big-V, into their outbox.
+
+    Publishing keeps the outbox alive.
+    """
     work = claim.work
     if claim.level and claim.first is None:
         _deliver_to(work.entry, [work.sender_id], [cap_of(claim.level)])
@@ -212,14 +215,14 @@ def _deliver_to_self(claim: Claim) -> None:
 
 
 def _deliver_to_tags(claim: Claim) -> None:
-    """Only readers create these outboxes and keep them alive."""
+    """Write the item into the outboxes of its hashtags. Only readers create these and keep them alive."""
     windows = [outbox.Outbox(outbox.source_of(tag=tag)).key for tag in claim.tags]
     if windows:
         deliver(feeds_for_tasks(), claim.work.entry, windows, [settings.OUTBOX_CAP] * len(windows))
 
 
 def _to_followers(claim: Claim) -> bool:
-    """False if ranges are left to tasks."""
+    """Write the item into its followers' inboxes. False if ranges are left to tasks."""
     work = claim.work
     if claim.ranges:  # their tasks may have been lost
         _enqueue_ranges(claim.ranges)

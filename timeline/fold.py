@@ -45,14 +45,14 @@ OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id
 
 
 def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
-    """For reposts among `count` entries below an id: how many others each stands for, or `FOLDED`."""
+    """Map each repost among `count` entries below an id to the number of others folded into it, or `FOLDED`."""
     return _of_page(around(scope, last_id=last_id, above=REACH, below=count + REACH), last_id, count)
 
 
 def folds_and_originals(
     scope: Scope, *, last_id: int, count: int, reposts: Sequence[int]
 ) -> tuple[dict[int, int], dict[int, Verified]]:
-    """`folds`, and the given reposts with their originals."""
+    """The result of `folds`, and the given reposts with their originals, by id."""
     params = {
         "last_id": last_id,
         "above": REACH,
@@ -77,7 +77,7 @@ def _of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int
 
 
 def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
-    """`folds` among neighbouring entries."""
+    """Map each repost among neighbouring entries to the number of others folded into it, or `FOLDED`."""
     places: defaultdict[int, list[int]] = defaultdict(list)
     originals = {item_id: place for place, (item_id, root) in enumerate(entries) if not root}
     for place, (_, root) in enumerate(entries):

@@ -29,5 +29,5 @@ class WelcomeForm(forms.Form):
             del self.fields["interests"]
 
     def clean(self) -> dict[str, Any]:
-        """No interests if the form has no field for them."""
+        """Validate the form. `interests` is empty if the form has no field for it."""
         return {"interests": []} | (super().clean() or {})

@@ -46,7 +46,7 @@ _pages_by_sources: dict[str, Any] = {}
 
 @dataclass(slots=True)
 class Page:
-    """`last_id`: the last id checked. `has_more`: another item exists, or may exist beyond the bound."""
+    """One page of a home or list. `last_id`: the last id checked. `has_more`: more items follow, or may follow."""
 
     items: list[ItemBody]
     last_id: int | None
@@ -58,7 +58,7 @@ class Page:
 
 @dataclass(slots=True)
 class Progress:
-    """The items so far, and the id down to which all is checked."""
+    """The items found so far, and the id down to which everything is checked."""
 
     scope: Scope
     limit: int
@@ -91,7 +91,7 @@ class Progress:
 
     @property
     def is_done(self) -> bool:
-        """Whether the home ended, or it is known if more follows."""
+        """Whether the home has ended, or the page knows whether more items follow."""
         return self.ended or self.more is not None or len(self.shown) > self.limit
 
     @property
@@ -106,7 +106,7 @@ class Progress:
 
     @property
     def wanted(self) -> int:
-        """Candidates for the rest, and one that proves more."""
+        """How many candidates to read: those still needed, one that proves more items, and some spare ones."""
         return self.room + 1 + SLACK
 
     def find_folds(self, entries: int, *, has_reposts: bool) -> None:
@@ -257,7 +257,7 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
 
 # --- From the windows ------------------------------------------------------------------------------------
 def _from_windows(walk: Walk) -> bool:
-    """True if another round makes sense.
+    """Add items from the windows to the page. True if another round makes sense.
 
     A page that reaches below the windows' bound is left to PostgreSQL: one query instead of two.
     """
@@ -313,7 +313,7 @@ def _verify(walk: Walk, read: Reading, ids: Sequence[int], below: int = 0) -> Tr
 
 
 def _show(progress: Progress, ids: Sequence[int], rows: dict[int, Verified]) -> dict[int, Verified]:
-    """Returns the rows, with originals of reposts."""
+    """Add the candidates to the page. Returns the rows, with originals of reposts."""
     entries = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_entry]
     rows = rows | progress.find_folds_of(entries)
     for item_id in ids:
@@ -332,7 +332,7 @@ def _pass(progress: Progress, item_id: int, rows: Mapping[int, Verified]) -> Non
 
 
 def _read_windows(walk: Walk, count: int) -> Reading | None:
-    """None if a pull costs less than merging the outboxes."""
+    """Read the inbox (or its tail) and the outboxes. None if a pull costs less than merging the outboxes."""
     reader, findings, truth, scope = walk.reader, walk.findings, walk.findings.truth, walk.progress.scope
     if truth:
         sources: Collection[int] = truth.outboxes
@@ -349,7 +349,10 @@ def _read_windows(walk: Walk, count: int) -> Reading | None:
 
 
 def _usable(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
-    """Reads again if a delivery was completed since. If None, `findings.missed` says why."""
+    """The windows' content if it can serve the page, else None. `findings.missed` says why not.
+
+    Reads the windows again if a delivery was completed since the first reading.
+    """
     reader, findings = walk.reader, walk.findings
     if not truth.has_windows:
         findings.missed = truth.why_no_windows
@@ -386,7 +389,10 @@ def _is_shallow(reading: Reading, truth: Truth) -> bool:
 
 
 def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
-    """Lazy delete. `read` is the first reading: a window forgets only for a limited time after it."""
+    """Prepare commands that remove entries from windows in which they no longer belong.
+
+    `read` is the first reading: a window forgets only for a limited time after it.
+    """
     refused = {item_id for item_id in ids if item_id not in rows or not rows[item_id].belongs}
     unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id].is_published}
     windows: list[tuple[Window, Slice, set[int]]] = []
@@ -408,7 +414,7 @@ def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Ve
 
 
 def _without(truth: Truth, source: int, read: Slice) -> set[int]:
-    """Verified items that no longer have the hashtag."""
+    """Verified items of a hashtag's outbox that no longer have the hashtag."""
     tag = truth.tags.get(source)
     found = ((item_id, truth.rows.get(item_id)) for item_id in read.entries if tag)
     return {item_id for item_id, row in found if row and tag not in (row.tags or ())}
@@ -418,7 +424,7 @@ def _without(truth: Truth, source: int, read: Slice) -> set[int]:
 def from_sql(walk: Walk) -> None:
     """Fill the page from PostgreSQL, and keep the rows beyond it as the tail.
 
-    If hidden or folded entries leave one pull short, or the windows met many, scan instead.
+    Scans if hidden or folded entries leave one pull short, or if most items in the windows were hidden.
     """
     progress, findings = walk.progress, walk.findings
     findings.sources.add("sql")
@@ -473,7 +479,7 @@ def _scan(progress: Progress) -> None:
 
 # --- After the page --------------------------------------------------------------------------------------
 def _count(findings: Findings) -> None:
-    """Caches metric labels, which take long to look up."""
+    """Count the page in the metrics. Caches metric labels, which take long to look up."""
     sources = ",".join(sorted(findings.sources)) or "none"
     if sources not in _pages_by_sources:
         _pages_by_sources[sources] = metrics.home_pages.labels(sources)
@@ -483,9 +489,10 @@ def _count(findings: Findings) -> None:
 
 
 def _write_findings(walk: Walk) -> None:
-    """Also enqueue builds of missing windows. Errors do not fail the finished page.
+    """Send the page's findings to Redis, and enqueue builds of missing windows.
 
-    Replies come in the order of the commands: windows to begin, the inbox to deepen, the others.
+    Errors do not fail the finished page. Replies come in the order of the commands: windows to begin, the inbox to
+    deepen, the others.
     """
     findings, truth, inbox = walk.findings, walk.findings.truth, Inbox(walk.progress.reader_id)
     missing = [(window, window.builder, epoch, secrets.token_hex(8)) for window, epoch in findings.missing]

@@ -21,9 +21,9 @@ NOT_ASKED = "NULL"
 
 
 def older(feed: Feed) -> str:
-    """The kind of items below the parameter `below`.
+    """SQL that says which kind of items is below the parameter `below`: `POSTS`, `MAYBE` or `NOTHING`.
 
-    Other statements have `NOT_ASKED`, which costs them nothing.
+    Statements that do not ask use `NOT_ASKED`, which costs nothing.
     """
     post, entry = any_below(feed, "stream.repost_of_id IS NULL"), any_below(feed)
     if feed.tags:
@@ -37,7 +37,7 @@ def _verified(feed: Feed, older: str) -> str:
 
 
 def verified_alone(feed: Feed, senders: str, older: str) -> str:
-    """The columns of `Verified.alone`. `senders`: an SQL array of all senders."""
+    """The SQL columns that `Verified.alone` parses. `senders`: an SQL array of all senders."""
     columns = f"{columns_of('i', 's')}, {belongs_among(senders)}, {HELD}, {is_published('i')}, {older}"
     return f"{columns}, {carried('i.id')}, {welcome_among(senders)}" if feed.tags else columns
 
@@ -95,12 +95,12 @@ class Verified(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Verified":
-        """A row of `VERIFY_BODIES`."""
+        """Parse a row of `VERIFY_BODIES`."""
         return cls(ItemRow.of(row), *row[WIDTH:])
 
     @classmethod
     def alone(cls, row: Sequence[Any], tagged: Sequence[Any] = ()) -> "Verified":
-        """A row that begins with the columns of `verified_alone`."""
+        """Parse a row that begins with the columns of `verified_alone`."""
         said = Said._make(row[:SAID])
         counts, is_liked, is_reposted, is_bookmarked, belongs, is_held, is_published, older = row[SAID:ALONE_WIDTH]
         has_shown_original = True if said.repost_of_id is None else None
@@ -129,7 +129,7 @@ class Verified(NamedTuple):
 
     @property
     def tag(self) -> str:
-        """The hashtag that alone makes it an entry."""
+        """The hashtag, if it alone makes the item an entry, else ""."""
         return "" if self.is_by_sender or not self.tags else self.tags[0]
 
 
@@ -142,7 +142,7 @@ ALONE_WIDTH = MET + len(Verified._fields) - 2 - TAG_COLUMNS
 
 
 def verify_bodies(scope: Scope, ids: Sequence[int], below: int = 0) -> dict[int, Verified]:
-    """Existing candidates by id. `below`: an id, to say what is below it."""
+    """Those of the candidates that exist, by id. `below`: an id; if given, each row says what is below it."""
     if not ids:
         return {}
     query: Statement = VERIFY_LAST_BODIES if below else VERIFY_BODIES

@@ -132,7 +132,10 @@ class Inbox(BuiltWindow):
         super().__init__(user_id, keys.inbox(user_id))
 
     def begin_deepening(self, epoch: int) -> Command:
-        """Nil if the inbox is not in use or is being deepened."""
+        """Command that begins a deepening and replies its token.
+
+        Replies nil if the inbox is not in use or is being deepened.
+        """
         return ("EVALSHA", BEGIN_DEEPENING, 1, self.key, epoch, BUILD_SECONDS, secrets.randbelow(4096))
 
     def deepen(self, token: int, epoch: int, floor: int, entries: Iterable[Entry], pushes: int) -> Command:
@@ -170,7 +173,7 @@ class Tail:
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int) -> Slice | None:
-        """None if the tail must be pulled."""
+        """Parse the reply to `reading`. None if the tail must be pulled."""
         if reply is None:
             return None
         floor = to_score(reply[0])
@@ -224,7 +227,7 @@ def rise(user_id: int) -> bool:
 
 
 def deepen(user_id: int, token: int) -> bool:
-    """Finish what `token` began. False if the token is gone."""
+    """Finish the deepening that `token` began. False if the token is gone or no inbox is allowed."""
     snapshot = _snapshot(user_id)
     if snapshot is None:
         return False
@@ -245,8 +248,10 @@ def _reader(user_id: int) -> _Reader:
 
 
 def _snapshot(user_id: int) -> Snapshot | None:
-    """The epoch is read and the reader joins the active fans before the snapshot, so the window promises nothing later.
-    If the epoch or push generation changed meanwhile, try again.
+    """Pull the entries for the inbox. None if no inbox is allowed, or the epoch changed too often.
+
+    Before the pull, the epoch is read and the reader joins the active fans. So the window promises nothing later. If
+    the epoch or push generation changed meanwhile, it tries again.
     """
     for _ in range(EPOCH_TRIES):
         reader = _reader(user_id)

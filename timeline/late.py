@@ -44,12 +44,12 @@ def late_ids(scope: Scope, *, since: int, top: int) -> list[int]:
 
 
 def arrivals(scope: Scope, items: Sequence[ItemBody], *, since: int | None) -> list[int]:
-    """`late_ids` for a first page."""
+    """Late arrivals below the top of a first page, newest first. Empty without `since`."""
     return late_ids(scope, since=since, top=int(items[0].id)) if since and items else []
 
 
 def with_late(new: tuple[int, bool], scope: Scope, *, since: int | None, top: int | None) -> tuple[int, bool]:
-    """Items new to an open page, with late arrivals below its `top`."""
+    """Add an open page's late arrivals below its `top` to the number of new items."""
     count, capped = new
     if since and top and not capped:
         count += len(late_ids(scope, since=since, top=top))

@@ -38,7 +38,7 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @require_safe
 @signed_in
 def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
-    """204 if the page already `shows` the number."""
+    """The number of new posts in a list, with late arrivals. 204 if the page already `shows` it."""
     listed, since_id, at = list_or_404(list_id, reader), position(request, "since_id"), position(request, "at")
     new = list_new_count(reader, listed.id, since_id=since_id or 0)
     count, capped = with_late(new, Scope(reader.pk, listed.id), since=at, top=since_id)

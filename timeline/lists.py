@@ -19,7 +19,7 @@ def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: 
 
 
 def list_new_count(reader: User, list_id: int, *, since_id: int) -> tuple[int, bool]:
-    """New items, bounded like home.new_count."""
+    """How many new items a list has above `since_id`, and whether there may be more. Bounded like home.new_count."""
     scope, cap, scan = Scope(reader.pk, list_id), home.NEW_CAP, home.NEW_SCAN
     candidates = pull_above(scope, since=since_id, count=scan, enough=cap + 1)
     if candidates is None:

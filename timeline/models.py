@@ -93,7 +93,7 @@ class Import(models.Model):
 
 
 class ImportedUser(models.Model):
-    """Which user came from which row."""
+    """A user whom an import created, with the user's id in the data set."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
     source = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="imported", db_index=False)

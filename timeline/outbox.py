@@ -46,7 +46,7 @@ def source_of(*, tag: int) -> int:
 
 
 class Outbox(BuiltWindow):
-    """A big-V's posts and reposts except private mentions, or public posts with a hashtag."""
+    """A window of a big-V's posts and reposts except private mentions, or of public posts with a hashtag."""
 
     builder: ClassVar[str] = "timeline.materialise_outbox"
     __slots__ = ()
@@ -56,7 +56,7 @@ class Outbox(BuiltWindow):
 
 
 def pull(source: int, count: int) -> tuple[list[Entry], int]:
-    """The newest `count` entries, and the floor."""
+    """Read the newest `count` entries of a source from PostgreSQL, and the floor."""
     query, name = (PULL, "sender") if source > 0 else (TAG_PULL, "tag")
     entries = fetch(query, {name: abs(source), "count": count + 1}, into=lambda row: Entry(*row))
     floor = entries[count].item_id if len(entries) > count else 0

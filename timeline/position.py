@@ -71,7 +71,7 @@ def place_of(reader: User) -> Place:
 
 
 def note_position(*, reader: User, item_id: int) -> bool:
-    """False within `INTERVAL` or in read-only mode."""
+    """Store the reader's position. False within `INTERVAL` of the last write or in read-only mode."""
     return current().takes_notes and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 
@@ -81,7 +81,7 @@ def forget_place(*, reader: User) -> None:
 
 
 def offer_of(reader: User, place: Place) -> Offer | None:
-    """Where to continue, if at least a page lies in between."""
+    """The offer to continue where the last visit ended. None if less than a page lies in between."""
     if place.left_id is None:
         return None
     between, capped = new_count(reader, since_id=place.left_id)

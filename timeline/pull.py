@@ -40,7 +40,7 @@ followers.
 
 
 def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:
-    """The first `count` items of a stream.
+    """SQL for the first `count` items of a stream.
 
     The index of `posts` has no `repost_of_id`, and reading it makes the plan worse.
     """
@@ -65,7 +65,10 @@ def _heads(condition: str, order: str = "DESC") -> str:
 
 
 def _reached(heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
-    """Only the streams of the first `count` present heads can have them."""
+    """SQL for the first `count` entries, from the streams whose heads are the first `count` present ones.
+
+    Other streams cannot have any of them.
+    """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
     within = f"{condition} AND i.id {beyond} reach.id"
     scans = " UNION ALL ".join(
@@ -89,7 +92,7 @@ def _reached(heads: str, held: str, condition: str, count: str, order: str = "DE
 
 # --- Hashtags --------------------------------------------------------------------------------------------
 def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
-    """By an index-only scan."""
+    """SQL for the first `count` public posts with a hashtag, by an index-only scan."""
     return f"""
     SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
     WHERE i.tag = {tag} AND {condition} ORDER BY i.id {order} LIMIT {count}
@@ -97,7 +100,7 @@ def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
 
 
 def _tagged(condition: str, count: str, order: str) -> str:
-    """Each post with its first hashtag by alphabet.
+    """SQL for the first `count` public posts with a followed hashtag, each with its first hashtag by alphabet.
 
     A few posts of each hashtag show how far to read.
     """
@@ -120,14 +123,14 @@ def _tagged(condition: str, count: str, order: str) -> str:
 
 
 def any_tagged_below() -> str:
-    """Whether a public post with one of `tags` is below the parameter `below`."""
+    """SQL condition: a public post with one of `tags` is below the parameter `below`."""
     head = _tag_scan("tags.name", BELOW, "1", "DESC")
     return f"EXISTS (SELECT FROM tags CROSS JOIN LATERAL ({head}) head)"
 
 
 # --- Entries ---------------------------------------------------------------------------------------------
 def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, order: str = "DESC") -> str:
-    """`tag` is set for entries by hashtags alone.
+    """SQL for the first `count` entries. `tag` is set for entries by hashtags alone.
 
     IS NOT TRUE makes PostgreSQL look ids up in a hash.
     """
@@ -146,7 +149,7 @@ def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, orde
 
 
 def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
-    """Shown by its original or, for an entry by hashtags alone, by its sender."""
+    """SQL condition: an entry's original is shown or, for an entry by hashtags alone, its sender is welcome."""
     shown = original_shown(item)
     if not feed.tags:
         return shown
@@ -172,7 +175,9 @@ PULL_WINDOW = f"""
 
 
 def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
-    """`item`: a column that says if an entry is present."""
+    """SQL that pulls entries below an id, the first ones with bodies. `item`: a column that says if an entry is
+    present.
+    """
     shown, tag = _shown(feed, "placed", "i", "s.is_active"), ", placed.tag" if feed.tags else ""
     return f"""
     WITH {_pulled(feed, stream, BELOW)},
@@ -201,7 +206,9 @@ ABOVE = "i.id > %(since)s"
 
 
 def _pull_above(feed: Feed) -> str:
-    """Whether there are enough posts, found without reading every sender. Else the newest entries."""
+    """SQL that says whether there are enough posts above an id, without reading every sender. Else it pulls the newest
+    entries.
+    """
     shown = _shown(feed, "pulled", "pulled", is_active("pulled.sender_id"))
     tags = feed.with_tags("AND NOT (SELECT are_enough FROM posts)")
     return f"""
@@ -246,7 +253,7 @@ AROUND = statement(_around)
 
 
 def any_below(feed: Feed, head: str = "true") -> str:
-    """Whether an entry is below the parameter `below`. `head`: a condition on the stream's newest item."""
+    """SQL condition: an entry is below the parameter `below`. `head`: a condition on the stream's newest item there."""
     return f"""
     EXISTS (
         WITH senders AS ({feed.senders})
@@ -322,9 +329,9 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
 
 
 def pull_bodies(scope: Scope, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[Pulled]:
-    """`count` entries below an id, the first `bodies` with bodies.
+    """The newest `count` entries below an id, the first `bodies` of them with bodies.
 
-    `for_window`: entries that belong into the reader's windows.
+    `for_window`: all entries that belong into the reader's windows, also hidden ones.
     """
     params = {"below": below, "count": count, "bodies": bodies}
     if for_window:
@@ -333,12 +340,12 @@ def pull_bodies(scope: Scope, *, below: int, count: int, bodies: int, for_window
 
 
 def pull_below(scope: Scope, *, below: int, count: int) -> list[Candidate]:
-    """`count` entries below an id, newest first."""
+    """The newest `count` entries below an id, newest first."""
     return PULL_BELOW.rows({"below": below, "count": count}, scope, Candidate._make)
 
 
 def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Candidate] | None:
-    """The newest `count` entries above an id. None, at less cost, if there are `enough` posts."""
+    """The newest `count` entries above an id. None, at less cost, if there are at least `enough` posts."""
     rows: list[Above] = PULL_ABOVE.rows({"since": since, "count": count, "enough": enough}, scope, Above._make)
     if rows[0].are_enough:
         return None

@@ -34,7 +34,7 @@ SOURCE = re.compile(rb"-?[1-9][0-9]{0,17}")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The windows below the id `before`, up to `count` entries each."""
+    """What a page read from the windows: up to `count` entries of each below the id `before`."""
 
     before: int
     count: int
@@ -77,7 +77,7 @@ class Reading:
         return bound + 1 if bound > 0 and len(ids) < self.count else 0
 
     def sources(self, ids: Sequence[int], pending: set[int]) -> Iterator[str]:
-        """A tail counts as `sql`, which filled it."""
+        """What served these ids: inbox, outbox, pending or sql. A tail counts as `sql`, which filled it."""
         yield "sql" if self.uses_tail else "inbox"
         if self.outboxes:
             yield "outbox"
@@ -85,13 +85,13 @@ class Reading:
             yield "pending"
 
     def is_current(self, truth: Truth) -> bool:
-        """Whether no delivery was completed since, and no window is missing or outdated."""
+        """Whether no delivery was completed since the reading, and no needed window is missing or outdated."""
         if truth.has_moved or (self.tail and self.uses_tail and self.tail.epoch != truth.epoch):
             return False
         return truth.outboxes.keys() <= self.outboxes.keys()
 
     def is_whole(self, truth: Truth) -> bool:
-        """Whether all items of big-Vs are there."""
+        """Whether the reading holds all items of followed big-Vs: from their outboxes, or pushed into the inbox."""
         return truth.names_big_vs or self.inbox.pushes == truth.push_generation
 
     def missing(self, reader_id: int, truth: Truth) -> list[tuple[Inbox | Outbox, int]]:
@@ -106,7 +106,7 @@ class Reading:
         ]
 
     def of(self, truth: Truth) -> "Reading":
-        """Without outboxes that are not needed."""
+        """This reading without the outboxes that `truth` does not need."""
         needed = truth.outboxes
         if self.outboxes.keys() == needed.keys():
             return self
@@ -118,8 +118,8 @@ def look(
 ) -> Reading:
     """Read the windows below `before`, not above `newest`, up to `count` entries each.
 
-    Without outboxes the tail too, of this epoch or of any (0). One round trip, or two with many outboxes. Raises
-    FeedsUnavailableError.
+    Without `sources` it also reads the tail, of this epoch or of any (0). One round trip, or two with many outboxes.
+    Raises FeedsUnavailableError.
     """
     reader_id = scope.reader_id
     depth = count if len(sources) <= OUTBOXES_MOST else GLANCE
@@ -141,7 +141,7 @@ def look(
 
 
 def hint_of(reader_id: int) -> set[int] | None:
-    """None without a valid hint. Raises FeedsUnavailableError."""
+    """The outboxes that the hint in Redis names. None without a hint. Raises FeedsUnavailableError."""
     try:
         with feeds_errors():
             (reply,) = pipelined(feeds(), [("GET", keys.merged_outboxes(reader_id))])
@@ -168,11 +168,11 @@ def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: in
 
 
 def hinting(reader_id: int, sources: Iterable[int]) -> Command:
-    """Write the hint. It may be wrong without harm."""
+    """Command that writes the hint of the outboxes to merge. It may be wrong without harm."""
     hint = ",".join(map(str, sorted(sources)))
     return ("SET", keys.merged_outboxes(reader_id), hint, "EX", Window.ttl)
 
 
 def doubting(reader_id: int) -> Command:
-    """Let a hint of too many outboxes expire soon: a page that only pulls cannot correct it."""
+    """Command that lets a hint of too many outboxes expire soon: a page that only pulls cannot correct it."""
     return ("EXPIRE", keys.merged_outboxes(reader_id), TOO_MANY_SECONDS, "LT")

@@ -15,64 +15,64 @@ from timeline import backfill, fanout, outbox, shortening
 
 @receiver(item_published)
 def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -> None:
-    """In the publishing transaction. Replies and private mentions are in no timeline."""
+    """Queue a published item's fan-out in the publishing transaction. Replies and private mentions are in no timeline."""
     if item.reply_to_id is None and not item.is_private:
         fanout.deliver_anew(item=item, again=again)
 
 
 @receiver(item_imported)
 def write_past_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Runs in the importing transaction."""
+    """Queue an imported item's fan-out in the importing transaction."""
     if item.reply_to_id is None:
         fanout.deliver_anew(item=item, again=False)
 
 
 @receiver(item_tagged)
 def write_tag_delivery(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """In the editing transaction. The outbox may have forgotten the item."""
+    """Queue a newly tagged item's fan-out in the editing transaction. The outbox may have forgotten the item."""
     if item.reply_to_id is None and item.visibility == Visibility.PUBLIC:
         fanout.deliver_anew(item=item, again=True)
 
 
 @receiver(item_published)
 def announce_publication(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """After the commit. Replies too, for open pages of one item."""
+    """Announce a published item after the commit. Replies too, for open pages of one item."""
     transaction.on_commit(partial(events.announce, events.Published(item.pk)))
 
 
 @receiver(item_edited)
 def announce_edit(sender: type[Item], item: Item, visibility_before: str, **kwargs: Any) -> None:
-    """After the commit."""
+    """Announce an edited item after the commit."""
     transaction.on_commit(partial(events.announce, events.Edited(item.pk, visibility_before)))
 
 
 @receiver(item_withdrawn)
 def announce_withdrawal(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """After the commit."""
+    """Announce a withdrawn item after the commit."""
     transaction.on_commit(partial(events.announce, events.Withdrawn(item.pk, item.visibility)))
 
 
 @receiver(big_v_demotion_requested)
 def start_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
-    """True if no demotion was running."""
+    """Begin a big-V's demotion. True if none was running."""
     return backfill.start(sender=user)
 
 
 @receiver(big_v_made)
 def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
-    """True if a demotion was running."""
+    """Cancel the demotion of a user who becomes a big-V again. True if one was running."""
     return backfill.cancel(sender=user)
 
 
 @receiver(big_v_made)
 def begin_outbox(sender: type[User], user: User, **kwargs: Any) -> None:
-    """After the commit."""
+    """Begin a new big-V's outbox after the commit."""
     transaction.on_commit(partial(outbox.begin, user.pk))
 
 
 @receiver(levels_raised)
 def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> None:
-    """If the broker is down, the next page deepens the inbox."""
+    """Enqueue a deepening for each raised user. If the broker is down, the next page deepens the inbox."""
     for user_id in user_ids:
         if not enqueue("timeline.rise", user_id):
             break
@@ -80,5 +80,5 @@ def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> No
 
 @receiver(levels_lowered)
 def shorten_inboxes(sender: type[User], user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:
-    """After the commit that lowered them."""
+    """Shorten the inboxes of users whose level was lowered. Runs after that commit."""
     shortening.shorten(user_ids_by_level)

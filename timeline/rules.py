@@ -36,7 +36,7 @@ def _all(conditions: dict[str, str]) -> str:
 
 
 def kinds(reader: str = READER) -> dict[str, str]:
-    """Conditions to be in any home, by what each excludes."""
+    """SQL conditions on `i` to be in any home. Each key names what its condition excludes."""
     return {
         "status": is_published("i"),
         "reply": is_no_reply("i"),
@@ -46,19 +46,22 @@ def kinds(reader: str = READER) -> dict[str, str]:
 
 
 def reposts_wanted(reader: str = READER) -> str:
-    """Whether `i` is a post, or the reader wants its sender's reposts."""
+    """SQL condition: `i` is a post, or the reader wants its sender's reposts."""
     return f"(i.repost_of_id IS NULL OR NOT {leaves_reposts_out(reader, 'i.sender_id')})"
 
 
 def belongs(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
-    """Whether `i` belongs, shown now or not."""
+    """SQL condition: `i` belongs to the reader, shown now or not."""
     sender = "i.sender_id"
     followed = f"{follows(reader, sender)} AND {wanted(reader, sender)} AND {reposts_wanted(reader)}"
     return f"{_all(kinds(reader))} AND ({sender} = {reader} OR ({followed}))"
 
 
 def belongs_among(senders: str) -> str:
-    """`belongs`, checked once for each sender in an SQL array, which must contain all but the reader."""
+    """SQL condition like `belongs`, checked once for each of `senders`.
+
+    `senders`: an SQL array of all candidates' senders. The reader may be missing.
+    """
     known = f"unnest({senders}) AS one (id)"
     circle = f"""
     SELECT {READER}::bigint
@@ -72,7 +75,7 @@ def belongs_among(senders: str) -> str:
 
 
 def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[str, str]:
-    """OFFSET 0 forces an index probe instead of a hash."""
+    """SQL conditions on a sender for their items to be present now. Each key names what its condition excludes."""
     return {
         "inactive": is_active,
         "mutuals": f"""(NOT {for_mutuals} OR {follows(sender, reader)})""",
@@ -80,12 +83,12 @@ def _holds(sender: str, is_active: str, for_mutuals: str, reader: str) -> dict[s
 
 
 def holds(reader: str = READER) -> dict[str, str]:
-    """Conditions to be present now, by what each excludes."""
+    """SQL conditions for `i` to be present now. Each key names what its condition excludes."""
     return _holds("i.sender_id", "s.is_active", f"({for_mutuals('i')})", reader)
 
 
 def held(reader: str = READER) -> str:
-    """Whether `i`, which belongs, is present now."""
+    """SQL condition: `i`, which belongs, is present now."""
     return f"(i.sender_id = {reader} OR {_all(holds(reader))})"
 
 
@@ -93,18 +96,18 @@ HELD = held()
 
 
 def original_shown(entry: str, reader: str = READER) -> str:
-    """Whether an entry is no repost, or the reader may see its original and does not mute that sender."""
+    """SQL condition: an entry is no repost, or the reader may see its original and does not mute its sender."""
     return original_visible(entry, reader, also=f"AND NOT {mutes(reader, 'o.sender_id')}")
 
 
 def shown(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
-    """Whether `i` belongs and is shown now."""
+    """SQL condition: `i` belongs and is shown now."""
     return f"{belongs(reader, wanted)} AND ({held(reader)} AND {original_shown('i', reader)})"
 
 
 # --- Followed hashtags: for statements with the CTE `tags` -------------------------------------------------
 def carried(item: str) -> str:
-    """A public post's followed hashtags in order, else NULL.
+    """SQL for the followed hashtags of a public post, in order, else NULL.
 
     IS TRUE makes PostgreSQL look them up in a hash.
     """
@@ -115,28 +118,28 @@ def carried(item: str) -> str:
 
 
 def welcome(sender: str, is_active: str) -> str:
-    """Whether the reader sees a sender's posts by hashtag."""
+    """SQL condition: the reader is shown this sender's posts that only a hashtag brings."""
     return f"({is_active} AND {is_wanted_at_home(READER, sender)})"
 
 
 def welcome_among(senders: str) -> str:
-    """`welcome`, checked once for each sender in an SQL array."""
+    """SQL condition like `welcome`, checked once for each sender in an SQL array."""
     wanted = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, 'one.id')}"  # noqa: S608
     return f"(s.is_active AND i.sender_id = ANY (ARRAY({wanted})))"
 
 
 def is_active(user: str) -> str:
-    """By an index probe."""
+    """SQL condition: the user is active. OFFSET 0 forces an index probe."""
     return f"EXISTS (SELECT FROM accounts_user u WHERE u.id = {user} AND u.is_active OFFSET 0)"
 
 
 # --- Streams: the items of one sender for one circle -----------------------------------------------------
 def stream_belongs(wanted: Wanted) -> str:
-    """Whether a `stream` belongs into the reader's windows."""
+    """SQL condition: the items of a `stream` belong to the reader."""
     return f"(stream.id = {READER} OR {wanted(READER, 'stream.id')})"
 
 
 def stream_held(wanted: Wanted) -> str:
-    """Whether a `stream` belongs, and is present now."""
+    """SQL condition: the items of a `stream` belong to the reader and are present now."""
     conditions = _holds("stream.id", is_active("stream.id"), "(stream.circle = 'mutuals')", READER)
     return f"{stream_belongs(wanted)} AND (stream.id = {READER} OR {_all(conditions)})"

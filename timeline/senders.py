@@ -38,7 +38,7 @@ class Scope(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """What differs between the statements of home and lists."""
+    """The SQL parts in which the statements of home, home with hashtags and lists differ."""
 
     senders: str
     """A query of the senders, as (id, posts_only). Blocks and mutes are checked later, only for senders on a page."""
@@ -48,11 +48,11 @@ class Feed(NamedTuple):
     """A query of the followed hashtags, as (id, name, epoch). It ends with a condition. Empty if there are none."""
 
     def with_tags(self, also: str = "") -> str:
-        """The CTE `tags`, before others. `also`: a further condition."""
+        """SQL of the CTE `tags`, to put before other CTEs. "" without hashtags. `also`: a further condition."""
         return f"tags AS MATERIALIZED ({self.tags} {also}),\n    " if self.tags else ""
 
     def with_tags_alone(self) -> str:
-        """The WITH clause without another CTE."""
+        """SQL of a WITH clause that has only the CTE `tags`. "" without hashtags."""
         return f"WITH tags AS MATERIALIZED ({self.tags})" if self.tags else ""
 
 
@@ -70,14 +70,14 @@ LIST = Feed(members("%(list)s", f"member_id AS id, (member_id {POSTS_ONLY}) IS T
 
 
 class Statement(NamedTuple):
-    """A statement for home, for home with hashtags, and for lists."""
+    """One SQL statement in three versions: for home, for home with hashtags, and for lists."""
 
     of_home: str
     of_tagged: str
     of_list: str
 
     def rows(self, params: dict[str, Any], scope: Scope, into: Any = None) -> list[Any]:
-        """The rows for this home or list."""
+        """Run the version for this home or list, and return its rows."""
         params["reader"] = scope.reader_id
         if scope.list_id:
             return fetch(self.of_list, params | {"list": scope.list_id}, into=into)

@@ -36,7 +36,7 @@ BY_TAG = """EXISTS (
 
 
 def _pending(feed: Feed) -> str:
-    """The newest deliveries for the reader, among the newest of the site."""
+    """SQL for the newest pending deliveries to the reader, among the newest of the site."""
     by_tag = f" OR {BY_TAG}" if feed.tags else ""
     return f"""
     SELECT count(*) AS seen, min(item_id) AS lowest,
@@ -66,7 +66,10 @@ TAGS = """,
 
 
 def _about(feed: Feed) -> str:
-    """OFFSET 0 makes PostgreSQL compute the subquery's columns once."""
+    """SQL for what PostgreSQL knows about the reader: a row of `_About`.
+
+    OFFSET 0 makes PostgreSQL compute the subquery's columns once.
+    """
     tags = TAGS if feed.tags else ""
     return f"""
     SELECT reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
@@ -83,7 +86,7 @@ def _about(feed: Feed) -> str:
 
 
 class _About(NamedTuple):
-    """The last two columns only if the reader follows hashtags."""
+    """What PostgreSQL knows about the reader. The last two columns exist only if the reader follows hashtags."""
 
     level: int
     has_inbox: bool
@@ -161,7 +164,7 @@ class Expected:
     inbox_from: int = 0
 
     def forget(self) -> None:
-        """Forget it, so that the next page tries the windows."""
+        """Forget the policy, so that the next page tries the windows."""
         self.push_level = self.inbox_from = 0
 
     def has_inbox(self, reader: User) -> bool:
@@ -235,7 +238,7 @@ def ask(
     below: int = 0,
     has_tags: bool = False,
 ) -> Truth:
-    """Ask about the candidates `ids`, and the newest `count` pending items below `before`.
+    """Ask PostgreSQL about the candidates `ids`, and the newest `count` pending items below `before`.
 
     `senders`: of all candidates. `pushes`: the inbox's push generation. `below`: an id, to say what is below it.
     """
@@ -277,5 +280,5 @@ def ask(
 
 
 def followed_big_vs(reader_ids: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """The big-Vs of each reader who follows some."""
+    """The big-Vs that each reader follows. Readers who follow none are left out."""
     return [(reader_id, ids) for reader_id, ids in fetch(FOLLOWED_BIG_VS, {"readers": id_array(reader_ids)})]

@@ -36,7 +36,7 @@ FOUND = 20
 @require_safe
 @signed_in
 def home(request: PageRequest, reader: User) -> HttpResponse:
-    """Home, newest first. htmx asks for the next page by `last_id`.
+    """The home page, newest posts first. htmx asks for the next page by `last_id`.
 
     A page opened directly sets the reading position until site.js does. `late`: since when late arrivals count as new.
     """
@@ -72,7 +72,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def cards_of(request: PageRequest, page: Page, arrived: Iterable[int]) -> list[Card]:
-    """`arrived`: ids of late arrivals."""
+    """The cards of a page's visible items. `arrived`: ids of late arrivals."""
     late = {str(item_id) for item_id in arrived}
     cards = Cards(request.user, page.items)
     return [
@@ -115,7 +115,7 @@ def welcome(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
-    """People to follow, by the query's hashtags."""
+    """Propose people to follow, by the query's hashtags."""
     asked = (canonical_tag(tag) for tag in request.GET.getlist("tag")[:PEOPLE])
     people = people_for(reader, [tag for tag in asked if tag])
     return show(request, "timeline/welcome_people.html", {"people": people})
@@ -124,14 +124,14 @@ def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def find_people(request: PageRequest, reader: User) -> HttpResponse:
-    """People to follow, and a search."""
+    """Propose people to follow, with a search box."""
     return show(request, "timeline/find_people.html", {"people": suggestions(reader, count=FOUND)})
 
 
 @require_safe
 @signed_in
 def news(request: PageRequest, reader: User) -> HttpResponse:
-    """New posts and late arrivals. 204 if the page already `shows` the number."""
+    """The number of new posts and late arrivals. 204 if the page already `shows` it."""
     since_id, at = position(request, "since_id"), position(request, "at")
     new = new_count(reader, since_id=since_id or 0)
     count, capped = with_late(new, Scope.home_of(reader), since=at, top=since_id)

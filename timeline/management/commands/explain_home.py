@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     @no_translations
     def handle(self, *args: Any, username: str, item: str | None, **options: Any) -> None:
-        """Raises CommandError for an unknown user or an invalid id."""
+        """Print the explanation. Raises CommandError for an unknown user or an invalid id."""
         reader = User.objects.named(username.removeprefix("@")).first()
         if reader is None:
             raise CommandError(f"There is no user {username}.")

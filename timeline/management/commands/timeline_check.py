@@ -24,7 +24,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, users: list[str], repair: bool, **options: Any) -> None:
-        """Exit code 1 if there are differences."""
+        """Print the differences, and repair them if asked. Exit code 1 if there are differences."""
         ids = self._ids(users)
         found = []
         try:
