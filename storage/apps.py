@@ -3,7 +3,7 @@ from django.core.signals import request_started
 
 
 class StorageConfig(AppConfig):
-    """Keeps the label of version 0.1.0, for applied migrations."""
+    """The app of connections, keys and windows. Keeps the label of version 0.1.0, for applied migrations."""
 
     name = "storage"
     label = "feedsite"

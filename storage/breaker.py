@@ -25,7 +25,7 @@ class UnavailableError(Exception):
 
 
 class OpenError(ConnectionError):
-    """Not asked: it has just failed, or another thread tests it."""
+    """The server was not asked: it has just failed, or another thread tests it."""
 
 
 class Breaker:
@@ -54,7 +54,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """For information only."""
+        """Whether the server failed a moment ago. For information only: `asking` decides."""
         return time.monotonic() < self._open_until
 
     @contextmanager

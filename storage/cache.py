@@ -27,10 +27,10 @@ class Factory(ConnectionFactory):  # type: ignore[misc]
 
 
 class Guarded(redis.Redis):
-    """Only single commands have the breaker: requests must not use `set_many`."""
+    """A client of the cache server with a breaker. Only single commands have it: requests must not use `set_many`."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Raises redis.ConnectionError while the server is left alone."""
+        """Run a command. Raises redis.ConnectionError while the server is left alone."""
         try:
             with cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
@@ -47,14 +47,14 @@ def _client(url: str, timeout: float) -> Guarded:
 
 
 class Serializer(BaseSerializer):  # type: ignore[misc]
-    """JSON. Anything else reads as None."""
+    """Encodes cached values as JSON. Anything else reads as None."""
 
     def dumps(self, value: Any) -> bytes:
-        """Raises TypeError for what JSON cannot hold."""
+        """Encode a value. Raises TypeError for what JSON cannot hold."""
         return msgspec.json.encode(value)
 
     def loads(self, value: bytes) -> Any:
-        """None if it is not JSON."""
+        """Decode a value. None if it is not JSON."""
         try:
             return msgspec.json.decode(value)
         except (ValueError, RecursionError):

@@ -23,7 +23,7 @@ KEPT = timedelta(days=30)
 
 
 class ClaimedRow(models.Model):
-    """A part that made progress sets `attempts` to 0."""
+    """A row of long work that one worker at a time claims. A part that made progress sets `attempts` to 0."""
 
     attempts = models.SmallIntegerField(default=0, help_text="Since a worker last came further.")
     tried_at = models.DateTimeField(null=True, help_text="When a worker last took it, or came further.")
@@ -38,12 +38,12 @@ class ClaimedRow(models.Model):
         return bool(_free(type(self)).filter(pk=self.pk).update(tried_at=Now(), attempts=F("attempts") + 1))
 
     def release(self) -> None:
-        """Let any worker continue at once."""
+        """End the claim, so that any worker can continue at once."""
         _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() - CLAIM_LIFE)
 
 
 def sweep(model: type[ClaimedRow], task: str) -> int:
-    """Enqueue unclaimed rows and delete old ones. Returns the unclaimed."""
+    """Enqueue unclaimed rows and delete old ones. Returns the number of unclaimed rows."""
     waiting = _free(model).filter(created_at__lt=Now() - FRESH)
     ids = list(waiting.order_by("pk").values_list("pk", flat=True)[:SWEPT])
     for pk in ids:
@@ -59,7 +59,7 @@ def _rows(model: type[ClaimedRow]) -> "models.QuerySet[Any]":
 
 
 def unclaimed() -> Q:
-    """No living worker has the row."""
+    """Filter for rows that no living worker has claimed."""
     return Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM_LIFE)
 
 

@@ -38,7 +38,7 @@ class Plain(NamedTuple):
 
     @staticmethod
     def parse_response(connection: Any, command_name: str, **options: Any) -> Any:
-        """redis-py's own client would turn scores into floats."""
+        """Read a reply unchanged. redis-py's own client would turn scores into floats."""
         return connection.read_response()
 
 
@@ -55,11 +55,11 @@ class Pipeline(ClusterPipeline):
         )
 
     def get_redis_connection(self, node: ClusterNode) -> Any:
-        """The node's connections, with plain replies."""
+        """A client of the node that gives plain replies."""
         return Plain(super().get_redis_connection(node).connection_pool)
 
     def run(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """The replies, with errors in their places. Raises `OUTAGES`.
+        """Send the commands and return the replies, with errors in their places. Raises `OUTAGES`.
 
         A command for a moved slot goes to the other node at the end.
         """
@@ -89,7 +89,9 @@ class Pipeline(ClusterPipeline):
 
 
 class Cluster(redis.Redis):
-    """For all threads and forks. Connects at the first trip. Pipelines, scans and transactions do not work."""
+    """The client of a cluster, for all threads and forks. Connects at the first trip. Its own pipelines, scans and
+    transactions do not work.
+    """
 
     def __init__(self, url: str, timeout: float) -> None:
         super().__init__(connection_pool=Trips(self))
@@ -116,7 +118,10 @@ class Cluster(redis.Redis):
             return self._cluster
 
     def _within(self, ask: Callable[[RedisCluster], T]) -> T:
-        """Raises redis.ConnectionError or redis.TimeoutError: the commands may have run."""
+        """Call `ask` in a thread and wait for its answer within `timeout`.
+
+        Raises redis.ConnectionError or redis.TimeoutError: the commands may have run.
+        """
         if self._pid != os.getpid():
             self._forget()
         answer: Future[T] = Future()
@@ -175,7 +180,7 @@ class Cluster(redis.Redis):
 
 
 class Trips(redis.ConnectionPool):
-    """Replaces a pool of connections."""
+    """Takes the place of a connection pool: hands out trips to the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(protocol=2)
@@ -190,7 +195,7 @@ class Trips(redis.ConnectionPool):
 
 
 class Trip:
-    """In place of a connection: sends at once, and holds the replies."""
+    """Takes the place of a connection: sends at once, and holds the replies."""
 
     def __init__(self, ask: Callable[[Sequence[Sequence[Any]]], list[Any]]) -> None:
         self._ask = ask

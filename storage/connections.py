@@ -57,7 +57,7 @@ broker_breaker = Breaker(name="broker", failures=BROKER_FAILURES)
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:
-    """A client with its own pool. Calls answer within `timeout` or raise."""
+    """A client with its own pool. A call that takes longer than `timeout` (seconds) raises."""
     if names_cluster(url):
         return Cluster(url, timeout)
     # RESP2 keeps scores as bytes, so windows need not parse doubles. A connection that the server closed is replaced
@@ -74,13 +74,13 @@ def client_of(url: str, timeout: float) -> redis.Redis:
 
 @cache
 def feeds() -> redis.Redis:
-    """The feeds server for pages."""
+    """The client of the feeds server for pages."""
     return client_of(settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS)
 
 
 @cache
 def feeds_for_tasks() -> redis.Redis:
-    """The feeds server with a longer time-out."""
+    """The client of the feeds server with a longer time-out."""
     return client_of(settings.REDIS_URL, TASK_TIMEOUT_SECONDS)
 
 
@@ -155,7 +155,7 @@ def fetch(
 
 @dataclass(slots=True)
 class Asked:
-    """Counts of `fetch` and `pipelined`."""
+    """How many statements of `fetch` and round trips of `pipelined` were made."""
 
     statements: int = 0
     round_trips: int = 0
@@ -166,7 +166,7 @@ _asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
 
 @contextmanager
 def count_asked() -> Iterator[Asked]:
-    """Count the block's requests in this thread."""
+    """Count the block's statements and round trips in this thread."""
     asked = Asked()
     token = _asked.set(asked)
     try:
@@ -182,7 +182,8 @@ def is_of_another_version(error: Exception) -> bool:
 
 @contextmanager
 def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Callable[[], list[tuple[Any, ...]]]]]:
-    """`fetch` in a thread. Yields a function that starts a statement and returns a function that waits for its rows.
+    """Run `fetch` in a thread. Yields a function that starts a statement and returns a function that waits for its
+    rows.
 
     One statement at a time: it is the caller's session.
     """
@@ -228,7 +229,7 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
 
 
 def database_now() -> datetime:
-    """By PostgreSQL's clock: no machine's wrong clock matters."""
+    """The time of PostgreSQL's clock, so that no machine's wrong clock matters."""
     now: datetime = fetch("SELECT clock_timestamp()")[0][0]
     return now
 
@@ -236,7 +237,7 @@ def database_now() -> datetime:
 def stream(
     query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, size: int = 2000
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows through a server-side cursor. Read to the end, in a transaction."""
+    """Yield rows through a server-side cursor. Read to the end, in a transaction."""
     with connections[DEFAULT_DB_ALIAS].chunked_cursor() as cursor:
         cursor.execute(query, params)
         while rows := cursor.fetchmany(size):
@@ -244,7 +245,7 @@ def stream(
 
 
 def id_array(ids: Iterable[int]) -> str:
-    """PostgreSQL's bigint[]. Faster than psycopg's dump of a list."""
+    """The ids as text of PostgreSQL's bigint[]. Faster than psycopg's dump of a list."""
     return f"{{{','.join(map(str, ids))}}}"
 
 
@@ -253,7 +254,7 @@ _scripts: dict[str, str] = {}
 
 
 def script(source: str) -> str:
-    """Register a Lua script for one slot. Returns its digest."""
+    """Register a Lua script whose keys are in one slot. Returns its digest."""
     digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     _scripts[digest] = source
     return digest
@@ -262,8 +263,9 @@ def script(source: str) -> str:
 def pipelined(
     client: redis.Redis, commands: Iterable[Command | bytes], *, patience_seconds: float | None = None
 ) -> list[Any]:
-    """The replies to idempotent commands of one key each, in one round trip. Raises the first error; then anything may
-    be done.
+    """Send idempotent commands of one key each in one round trip, and return their replies.
+
+    Raises the first error. Then any of the commands may have run.
 
     `patience_seconds` bounds the wait for all replies (TimeoutError), else each has the client's time-out. A command
     may be RESP already. If a restarted server lacks a script, everything is sent again.
@@ -322,7 +324,7 @@ def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
 
 @contextmanager
 def borrowed(client: redis.Redis) -> Iterator[Any]:
-    """A connection for RESP by hand: a pipeline object costs more CPU.
+    """Borrow a connection to write RESP by hand: a pipeline object costs more CPU.
 
     Closed after an error, because replies may still arrive.
     """

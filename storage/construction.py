@@ -45,11 +45,11 @@ def begin(window: BuiltWindow, epoch: int) -> bool:
 
 
 def is_under_way(window: Window, token: str) -> bool:
-    """False for many queued builds after a loss of data."""
+    """Whether `token` still builds the window. After a loss of data it is False for many queued builds."""
     return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 
 def finish(window: Window, token: str, snapshot: Snapshot) -> bool:
-    """Complete what `token` began. True if the window is in use."""
+    """Complete the build that `token` began. True if the window is in use."""
     complete = window.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes)
     return bool(pipelined(feeds_for_tasks(), [complete, window.settle(snapshot.cap)])[0])

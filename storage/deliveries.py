@@ -35,10 +35,10 @@ SWEEP = """
 
 
 class DeliveryQuerySet(models.QuerySet[Any]):
-    """Reads of a table of deliveries."""
+    """Filters for a table of deliveries."""
 
     def parked(self) -> Self:
-        """Given up after too many attempts."""
+        """Deliveries given up after too many attempts."""
         return self.filter(parked_at__isnull=False)
 
     def pending(self) -> Self:
@@ -86,7 +86,10 @@ class Attempt:
     """Whether the row counts this attempt. It does not count the parts of a split delivery."""
 
     def run(self, work: Callable[[], bool]) -> bool:
-        """False after a recorded error. An outage of Redis does not count as an attempt."""
+        """Do the work and return its result. False after an error, which the row records.
+
+        An outage of Redis does not count as an attempt.
+        """
         try:
             with feeds_errors():
                 return work()
@@ -102,7 +105,7 @@ class Attempt:
         return False
 
     def park(self) -> None:
-        """Give up until an admin retries."""
+        """Give the delivery up until an admin retries it."""
         logger.error(
             "delivery of %s failed %s times and is parked. Admin → Deliveries retries it",
             self.name,
@@ -119,7 +122,7 @@ class Attempt:
 
 
 def due(model: type[AbstractDelivery]) -> str:
-    """The SQL query of what `sweep` would enqueue."""
+    """SQL query that has a row if `sweep` has something to enqueue."""
     return f"(SELECT FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"
 
 
@@ -135,7 +138,7 @@ def sweep(model: type[AbstractDelivery]) -> int:
 
 
 def retry(rows: models.QuerySet[Any]) -> int:
-    """Start parked deliveries again."""
+    """Start parked deliveries again. Returns how many."""
     keys = list(rows.values_list("pk", flat=True))
     rows.model.objects.filter(pk__in=keys).update(attempts=0, enqueued=0, parked_at=None, sweep_at=Now())
     for key in keys:

@@ -9,7 +9,7 @@ from django.db import models
 
 
 class Draw(models.Func):
-    """A new number at each use."""
+    """An SQL expression for a new random number at each use."""
 
     function = "feedsite_draw"
     arity = 0
@@ -17,7 +17,7 @@ class Draw(models.Func):
 
 
 class DrawRevision(models.Func):
-    """A number of 31 bits, for integer columns."""
+    """An SQL expression for a random number of 31 bits, for integer columns."""
 
     template = "(feedsite_draw() >> 21)::integer"
     arity = 0

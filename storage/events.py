@@ -95,7 +95,7 @@ _decode = msgspec.json.Decoder(Event).decode
 
 
 class Position(NamedTuple):
-    """Redis's clock in milliseconds, and a number."""
+    """The place of an event in the stream: Redis's clock in milliseconds, and a number."""
 
     milliseconds: int
     number: int
@@ -105,7 +105,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | bytes) -> "Position":
-        """Raises ValueError."""
+        """Parse the text of a position. Raises ValueError."""
         text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
         parts = text.split("-")
         if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) <= 20 for part in parts):
@@ -131,7 +131,7 @@ def entry(event: Event) -> Command:
 
 
 def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
-    """None if another version wrote it."""
+    """Decode an event. None if another version wrote it."""
     pairs = fields if isinstance(fields, Mapping) else dict(zip(fields[::2], fields[1::2], strict=False))
     with suppress(msgspec.DecodeError, KeyError):
         event: Event = _decode(pairs[FIELD])
@@ -140,7 +140,7 @@ def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
 
 
 def announce(*events: Event) -> None:
-    """Append events after their commit. Never fails: a `Gap` follows for lost ones."""
+    """Append events after their commit. Never fails: a `Gap` follows for lost events."""
     try:
         with feeds_errors():
             pipelined(feeds(), [entry(event) for event in events])
@@ -160,7 +160,7 @@ class Gaps:
         self._ending = threading.Event()
 
     def owe(self) -> None:
-        """Something was lost."""
+        """Note that an event was lost, and start the thread."""
         with self._lock:
             self._owed = True
             if self._thread is None:
@@ -169,7 +169,7 @@ class Gaps:
                 self._thread.start()
 
     def forget(self) -> None:
-        """End the thread."""
+        """End the thread without appending what is owed."""
         self._ending.set()
         if thread := self._thread:
             thread.join()

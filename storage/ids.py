@@ -16,7 +16,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 def compose(moment: datetime, sequence: int) -> int:
-    """For an aware `moment` and a `sequence` in 0..4095."""
+    """The id of an aware `moment` and a `sequence` in 0..4095."""
     if not 0 <= sequence < 2**SEQUENCE_BITS:
         raise ValueError(f"sequence {sequence} does not fit {SEQUENCE_BITS} bits")
     item_id = ((moment - EPOCH) // MILLISECOND << SEQUENCE_BITS) | sequence

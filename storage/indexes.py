@@ -4,7 +4,10 @@ from django.contrib.postgres import operations
 
 
 class AddIndexConcurrently(operations.AddIndexConcurrently):
-    """For migrations with `atomic = False`. May run again: replaces only an invalid index."""
+    """Builds an index while the site runs, in migrations with `atomic = False`.
+
+    May run again: replaces only an invalid index.
+    """
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         """Build the index unless a valid one exists."""

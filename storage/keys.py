@@ -81,7 +81,7 @@ def impressions(day: date, shard: int) -> str:
 
 
 def further_impressions(key: str, nth: int) -> str:
-    """The nth overflow filter. 0: the filter itself."""
+    """The nth overflow filter of a filter. 0: the filter itself."""
     return f"{key}:{nth}" if nth else key
 
 
@@ -91,12 +91,12 @@ def impressions_over(day: date, shard: int) -> str:
 
 
 def candidates(user_id: int) -> str:
-    """Recalled candidates not shown yet."""
+    """A reader's recalled candidates that were not shown yet."""
     return f"feed:cache:{user_id}"
 
 
 def reasons(user_id: int) -> str:
-    """Why each candidate was recalled. In the candidates' slot, to write both or none."""
+    """Why each of a reader's candidates was recalled. In the candidates' slot, to write both or none."""
     return f"feed:reasons:{{{candidates(user_id)}}}"
 
 
@@ -111,7 +111,7 @@ def reply_views(user_id: int) -> str:
 
 
 def view_times(views_key: str) -> str:
-    """In the list's slot."""
+    """When a reader viewed the items of a list of views. In the list's slot."""
     return f"user:views:times:{{{views_key}}}"
 
 
@@ -150,7 +150,7 @@ def played_filter(user_id: int, month: int) -> str:
 
 
 def played_months() -> str:
-    """Number and bytes of those filters by month."""
+    """The number and bytes of all users' play filters by month."""
     return "played:months"
 
 
@@ -165,12 +165,12 @@ def replays(user_id: int) -> str:
 
 
 def snapshot(user_id: int, digest: str) -> str:
-    """The frozen order of a walk through live sessions."""
+    """The order of live sessions that a reader's walk froze."""
     return f"live:snapshot:{{{user_id}}}:{digest}"
 
 
 def snapshots(user_id: int) -> str:
-    """In the slot of the snapshots: one script writes both."""
+    """A reader's snapshots by last use. In the slot of the snapshots: one script writes both."""
     return f"live:snapshots:{{{user_id}}}"
 
 

@@ -2,7 +2,7 @@ from django.db import models
 
 
 class SiteKey(models.Model):
-    """The fingerprint of the site's secret key."""
+    """The fingerprint of the site's secret key, in its only row."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     fingerprint = models.CharField(max_length=64)

@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 
 class Part(NamedTuple, Generic[Row]):
-    """`has_more`: more rows exist, or may exist beyond the bound."""
+    """A page of a list. `has_more`: more rows exist, or may exist beyond the bound."""
 
     shown: Sequence[Row]
     last_id: int | None
@@ -20,12 +20,12 @@ class Part(NamedTuple, Generic[Row]):
 
 
 def below(last_id: int | None) -> int:
-    """`last_id`, or the top of the list."""
+    """The position below which a page begins: `last_id`, or the top of the list."""
     return NO_BOUND if last_id is None else last_id
 
 
 def part_of(found: Sequence[Row], limit: int, position: Callable[[Row], int], *, bound: int | None = None) -> Part[Row]:
-    """At most `limit` rows. `bound`: where the search had to stop."""
+    """A page of at most `limit` of the found rows. `bound`: where the search had to stop."""
     shown = found[:limit]
     if bound is not None and len(found) <= limit:
         return Part(shown, bound, has_more=True)

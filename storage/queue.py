@@ -21,13 +21,13 @@ QUESTIONS: dict[str, str] = {}
 
 
 def asks(task: str, query: str) -> Callable[[Function], Function]:
-    """Beat sends this task only if the query has a row."""
+    """Decorate a periodic task: beat sends it only if the query has a row."""
     QUESTIONS[task] = query
     return lambda function: function
 
 
 def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
-    """False if the broker did not take the task.
+    """Send a task to the workers, after `after_seconds` if given. False if the broker did not take it.
 
     A dead broker is only logged: the work is in PostgreSQL, or can be skipped.
     """

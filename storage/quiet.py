@@ -63,7 +63,7 @@ class Scheduler(PersistentScheduler):
         return float(super().tick(*args, **kwargs)) if has_turn else TURN_SECONDS
 
     def _has_lock(self) -> bool:
-        """Also True if it had the lock when PostgreSQL went away."""
+        """Take the lock if it is free. True if this beat has it, or had it when PostgreSQL went away."""
         try:
             if self.lock_session is None or connection.connection is not self.lock_session:
                 is_mine = fetch(TAKE_LOCK)[0][0]
@@ -75,7 +75,7 @@ class Scheduler(PersistentScheduler):
         return self.lock_session is not None
 
     def sync(self) -> None:
-        """On a full disk everything is sent once after a restart."""
+        """Save which tasks were sent. If a full disk prevents it, every task is sent once after a restart."""
         try:
             super().sync()
         except OSError as error:
@@ -92,7 +92,7 @@ class Scheduler(PersistentScheduler):
 
 
 def _holder() -> str:
-    """Where and since when the working beat runs."""
+    """Words for the log: where and since when the working beat runs. Empty if unknown."""
     try:
         found = fetch(HOLDER)
     except Error:
@@ -102,7 +102,7 @@ def _holder() -> str:
 
 
 def is_wanted(query: str) -> bool:
-    """True on an error, for example before a migration."""
+    """Whether the query finds work. Also True on an error, for example before a migration."""
     try:
         return bool(fetch(f"SELECT EXISTS ({query})")[0][0])
     except Error as error:

@@ -57,8 +57,8 @@ SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 # --- How far it is ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a replica has replayed: `position` in bytes, `committed` the last commit's Unix time by the primary's clock.
-    0: none since its start.
+    """How far a replica is. `position`: replayed bytes. `committed`: the last commit's Unix time by the primary's
+    clock, or 0 if it replayed none since its start.
     """
 
     is_replica: bool
@@ -68,7 +68,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """How far a replica should be: within `REPLICA_LAG_SECONDS` of `position` at `now`, and at `own`."""
+    """How far a replica should be.
+
+    Within `REPLICA_LAG_SECONDS` of `position`, the primary's at `now`, and at least at `own`, the position of the
+    reader's last write.
+    """
 
     position: int
     now: float
@@ -83,7 +87,7 @@ class Needed:
         return BEHIND if self.lag(standing) > settings.REPLICA_LAG_SECONDS else ""
 
     def lag(self, standing: Standing) -> float:
-        """The most seconds behind, including a pause without writes.
+        """How many seconds a replica is behind at most, including a pause without writes.
 
         Infinite without a replayed commit since its start.
         """
@@ -112,10 +116,13 @@ def is_configured() -> bool:
 
 
 class Router:
-    """Reads that may lag go to the replica."""
+    """Sends reads that may lag to the replica, and all others to the primary."""
 
     def db_for_read(self, model: object, *, reader: int | None = None, **hints: Any) -> str:
-        """`reader`: the read may lag but must find this user's writes. 0: nobody's."""
+        """The alias to read from: the primary, or the replica if `reader` is given and it is not too far behind.
+
+        `reader`: the read may lag but must find this user's writes. 0: nobody's.
+        """
         if reader is None:
             return PRIMARY
         standing = _standing()  # first, so that the replica is not ahead of the primary's answer
@@ -125,11 +132,11 @@ class Router:
         return PRIMARY if hindrance else REPLICA
 
     def db_for_write(self, model: object, **hints: Any) -> str:
-        """The primary, also for the replica's rows."""
+        """The primary's alias, also for rows read from the replica."""
         return PRIMARY
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
-        """Migrations run on the primary only."""
+        """Whether migrations run here: on the primary only."""
         return db == PRIMARY
 
 
@@ -158,7 +165,10 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
 
 @contextmanager
 def _replica(seconds: float = 0) -> Iterator[None]:
-    """An outage trips the breaker, a read cancelled for the replay does not."""
+    """Read from the replica in the block, bounded by `seconds`.
+
+    An outage trips the breaker. A read that the replica cancelled to replay changes does not.
+    """
     wrapper: Any = connections[REPLICA]
     if seconds:  # rare: gets its own connection
         wrapper.close()
@@ -182,7 +192,7 @@ def _state(error: Error) -> str | None:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def note_write(user_id: int | None) -> None:
-    """Record a possible write, after the last commit."""
+    """Note the primary's position for a user who may have written, after the last commit."""
     if not user_id or not is_configured():
         return
     try:
@@ -199,7 +209,7 @@ def note_write(user_id: int | None) -> None:
 # --- Looking after it ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Whether it is a replica of this primary, and its lag."""
+    """Whether the server is a replica of this primary, and its lag."""
 
     is_replica: bool
     lag: float
@@ -216,7 +226,7 @@ def condition() -> Condition:
 
 
 def observe() -> None:
-    """Set the gauges."""
+    """Set the gauges about the replica."""
     if not is_configured():
         return
     try:

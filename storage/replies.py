@@ -15,7 +15,7 @@ RECEIVED_BYTES = 2**16
 
 
 def replies(connection: Any) -> Iterator[Any]:
-    """Replies to what was sent by hand, without end. Errors are yielded, not raised.
+    """Yield the replies to commands sent by hand, without end. Errors are yielded, not raised.
 
     Raises redis.ConnectionError and redis.TimeoutError, and closes the connection then. Read all replies before the
     connection returns to its pool.

@@ -32,7 +32,7 @@ def fingerprint(key: str) -> str:
 
 
 def compare(noted: str | None) -> None:
-    """Raises WrongKeyError. Fallback keys are accepted."""
+    """Compare a stored fingerprint with this process's keys. Raises WrongKeyError. Fallback keys are accepted."""
     if noted not in (None, *_fingerprints([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
         raise WrongKeyError
 
@@ -41,7 +41,8 @@ def compare(noted: str | None) -> None:
 def check() -> None:
     """Compare this process's key with the stored fingerprint. Raises WrongKeyError.
 
-    The first start stores it, also after a key change.
+    The first start stores the fingerprint. After a change of the key, the first process that has the old one as
+    fallback replaces it.
     """
     noted = SiteKey.objects.values_list("fingerprint", flat=True).first()
     if noted == fingerprint(settings.SECRET_KEY):
@@ -56,7 +57,7 @@ def check() -> None:
 
 
 def forget() -> None:
-    """The next start stores its own fingerprint."""
+    """Delete the stored fingerprint. The next start stores its own."""
     SiteKey.objects.all().delete()
 
 

@@ -223,17 +223,17 @@ NO_SLICE = Slice((), (), INFINITY, INFINITY, 0, 0, 0)
 
 
 def to_score(reply: bytes) -> int:
-    """Infinity becomes `INFINITY`."""
+    """Parse a score. Infinity becomes `INFINITY`."""
     return INFINITY if reply == b"inf" else int(float(reply))
 
 
 def to_number(reply: bytes | None) -> int:
-    """The number of a negative score. 0 if missing."""
+    """The number that a negative score stands for. 0 if missing."""
     return -int(float(reply)) if reply else 0
 
 
 def to_entries(members: Iterable[bytes]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The items and the senders of entries."""
+    """Parse members of a window into item ids and sender ids."""
     pairs = [member.split(b":") for member in members]
     return tuple(int(item) for _, item in pairs), tuple(int(sender) for sender, _ in pairs)
 
@@ -253,7 +253,7 @@ def only_looking() -> Iterator[None]:
 
 
 class Window:
-    """Methods named after a command return it for `connections.pipelined`."""
+    """A window in Redis. Methods named after a command return it for `connections.pipelined`."""
 
     ttl: ClassVar[int] = int(settings.WINDOW_TTL.total_seconds())
     __slots__ = ("key",)
@@ -269,7 +269,7 @@ class Window:
     def readings(
         cls, client: redis.Redis, windows: Sequence["Window"], last_id: int, counts: Sequence[int]
     ) -> list[Command]:
-        """`reading` for many windows in few scripts, which cost less. A cluster needs one each."""
+        """Commands that do `reading` for many windows in few scripts, which cost less. A cluster needs one each."""
         length = 1 if isinstance(client, Cluster) else READ_MOST
         commands = []
         for first in range(0, len(windows), length):
@@ -290,7 +290,7 @@ class Window:
 
     @staticmethod
     def slice(reply: list[Any] | None, count: int, epoch: int | None = None) -> Slice:
-        """Parse the reply of `reading`. `epoch`: the only usable one."""
+        """Parse the reply of `reading`. `epoch`: if given, windows of another one count as missing."""
         if reply is None or (epoch is not None and to_number(reply[1]) != epoch):
             return NO_SLICE
         floor = to_score(reply[0])
@@ -310,15 +310,14 @@ class Window:
         return ("EVALSHA", BEGIN, 1, self.key, token, epoch)
 
     def complete(self, token: str, epoch: int, floor: int, entries: Iterable[Entry], pushes: int = 0) -> Command:
-        """Finish what `token` began with a snapshot's entries, complete above `floor`. `pushes`: the push generation,
-        or 0.
+        """Finish the build that `token` began. Replies 0 if the token is gone.
 
-        Replies 0 if the token is gone.
+        The snapshot's entries are complete above `floor`. `pushes`: the push generation, or 0.
         """
         return ("EVALSHA", COMPLETE, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
 
     def forget(self, members: Sequence[str], read: Slice) -> Command:
-        """Lazy delete of members that `read` returned."""
+        """Remove members that `read` returned (lazy delete)."""
         deadline = read.read_at + int(FORGET_SECONDS * 1000)
         return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
 
@@ -335,12 +334,12 @@ class Window:
         return ("EVALSHA", KEEP, 1, self.key, self.ttl)
 
     def drop(self) -> Command:
-        """Always safe: pages use PostgreSQL."""
+        """Delete the window. Always safe: pages use PostgreSQL then."""
         return ("UNLINK", self.key)
 
 
 def scored(entries: Iterable[Entry]) -> list[str | int]:
-    """Score and member in turn, for ZADD."""
+    """Alternating scores and members, for ZADD."""
     return [part for entry in entries for part in (entry.item_id, entry.member)]
 
 
@@ -381,12 +380,14 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
 
 
 def is_below(floor: bytes, score: bytes) -> bool:
-    """Compares texts, because they usually have equal length."""
+    """Whether the floor is below the score. Compares texts, because they usually have equal length."""
     return floor < score if len(floor) == len(score) else to_score(floor) < int(score)
 
 
 def _delivery(score: bytes, member: bytes, *, measured: bool) -> Callable[[bytes], bytes]:
-    """RESP by hand, because packing costs four times what Redis needs."""
+    """A function that encodes one window's delivery as RESP. By hand, because packing costs four times what Redis
+    needs.
+    """
     form = b"*3\r\n$6\r\nZSCORE\r\n$%d\r\n%b\r\n$5\r\nfloor\r\n*4\r\n$4\r\nZADD\r\n$%d\r\n%b\r\n" + (
         b"$%d\r\n%b\r\n" * 2 % (len(score), score, len(member), member)
     )

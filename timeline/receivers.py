@@ -15,7 +15,7 @@ from timeline import backfill, fanout, outbox, shortening
 
 @receiver(item_published)
 def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -> None:
-    """Queue a published item's fan-out in the publishing transaction. Replies and private mentions are in no timeline."""
+    """Queue a published item's fan-out in the publishing transaction. No timeline has replies or private mentions."""
     if item.reply_to_id is None and not item.is_private:
         fanout.deliver_anew(item=item, again=again)
 

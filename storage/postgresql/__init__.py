@@ -19,13 +19,13 @@ LONG_SECONDS = 60.0
 
 
 def bound(seconds: float) -> None:
-    """Bound this process's statements on new connections."""
+    """Set the most seconds for this process's statements on new connections."""
     DatabaseWrapper.seconds = seconds
 
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Bound statements on connections made in the block."""
+    """Bound statements on connections made in the block to `seconds`."""
     before = DatabaseWrapper.seconds
     bound(seconds)
     try:
@@ -35,7 +35,7 @@ def bounded(seconds: float) -> Iterator[None]:
 
 
 def bound_thread_long() -> None:
-    """Before connecting: bound this thread by `LONG_SECONDS` if the process has a bound."""
+    """Bound this thread's statements by `LONG_SECONDS` if the process has a bound. Call it before connecting."""
     wrapper = _wrapper()
     if wrapper.seconds < math.inf:
         wrapper.seconds = LONG_SECONDS
@@ -43,7 +43,7 @@ def bound_thread_long() -> None:
 
 @contextmanager
 def long_statements() -> Iterator[None]:
-    """Bounded statements may take `LONG_SECONDS`. Not in a transaction."""
+    """Let this thread's bounded statements in the block take `LONG_SECONDS`. Not in a transaction."""
     wrapper = _wrapper()
     if math.isinf(wrapper.seconds):
         yield

@@ -35,16 +35,17 @@ the session.
 
 
 class Connection(psycopg.Connection[Any]):
-    """After `seconds` a wait closes the connection, trips the breaker and raises psycopg.OperationalError.
+    """A connection on which a wait lasts at most `seconds`.
 
-    Also closes a connection whose server takes no writes.
+    After that it closes, trips the breaker and raises psycopg.OperationalError. Also closes if its server takes no
+    writes.
     """
 
     seconds: float = math.inf
     breaker: Breaker | None = None
 
     def wait(self, gen: Waiting, *args: Any, **kwargs: Any) -> Any:
-        """Raises psycopg.OperationalError after `seconds`."""
+        """Wait for the server. Raises psycopg.OperationalError after `seconds`."""
         return super().wait(self._until(time.monotonic() + self.seconds, gen), *args, **kwargs)
 
     def _until(self, deadline: float, gen: Waiting) -> Waiting:
@@ -68,12 +69,12 @@ class Connection(psycopg.Connection[Any]):
 
 
 def milliseconds(seconds: float) -> str:
-    """Whole milliseconds, for PostgreSQL's settings."""
+    """Seconds as text of whole milliseconds, for PostgreSQL's settings."""
     return str(int(seconds * 1000))
 
 
 def probe(parameters: Mapping[str, Any], question: str = "SELECT 1") -> Any:
-    """The answer's first row on a new connection. Raises psycopg.Error."""
+    """Ask a question on a new connection and return the answer's first row. Raises psycopg.Error."""
     impatient = {"connect_timeout": int(PROBE_SECONDS), "tcp_user_timeout": milliseconds(PROBE_SECONDS)}
     with Connection.connect(**{**parameters, **impatient}) as session:
         session.seconds = PROBE_SECONDS
@@ -81,12 +82,12 @@ def probe(parameters: Mapping[str, Any], question: str = "SELECT 1") -> Any:
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """`seconds` bounds a statement. A thread's own value comes first."""
+    """Django's connection with a bound of `seconds` for each statement. A thread's own value comes first."""
 
     seconds: float = math.inf
 
     def get_connection_params(self) -> dict[str, Any]:
-        """With `statement_timeout`, except behind a pooler, which would keep it for the next client."""
+        """Add `statement_timeout`, except behind a pooler, which would keep it for the next client."""
         parameters: dict[str, Any] = super().get_connection_params()
         if self.seconds < math.inf and not settings.POOLED:
             said = f"{parameters.get('options', '')} -c statement_timeout={milliseconds(self.seconds)}"
@@ -94,7 +95,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
-        """Raises psycopg.OperationalError at once while the server is left alone."""
+        """Connect. Raises psycopg.OperationalError at once while the server is left alone."""
         if math.isinf(self.seconds):
             return self._come(super().get_new_connection(conn_params))
         breaker = outage_of(self.alias)
@@ -112,20 +113,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return as_ours(connection)
 
     def bound(self, seconds: float) -> None:
-        """Bound this thread's statements, on its open connection too."""
+        """Bound this thread's statements to `seconds`, on its open connection too."""
         self.seconds = seconds
         if self.connection is not None:
             self.connection.seconds = seconds + GRACE_SECONDS
 
 
 def as_ours(connection: Any) -> Connection:
-    """Change the class of Django's connection, for lack of a setting."""
+    """Turn Django's connection into ours by changing its class, for lack of a setting."""
     connection.__class__ = Connection
     return cast("Connection", connection)
 
 
 @cache
 def outage_of(alias: str) -> Breaker:
-    """A replica is left alone for longer: the site works without it."""
+    """The breaker of a server. A replica is left alone for longer: the site works without it."""
     name, seconds = ("replica", REPLICA_SECONDS) if alias == REPLICA else ("postgresql", BREAKER_SECONDS)
     return Breaker(seconds, name=name, failures=(psycopg.errors.ConnectionTimeout,), slow_share=math.inf)

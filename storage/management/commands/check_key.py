@@ -8,13 +8,13 @@ from storage.connections import is_of_another_version
 
 
 class Command(BaseCommand):
-    """Every program runs it at its start."""
+    """Compares this machine's secret key with the site's. Every program runs it at its start."""
 
     help = "Exit with 2 if this machine's secret key differs from the site's."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Without PostgreSQL or migrations, `/readyz` compares them later."""
+        """Check the key. Without PostgreSQL or migrations, `/readyz` checks it later."""
         try:
             site_key.check()
         except site_key.WrongKeyError as error:
