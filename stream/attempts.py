@@ -17,14 +17,14 @@ def pause(failures: int) -> float:
 
 
 class Attempts:
-    """Waits longer after each failure. Logs the first, and the recovery."""
+    """Counts failures in a row of a server, and waits longer after each. Logs the first, and the recovery."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._failures = 0
 
     async def failed(self, error: Exception) -> None:
-        """Wait for the next attempt."""
+        """Note a failure, and wait until the next attempt."""
         if not self._failures:
             logger.warning("%s does not answer. It is tried again: %s", self._name, error)
         await asyncio.sleep(pause(self._failures))
@@ -61,7 +61,7 @@ class Rest:
         return time.monotonic() < self._failed_at + UNWELL_SECONDS
 
     def failed(self) -> bool:
-        """True for the first failure in a row."""
+        """Note a failure, and begin a pause. True for the first failure in a row."""
         self._failed_at = time.monotonic()
         self._until = self._failed_at + pause(self._failures)
         self._failures += 1

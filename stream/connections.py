@@ -19,14 +19,14 @@ Send = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
 class TooManyError(Exception):
-    """No more connections: for this user, or at all."""
+    """No further connection may open: for this user, or at all."""
 
     def __init__(self, *, of_user: bool) -> None:
         self.of_user = of_user
 
 
 class Connection:
-    """`put` never waits. `serve` writes until either side closes."""
+    """An open connection and its unwritten messages. `put` never waits. `serve` writes until either side closes."""
 
     __slots__ = (
         "_is_closed",
@@ -55,7 +55,7 @@ class Connection:
         self._task: asyncio.Task[Any] | None = None
 
     def put(self, message: bytes) -> None:
-        """Closes the connection if too many messages wait."""
+        """Queue a message. Closes the connection if too many messages wait."""
         if not message:
             return
         if len(self._pending) >= BACKLOG:
@@ -71,7 +71,7 @@ class Connection:
         self._pending.extendleft(reversed([one for one in messages if one]))
 
     def close(self, code: int = GONE) -> None:
-        """Close it, even during a write. The first code counts."""
+        """Close the connection, even during a write. The first code counts."""
         if not self._is_closed:
             self.code = code
         self._is_closed = True

@@ -23,8 +23,8 @@ ASK_SECONDS = 0.6
 async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connection]) -> None:
     """After a revocation, end these connections, except those that PostgreSQL confirms.
 
-    One with only a ticket ends too. All end if the question fails or takes longer than `ASK_SECONDS`, because the
-    stream tells of a revocation only once.
+    A connection with only a ticket ends too. All end if the question fails or takes longer than `ASK_SECONDS`, because
+    the stream tells of a revocation only once.
     """
     if not connections:
         return
@@ -41,7 +41,7 @@ async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connect
 
 
 async def end_lapsed(threads: ThreadPoolExecutor, connections: Iterable[Connection]) -> None:
-    """End invalid connections. None if PostgreSQL does not answer."""
+    """End connections whose session, token or ticket no longer holds. Ends none if PostgreSQL does not answer."""
     asked = list(connections)
     try:
         held = await in_thread(threads, partial(standing, [each.grant for each in asked]))

@@ -10,7 +10,7 @@ from storage.events import Entry, Position
 
 
 class Hearer(Protocol):
-    """Identifies connections that get the same messages. Hashable."""
+    """Who listens on a connection, and to what. Connections with equal hearers get the same messages. Hashable."""
 
     @property
     def reader(self) -> int:

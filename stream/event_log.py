@@ -95,7 +95,7 @@ class EventLog:
         self._may_have_lost = self._may_have_lost or has_lost
 
     def stay(self) -> None:
-        """Take `leave` back."""
+        """Undo `leave`."""
         self._is_joined = True
 
     async def read(self, asked_at: float) -> list[Entry]:
@@ -115,11 +115,11 @@ class EventLog:
         return entries
 
     async def ahead(self, after: Position) -> list[Entry]:
-        """At most a batch after a position. Does not wait or move."""
+        """The events after a position, at most a batch. Does not wait or move."""
         return _parsed(await self._commands.xread({keys.events(): str(after)}, count=BATCH))
 
     async def missed(self, since: Position, upto: Position) -> list[Entry] | None:
-        """None if some are missing, too many, or Redis fails."""
+        """The events between two positions. None if some are missing, if there are too many, or if Redis fails."""
         try:
             async with self._commands.pipeline(transaction=False) as pipeline:
                 pipeline.xrange(keys.events(), count=1)

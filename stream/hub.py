@@ -52,7 +52,9 @@ class StoppingError(Exception):
 
 
 async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Before Python 3.12 `asyncio.wait_for` may drop a cancellation."""
+    """Cancel the tasks and wait until they end. Cancels again, because `asyncio.wait_for` may drop a cancellation
+    before Python 3.12.
+    """
     running = set(tasks)
     while running:
         for task in running:
@@ -61,7 +63,7 @@ async def end_all(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 class Hub:
-    """One process's connections. All but the queries runs on the loop of `start`."""
+    """The connections of one process. Everything but the queries runs on the loop that called `start`."""
 
     def __init__(self) -> None:
         self.connections: set[Connection] = set()
@@ -92,7 +94,7 @@ class Hub:
 
     @property
     def position(self) -> Position | None:
-        """Written or being written up to here. None until Redis has answered."""
+        """The position up to which events are written or being written. None until Redis has answered."""
         return self._log.position
 
     @property
@@ -131,7 +133,7 @@ class Hub:
         self._opening.shutdown(wait=False, cancel_futures=True)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Raises StoppingError if the process stops first."""
+        """The result of a call in a thread for opening connections. Raises StoppingError if the process stops first."""
         if self._is_stopping:
             raise StoppingError
         try:
@@ -144,7 +146,7 @@ class Hub:
 
     # --- Connections ---------------------------------------------------------------------------------------
     def check_room(self, user_id: int = 0) -> None:
-        """Raises TooManyError."""
+        """Raise TooManyError if the process or the user has too many connections."""
         if len(self.connections) >= settings.STREAM_CAP:
             raise TooManyError(of_user=False)
         if self._of_user.get(user_id, 0) >= settings.STREAM_USER_CAP:
@@ -153,7 +155,7 @@ class Hub:
     async def open(
         self, asked_at: float, grant: Grant, listener: Hearer, dialect: Dialect, since: Position | None = None
     ) -> Connection:
-        """A connection that first writes what happened after `since`, or a reset.
+        """Add a connection that first writes what happened after `since`, or a reset.
 
         `asked_at`: when the check of the grant began. Raises TooManyError, Django's outages, and TimeoutError after a
         revocation.
@@ -181,7 +183,7 @@ class Hub:
         return connection
 
     def leave(self, connection: Connection) -> None:
-        """Forget a connection, even twice."""
+        """Forget a connection. Repeating it does nothing."""
         if connection not in self.connections:
             return
         self.connections.discard(connection)
@@ -194,7 +196,7 @@ class Hub:
     async def _replay(
         self, connection: Connection, since: Position | None, upto: Position | None
     ) -> list[bytes] | None:
-        """None if unknown."""
+        """The messages that a connection missed since `since`. None if they are not known."""
         if not since or not upto:
             return None
         if await self.in_thread(partial(rates.hit, "resume", str(connection.grant.user_id))) is not None:
@@ -239,7 +241,7 @@ class Hub:
                 self._log.stay()
 
     def _joined(self, lost: Position | None) -> None:
-        """Tell all of a loss that no entry tells of."""
+        """Tell all connections of lost events if no entry tells of them."""
         self.written = self.written or self._log.position
         if lost is not None:
             self.written = lost
@@ -248,7 +250,7 @@ class Hub:
                 connection.after = lost
 
     async def _write(self, entries: list[Entry]) -> None:
-        """End connections with revocations first."""
+        """Write a batch to all connections. Ends connections with revocations first."""
         await self._end_revoked(entries)
         self._log.position = entries[-1][0]
         self._asked_at = time.monotonic()
@@ -273,7 +275,7 @@ class Hub:
                 await self._end_revoked(entries)
 
     async def _end_revoked(self, entries: list[Entry]) -> None:
-        """Also stop new ones of the same users."""
+        """End the connections of users with a revocation, and refuse those being opened for them."""
         users = {event.user for _, event in entries if isinstance(event, Revoked)}
         if not users:
             return

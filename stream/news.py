@@ -84,7 +84,7 @@ AUDIENCE = f"""
 
 
 class _Told(NamedTuple):
-    """An event's place in the batch, and a reader who sees or saw the item."""
+    """A reader who sees the item of an event, or saw it before. `place`: the event's in the batch."""
 
     place: int
     before: bool
@@ -96,7 +96,9 @@ class _Told(NamedTuple):
 
 
 class ItemNews(msgspec.Struct, omit_defaults=True):
-    """`reply_to`: of a new reply. `exclusive`: of a new item in lists only."""
+    """What a page is told of an item. `reply_to`: only for a new reply. `exclusive`: for a new item that only lists
+    show.
+    """
 
     id: str
     reply_to: str | None = None
@@ -115,12 +117,12 @@ def message(name: str, position: Position | None, data: Any) -> bytes:
 
 
 def reset(position: Position | None) -> bytes:
-    """Tells a page to ask the site what happened."""
+    """The message that tells a page to ask the site what happened."""
     return message(RESET, position, {})
 
 
 def heartbeat(_listener: Listener, position: Position | None, _quiet: float) -> bytes:
-    """A comment. Its id moves the browser's position."""
+    """A comment line that keeps the connection open. Its id moves the browser's position."""
     return b":\n\n" if position is None else b":\nid: %s\n\n" % str(position).encode()
 
 
@@ -190,7 +192,7 @@ def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, li
 
 
 def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str | None]]:
-    """The parameters of `EVENTS`: each item now and before."""
+    """The parameters of `EVENTS`: each item as it is now and, if it is not new, as it was before."""
     asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
     return asked + [
         (place, event.item, event.visibility_before) for place, event in items if not isinstance(event, Published)
@@ -200,8 +202,9 @@ def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str
 def audience(
     listeners: set[Listener], items: Sequence[tuple[int, ItemEvent]]
 ) -> tuple[dict[tuple[int, bool], set[Listener]], dict[int, int], dict[int, set[Listener]]]:
-    """Who sees each item, by (place of the event, whether before it). By place, what replies reply to, and the
-    listeners whose home lacks the item.
+    """Who sees each item, by (place of the event, whether before it).
+
+    Also returns by place the item that a reply answers, and the listeners whose home lacks the item.
     """
     asked = asked_of(items)
     watching = [listener for listener in listeners if listener.item]

@@ -58,7 +58,7 @@ class _Told(NamedTuple):
 
 
 class SessionNews(msgspec.Struct):
-    """A page with an older version loads the session."""
+    """What a page is told of a changed session. A page with an older version loads the session."""
 
     id: str
     state: str
@@ -68,7 +68,7 @@ class SessionNews(msgspec.Struct):
 def audience(
     listeners: Iterable[Listener], changes: Sequence[tuple[int, SessionChanged]]
 ) -> list[tuple[int, Listener, Any]]:
-    """Each change's place, listeners and news. Raises Django's database errors."""
+    """Who hears of which change: its place, the listener and the news. Raises Django's database errors."""
     by_reader: dict[int, list[Listener]] = {}
     for listener in listeners:
         by_reader.setdefault(listener.reader, []).append(listener)

@@ -36,7 +36,7 @@ END_SECONDS = 1.0
 
 
 def request_of(scope: Message) -> ASGIRequest:
-    """The opening request, without a body."""
+    """The request that opens a socket or a stream, without a body."""
     headers = [
         (name, readable(value.decode("latin-1")).encode("latin-1") if name == b"content-type" else value)
         for name, value in scope["headers"]
@@ -54,7 +54,7 @@ def protocol_of(scope: Message) -> str | None:
 
 
 async def respond(send: Send, response: HttpResponseBase, kind: str = "http.response") -> None:
-    """`websocket.http.response` refuses a socket."""
+    """Send a response. `kind`: `websocket.http.response` refuses a socket."""
     headers = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
     await send({"type": f"{kind}.start", "status": response.status_code, "headers": headers})
     await send({"type": f"{kind}.body", "body": response.content})  # type: ignore[attr-defined]

@@ -50,12 +50,12 @@ class Teller:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def tell(self, entries: list[Entry]) -> None:
-        """Write a batch."""
+        """Write a batch to all connections."""
         groups = _by_dialect(self._connections)
         await asyncio.gather(*(self._tell(dialect, some, entries) for dialect, some in groups.items()))
 
     def tell_loss(self, upto: Position) -> None:
-        """Tell all that events up to here may be lost."""
+        """Tell all connections that events up to here may be lost."""
         for dialect, some in _by_dialect(self._connections).items():
             _lose(dialect, some, upto)
 
@@ -70,8 +70,10 @@ class Teller:
         return [each for each in self._connections if each.dialect == dialect]
 
     async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
-        """After an error, or `ALONE` outages of this query while PostgreSQL answers another, the dialect pauses, and
-        its connections must ask the site.
+        """Write a batch to a dialect's connections.
+
+        After an error, or `ALONE` outages of this query while PostgreSQL answers another, the dialect pauses, and its
+        connections must ask the site.
         """
         upto = entries[-1][0]
         rest = self._rests.get(dialect)
@@ -132,7 +134,10 @@ def _by_dialect(connections: Iterable[Connection]) -> dict[Dialect, list[Connect
 
 
 def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> None:
-    """Connections that must end do so within `SPREAD_SECONDS`."""
+    """Tell connections that events may be lost.
+
+    Those whose dialect has no such message end within `SPREAD_SECONDS`.
+    """
     if dialect.reset is not None:
         _deliver(connections, [(None, upto, dialect.reset(upto))])
         return

@@ -39,7 +39,7 @@ class Watch(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """`watch`: the watch's number, from 1."""
+    """A row of `AUDIENCE`. `watch`: the watch's number, from 1."""
 
     place: int
     before: bool
@@ -58,7 +58,7 @@ class Seen(NamedTuple):
 
 
 def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -> list[Seen]:
-    """Raises Django's database errors."""
+    """The watchers who see or saw the item of each event. Raises Django's database errors."""
     every = list(watches)
     if not every or not items:
         return []
