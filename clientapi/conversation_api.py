@@ -22,7 +22,7 @@ class ConversationsView(ClientView):
     """The caller's conversations."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List them, newest first. Page ids are ids of messages."""
+        """List the conversations, newest first. Page ids are ids of messages."""
         reader, asked = caller_of(request), wanted(Params(request))
         found, place, has_more = conversations.placed_page(
             reader, below=below(asked.max_id), above=asked.above, upward=asked.goes_up, limit=asked.limit
@@ -35,7 +35,7 @@ class ConversationView(ClientView):
     """One conversation."""
 
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Hide it until somebody writes."""
+        """Hide the conversation until somebody writes in it."""
         if not conversations.put_away(reader=caller_of(request), conversation_id=_number(conversation_id)):
             raise exceptions.NotFound
         return FeedResponse({})
@@ -45,7 +45,7 @@ class ConversationReadView(ClientView):
     """The read mark of a conversation."""
 
     def post(self, request: Request, conversation_id: str) -> HttpResponse:
-        """Mark it as read."""
+        """Mark the conversation as read."""
         reader, number = caller_of(request), _number(conversation_id)
         conversations.mark_read(reader=reader, item_id=number)
         found = conversations.conversation_of(reader, number)

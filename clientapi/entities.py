@@ -37,12 +37,12 @@ QUOTE_POLICIES = {who: name for name, who in QUOTABLE_BY.items()}
 
 
 def moment(when: datetime) -> str:
-    """UTC with milliseconds and Z."""
+    """A time as text: UTC with milliseconds and Z."""
     return f"{(when if when.tzinfo is UTC else when.astimezone(UTC)).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def absolute(address: str) -> str:
-    """Add the site's host if missing."""
+    """The address with the site's host, if it has none."""
     return f"{settings.SITE_URL}{address}" if address.startswith("/") else address
 
 
@@ -56,7 +56,9 @@ class Field(msgspec.Struct):
 
 
 class Account(msgspec.Struct, gc=False):
-    """The same for all readers. `statuses_count` counts posts for followers up to 1,000, and may lag by minutes."""
+    """A user's account, the same for all readers. `statuses_count` counts posts for followers up to 1,000, and may lag
+    by minutes.
+    """
 
     id: str
     username: str
@@ -92,7 +94,7 @@ class Account(msgspec.Struct, gc=False):
 
 
 class Facts(NamedTuple):
-    """A cache key, so pictures and fields are JSON text."""
+    """What an account shows of its user. It is a cache key, so pictures and fields are JSON text."""
 
     id: int
     username: str
@@ -117,7 +119,7 @@ class Facts(NamedTuple):
 
 @lru_cache(KEPT)
 def account_of(facts: Facts, statuses_count: int) -> Account:
-    """Shared, so never change it."""
+    """The cached account of these facts. Shared, so never change it."""
     return Account(*_account(facts, statuses_count))
 
 
@@ -179,7 +181,7 @@ class Source(msgspec.Struct):
 
 
 class Role(msgspec.Struct):
-    """The same for all: apps get no moderator rights."""
+    """The role of an account, the same for all: apps get no moderator rights."""
 
     id: str
     name: str
@@ -196,7 +198,7 @@ class CredentialAccount(Account, kw_only=True):
 
     @classmethod
     def own(cls, user: User, statuses_count: int, waiting: int) -> "CredentialAccount":
-        """`waiting`: the number of follow requests."""
+        """The account of its own user. `waiting`: the number of follow requests."""
         source = Source(
             privacy="public",
             sensitive=False,
@@ -300,7 +302,7 @@ class FilterKeyword(msgspec.Struct):
 
 
 class Filter(msgspec.Struct):
-    """`keywords` are filled only where the caller manages filters."""
+    """A filter. `keywords` are filled only where the caller manages filters."""
 
     id: str
     title: str
@@ -320,7 +322,7 @@ class FilterResult(msgspec.Struct):
 
 
 class Quote(msgspec.Struct):
-    """The quoted status, null unless the state is `accepted`."""
+    """A quote in a status. The quoted status is null unless the state is `accepted`."""
 
     state: str
     quoted_status: "Status | None"
@@ -334,14 +336,14 @@ class ShallowQuote(msgspec.Struct):
 
 
 class PollOption(msgspec.Struct):
-    """`votes_count` is null if the caller may not know it."""
+    """An answer of a poll. `votes_count` is null if the caller may not know it."""
 
     title: str
     votes_count: int | None
 
 
 class Poll(msgspec.Struct):
-    """Its id is the status's."""
+    """A poll. Its id is the status's."""
 
     id: str
     expires_at: str
@@ -356,7 +358,7 @@ class Poll(msgspec.Struct):
 
     @classmethod
     def of(cls, item: ItemBody, *, is_signed_in: bool) -> "Poll | None":
-        """Only users get `voted` and `own_votes`. The sender counts as having voted."""
+        """The poll of an item, or None. Only users get `voted` and `own_votes`. The sender counts as having voted."""
         poll = item.poll
         if poll is None:
             return None
@@ -427,7 +429,7 @@ class PreviewCard(msgspec.Struct):
 
 
 class Status(msgspec.Struct):
-    """An item."""
+    """An item as Mastodon's Status."""
 
     id: str
     created_at: str
@@ -467,7 +469,7 @@ class Status(msgspec.Struct):
 
 
 class Announcement(msgspec.Struct):
-    """With the times of its last change. Only users get `read`."""
+    """The site's announcement, with the times of its last change. Only users get `read`."""
 
     id: str
     content: str
@@ -503,7 +505,7 @@ class ConversationBody(msgspec.Struct):
 
 
 class StatusEdit(msgspec.Struct):
-    """A past or present version."""
+    """A past or the present version of a status."""
 
     content: str
     spoiler_text: str
@@ -516,7 +518,7 @@ class StatusEdit(msgspec.Struct):
 
 
 class Context(msgspec.Struct):
-    """The statuses above and below."""
+    """The statuses above and below one in its thread."""
 
     ancestors: list[Status]
     descendants: list[Status]

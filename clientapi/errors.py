@@ -42,7 +42,7 @@ class Problem(exceptions.APIException):
 
 
 def answer_to(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """Validation errors become 422."""
+    """The answer to an exception, in Mastodon's shape. Validation errors become 422."""
     response = exception_handler(exc, context)
     if response is None:
         return None
@@ -88,20 +88,23 @@ class ClientView(ApiView):
     parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser, StrictFormParser, FilesParser]
 
     def get_exception_handler(self) -> Any:
-        """Errors in Mastodon's shape."""
+        """The function that turns exceptions into answers in Mastodon's shape."""
         return answer_to
 
     @classmethod
     def problem(cls, detail: str) -> Any:
-        """Also outside the view."""
+        """The body of an error in Mastodon's shape, also for errors outside the view."""
         return {"error": detail}
 
     def body_types(self, method: str) -> Collection[str]:
-        """JSON or a form."""
+        """The media types that a method accepts: JSON or a form."""
         return (JSON_TYPE, FORM_TYPE, FILES_TYPE)
 
     def perform_authentication(self, request: Request) -> None:
-        """Unless open, raises NotAuthenticated, or Problem for a token without a user."""
+        """Find the caller. Unless open, raises NotAuthenticated, or Problem for a token without a user.
+
+        An open view counts the call of a stranger for the address, and raises Throttled.
+        """
         super().perform_authentication(request)
         if isinstance(request.user, User):
             return
@@ -114,7 +117,7 @@ class ClientView(ApiView):
             raise exceptions.Throttled(wait)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Add headers of the rate with the least left."""
+        """Add headers that describe the rate with the fewest calls left."""
         response = super().finalize_response(request, response, *args, **kwargs)
         slot = self._call.scarcest
         if slot is not None:
@@ -128,13 +131,13 @@ class ClientView(ApiView):
 
 
 class OpenView(ClientView):
-    """Also answers callers without a token, unless the site is for members only."""
+    """A view that also answers callers without a token, unless the site is for members only."""
 
     is_open = True
 
 
 class MissingView(OpenView):
-    """Unknown addresses, and Mastodon's that the site lacks."""
+    """Answers 404 for unknown addresses, and for Mastodon's that the site lacks."""
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call, then raise NotFound or Throttled."""
@@ -143,7 +146,7 @@ class MissingView(OpenView):
 
 
 def caller_of(request: Request) -> User:
-    """The app's user."""
+    """The user for whom the app calls."""
     assert isinstance(request.user, User)  # noqa: S101 (perform_authentication)
     return request.user
 

@@ -82,7 +82,7 @@ def _phrase(params: Params, name: str) -> str:
 
 
 def _end(params: Params) -> dict[str, datetime | None]:
-    """Empty if not sent. An empty text means never."""
+    """The `expires_at` that a request sets. Empty if not sent. An empty text means never."""
     if "expires_in" not in params:
         return {}
     seconds = params.number("expires_in", least=0, most=LONGEST_SECONDS)
@@ -103,7 +103,7 @@ class FilterView(ClientView):
     is_first = False
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
-        """Return it."""
+        """Return the filter."""
         return FeedResponse(_shown(filter_or_404(filter_id, caller_of(request)), is_first=self.is_first))
 
     def put(self, request: Request, filter_id: str) -> HttpResponse:
@@ -124,7 +124,7 @@ class FilterView(ClientView):
 
 
 def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = None) -> dict[str, Any]:
-    """The sent fields. Raises InvalidError."""
+    """The fields of a filter that a request sets. Raises InvalidError."""
     fields: dict[str, Any] = _end(params) | _contexts(params)
     if is_first:
         if listed is None or "phrase" in params:
@@ -199,7 +199,7 @@ class KeywordsView(ClientView):
     """The keywords of a filter."""
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
-        """List them, oldest first."""
+        """List the keywords, oldest first."""
         return FeedResponse(list(map(_keyword, filter_or_404(filter_id, caller_of(request)).keywords)))
 
     def post(self, request: Request, filter_id: str) -> HttpResponse:
@@ -245,7 +245,7 @@ class KeywordView(ClientView):
 
 
 def _found(owner: User, keyword_id: str) -> tuple[Listed, Keyword]:
-    """Raises NotFound."""
+    """The owner's keyword and its filter. Raises NotFound."""
     number = parse_id(keyword_id)
     for listed in filters.filters_of(owner):
         for keyword in listed.keywords:
@@ -255,7 +255,7 @@ def _found(owner: User, keyword_id: str) -> tuple[Listed, Keyword]:
 
 
 class FilteredStatusesView(ClientView):
-    """Filtered single statuses: there are none."""
+    """Single statuses that a filter hides: there are none."""
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
         """Return an empty list."""

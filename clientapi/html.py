@@ -36,7 +36,7 @@ class Said(Protocol):
 
 
 class Name(NamedTuple):
-    """A mention in lower case, and its HTML."""
+    """A mentioned name in lower case, and the HTML of the mention with and without a link."""
 
     name: str
     linked: str
@@ -44,7 +44,7 @@ class Name(NamedTuple):
 
 
 class Rendered(NamedTuple):
-    """Mentions are open: each reader gets links only to names that they may know of."""
+    """A text as HTML in parts. Mentions are open: each reader gets links only to names that they may know of."""
 
     parts: tuple[str | Name, ...]
     names: tuple[str, ...]
@@ -53,7 +53,7 @@ class Rendered(NamedTuple):
     """Hashtags in canonical form."""
 
     def html(self, known: Collection[str]) -> str:
-        """For a reader who may know of these names."""
+        """The HTML for a reader who may know of these names."""
         if not self.names:
             return "".join(self.parts)  # type: ignore[arg-type]  # no part is a name
         return "".join(
@@ -119,7 +119,7 @@ def _hashtag(written: str, tag: str) -> str:
 
 
 def link(address: str, shown: str) -> str:
-    """To a checked address (items.links)."""
+    """HTML of a link to a checked address (items.links)."""
     return (
         f'<a href="{escape(address)}" target="_blank" rel="nofollow noopener noreferrer ugc">'
         f"<span>{escape(shown)}</span></a>"
@@ -143,7 +143,7 @@ def item_address(item_id: str) -> str:
 
 
 def content(said: Said, text: Rendered, known: Collection[str]) -> str:
-    """The whole content: title, text and link."""
+    """The HTML of the whole content: title, text and link."""
     found = text.html(known)
     if said.title:
         found = f"<p>{escape(said.title)}</p>{found}"
@@ -152,16 +152,16 @@ def content(said: Said, text: Rendered, known: Collection[str]) -> str:
 
 
 def quoting(item_id: str) -> str:
-    """Apps that know quotes hide it."""
+    """A paragraph that names the quoted item. Apps that know quotes hide it."""
     address = item_address(item_id)
     return f'<p class="quote-inline">RE: {link(address, address)}</p>'
 
 
 def simple(text: str) -> str:
-    """HTML without links of mentions."""
+    """A text as HTML in which mentions are no links."""
     return rendered(text).html(())
 
 
 def line(text: str) -> str:
-    """`simple` without the paragraph."""
+    """The HTML of `simple`, without the paragraph's tags."""
     return simple(text).removeprefix("<p>").removesuffix("</p>")

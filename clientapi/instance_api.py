@@ -103,7 +103,7 @@ def _languages() -> list[str]:
 
 
 class InstanceView(OpenView):
-    """The description, version 1."""
+    """The description of the site, version 1."""
 
     def get(self, request: Request) -> HttpResponse:
         """Return the description."""
@@ -131,14 +131,14 @@ class InstanceView(OpenView):
 
 
 def _urls() -> dict[str, str]:
-    """Streams have their own port, or are behind the proxy."""
+    """The address of streams: on their own port, or behind the proxy."""
     parts = urlsplit(str(settings.SITE_URL))
     host = f"{parts.hostname}:{settings.STREAM_PORT}" if settings.STREAM_PORT else parts.netloc
     return {"streaming_api": f"{parts.scheme}://{host}"}
 
 
 class SecondInstanceView(OpenView):
-    """The description, version 2."""
+    """The description of the site, version 2."""
 
     def get(self, request: Request) -> HttpResponse:
         """Return the description."""
@@ -177,7 +177,7 @@ class SecondInstanceView(OpenView):
 @csrf_exempt
 @require_safe
 def nodeinfo_links(request: HttpRequest) -> HttpResponse:
-    """The address of nodeinfo."""
+    """The address of `nodeinfo`, where servers look for it."""
     schema = "http://nodeinfo.diaspora.software/ns/schema/2.0"
     return FeedResponse({"links": [{"rel": schema, "href": f"{settings.SITE_URL}/nodeinfo/2.0"}]})
 
@@ -185,7 +185,7 @@ def nodeinfo_links(request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_safe
 def nodeinfo(request: HttpRequest) -> HttpResponse:
-    """The server's software. There is no federation."""
+    """The site's software, in the format NodeInfo. There is no federation."""
     here = site.current()
     counts = {"users": {"total": here.user_count, "activeMonth": here.active_count}, "localPosts": here.item_count}
     return FeedResponse(

@@ -93,7 +93,7 @@ class DescriptionView(OpenView):
     """The site's long description."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return HTML. Its time is not stored."""
+        """Return the description as HTML. The time of its last change is not stored."""
         return FeedResponse({"updated_at": None, "content": html.simple(site.current().description)})
 
 
@@ -134,7 +134,7 @@ class DismissedView(ClientView):
     """The dismissal of the announcement."""
 
     def post(self, request: Request, announcement_id: str) -> HttpResponse:
-        """Mark it as read. Raises NotFound for another."""
+        """Mark the announcement as read. Raises NotFound for another id."""
         reader, news = caller_of(request), site.current().news
         if not news or _number(announcing.mark(news)) != announcement_id:
             raise exceptions.NotFound

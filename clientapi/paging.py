@@ -37,20 +37,20 @@ class Wanted:
 
     @property
     def above(self) -> int:
-        """The id below which nothing is shown."""
+        """The id above which all shown entries are."""
         return max(self.since_id or 0, self.min_id or 0)
 
     def beside(
         self, newest: int | None, oldest: int | None, last: int | None, has_more: bool
     ) -> tuple[int | None, int | None]:
-        """The Link's `next` and `prev`. `last` is the last id checked."""
+        """The ids of the Link's `next` and `prev`. `last` is the last id checked."""
         if self.min_id is not None:
             return (oldest if oldest is not None else self.min_id + 1), last
         return (last if has_more else None), newest
 
 
 def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
-    """Raises InvalidError and Problem."""
+    """The page that the parameters ask for. Raises InvalidError and Problem."""
     limit = params.number("limit", least=1, most=10**9, default=default) or default
     return Wanted(min(limit, most), params.id("max_id"), *(params.cursor(name) for name in ABOVE))
 
@@ -63,7 +63,10 @@ def answer(
     prev_id: object = None,
     headers: dict[str, str] | None = None,
 ) -> FeedResponse:
-    """`next_id`: where something may follow. `prev_id`: the first entry, or None for the request's lower bound."""
+    """Answer with entries and a Link to the pages beside them.
+
+    `next_id`: where something may follow. `prev_id`: the first entry, or None for the request's lower bound.
+    """
     links = []
     if prev_id is None:
         params = Params(request)

@@ -46,7 +46,7 @@ class Params:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> "Params":
-        """The parameters of a part."""
+        """The parameters inside an object."""
         part = cls.__new__(cls)
         part._fields, part.files, part._read = fields, {}, set()
         return part
@@ -69,7 +69,7 @@ class Params:
                 raise InvalidError(f"Validation failed: {name[:64]} is unknown")
 
     def text(self, name: str, *, most: int, default: str = "") -> str:
-        """At most `most` characters. Raises InvalidError."""
+        """A text of at most `most` characters. Raises InvalidError."""
         value = self._value(name)
         if value is None:
             return default
@@ -82,7 +82,7 @@ class Params:
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """A boolean. Raises InvalidError."""
+        """A boolean, or `default` if not sent. Raises InvalidError."""
         value = self._value(name)
         if _is_blank(value):
             return default
@@ -92,14 +92,14 @@ class Params:
         return text in TRUE
 
     def choice(self, name: str, among: Collection[str], *, default: str = "") -> str:
-        """One of these words. Raises InvalidError."""
+        """One of the words in `among`, or `default` if not sent. Raises InvalidError."""
         value = self.text(name, most=100) or default
         if value != default and value not in among:
             raise InvalidError(f"Validation failed: {name} is not one of {', '.join(sorted(among))}")
         return value
 
     def number(self, name: str, *, least: int, most: int, default: int | None = None) -> int | None:
-        """An integer within bounds. Raises InvalidError."""
+        """A whole number from `least` to `most`, or `default` if not sent. Raises InvalidError."""
         value = self._value(name)
         if _is_blank(value):
             return default
@@ -111,18 +111,18 @@ class Params:
         return int(text)
 
     def id(self, name: str) -> int | None:
-        """Raises Problem for a wrong id."""
+        """An id, or None if not sent. Raises Problem for a wrong one."""
         value = self._value(name)
         if _is_blank(value):
             return None
         return _id(name, value)
 
     def cursor(self, name: str) -> int | None:
-        """An id, or 0 for the beginning."""
+        """An id, 0 for the beginning, or None if not sent. Raises Problem for a wrong one."""
         return 0 if str(self._value(name)) == "0" else self.id(name)
 
     def ids(self, name: str, *, most: int) -> list[int]:
-        """Distinct ids. Raises Problem and InvalidError."""
+        """A list of at most `most` distinct ids. Raises Problem for a wrong id, and InvalidError for too many."""
         found = list(dict.fromkeys(_id(name, value) for value in self.several(name)))
         if len(found) > most:
             raise InvalidError(f"Validation failed: at most {most} of {name}")
@@ -136,7 +136,7 @@ class Params:
         return values
 
     def several(self, name: str) -> list[Any]:
-        """Without blank texts. One value becomes a list."""
+        """A list of values without blank texts. One value becomes a list."""
         value = self._value(name)
         if isinstance(value, dict):
             value = list(value.values())
@@ -144,12 +144,12 @@ class Params:
         return [one for one in values if not (one is None or (isinstance(one, str) and not one.strip()))]
 
     def part(self, name: str) -> "Params":
-        """What is in an object. Raises InvalidError."""
+        """The parameters inside an object. Raises InvalidError if it is none."""
         value = self._value(name)
         return Params.of({} if value is None else _object(name, value))
 
     def parts(self, name: str) -> list["Params"]:
-        """The objects of a list."""
+        """The objects of a list, each as parameters. Raises InvalidError."""
         return [Params.of(_object(name, one)) for one in self.several(name)]
 
 
@@ -177,7 +177,7 @@ def _has_body(request: Request) -> bool:
 
 
 def _nested(given: QueryDict) -> dict[str, Any]:
-    """Raises Problem for a repeated name."""
+    """Turn a query or form into nested fields. Raises Problem for a repeated name or too many names."""
     fields: dict[str, Any] = {}
     names = list(given)
     if len(names) > NAMES:
@@ -204,7 +204,10 @@ def _spelled_out(given: Any) -> Any:
 
 
 def _path(name: str) -> list[str]:
-    """Raises Problem for unclosed or too deep brackets."""
+    """Split a name into its parts: `source[privacy]` into `source` and `privacy`.
+
+    Raises Problem for unclosed or too deep brackets.
+    """
     match = PATH.fullmatch(name)
     parts = BRACKETED.findall(match[2]) if match is not None else []
     if (match is None and "[" in name) or len(parts) > DEPTH:
@@ -217,7 +220,7 @@ def _unreadable(name: str) -> Problem:
 
 
 def _put(fields: dict[str, Any], path: list[str], values: list[Any]) -> None:
-    """Raises Problem for different kinds of values."""
+    """Put values into nested fields at a path. Raises Problem if a name has values of different kinds."""
     first, *rest = path
     if not rest:
         fields[first] = values[-1] if values else None

@@ -40,12 +40,12 @@ class Found(msgspec.Struct):
 
 
 class SearchView(OpenView):
-    """A search."""
+    """A search for accounts, statuses and hashtags."""
 
     rates: Mapping[str, str] = {"GET": "search"}
 
     def get(self, request: Request) -> HttpResponse:
-        """Find accounts, statuses and hashtags. For an address of this site, what it shows."""
+        """Find accounts, statuses and hashtags. If the text is an address of this site, return what it shows."""
         reader, params = reader_of(request), Params(request)
         text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
         kind = params.choice("type", KINDS)
@@ -72,7 +72,7 @@ def _only(found: Found, kind: str) -> Found:
 
 
 def people_found(text: str, reader: Reader, count: int) -> list[User]:
-    """Finds nobody of another site."""
+    """Users whose name fits the text. Finds nobody of another site."""
     if "@" in text:
         name = name_of(text)
         if not name:
@@ -84,7 +84,7 @@ def people_found(text: str, reader: Reader, count: int) -> list[User]:
 
 
 def tags_found(text: str, reader: Reader, count: int) -> list[str]:
-    """Popular hashtags with this beginning, and the tag itself if visible."""
+    """The text as a hashtag if it has visible posts, and popular hashtags that begin with it."""
     tag = canonical_tag(text.removeprefix("#"))
     if tag is None:
         return []
@@ -95,7 +95,7 @@ def tags_found(text: str, reader: Reader, count: int) -> list[str]:
 
 
 def led_to(address: str, reader: Reader) -> Found:
-    """What an address of this site shows. Other sites are never asked."""
+    """The account, status or hashtag at an address of this site. Other sites are never asked."""
     found, path = Found([], [], []), own_path(address)
     if path.startswith("/@"):
         user = visible_user(path.removeprefix("/@").partition("/")[0], reader)
@@ -114,7 +114,7 @@ class AccountSearchView(ClientView):
     rates: Mapping[str, str] = {"GET": "search"}
 
     def get(self, request: Request) -> HttpResponse:
-        """`following`: only followed ones."""
+        """Find accounts by a typed name. `following`: only those that the caller follows."""
         reader, params = caller_of(request), Params(request)
         text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
         limit = min(params.number("limit", least=1, most=10**9, default=40) or 40, 80)

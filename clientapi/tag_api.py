@@ -19,7 +19,7 @@ from web.rest import FeedResponse
 
 
 class TagEntity(msgspec.Struct):
-    """`history` is filled only for popular ones."""
+    """Mastodon's Tag. `history` is filled only for popular hashtags."""
 
     id: str
     name: str
@@ -29,13 +29,13 @@ class TagEntity(msgspec.Struct):
 
 
 def tags_of(tags: Sequence[str], reader: Reader) -> list[TagEntity]:
-    """Canonical tags for this reader."""
+    """Canonical tags as entities, with whether this reader follows them."""
     followed = followed_tags_among(reader, tags)
     return [TagEntity(tag, tag, html.tag_address(tag), [], tag in followed) for tag in tags]
 
 
 def tag_or_404(text: str) -> str:
-    """The canonical form. Raises NotFound."""
+    """The canonical form of a hashtag. Raises NotFound for a text that is none."""
     tag = canonical_tag(text.removeprefix("#"))
     if tag is None:
         raise exceptions.NotFound
@@ -46,7 +46,7 @@ class TagView(OpenView):
     """A hashtag."""
 
     def get(self, request: Request, tag: str) -> HttpResponse:
-        """Return it, and whether the caller follows it."""
+        """Return the hashtag, and whether the caller follows it."""
         return FeedResponse(tags_of([tag_or_404(tag)], reader_of(request))[0])
 
 
@@ -68,7 +68,7 @@ _of_apps, _of_the_site = FollowTagView.as_view(), FollowedTagView.as_view()
 
 @wraps(_of_the_site)
 def follow(request: HttpRequest, tag: str) -> HttpResponseBase:
-    """One address of two APIs: apps use POST, the site's own PUT and DELETE."""
+    """Follow or unfollow a hashtag. One address of two APIs: apps use POST, the site's own PUT and DELETE."""
     return (_of_apps if request.method == "POST" else _of_the_site)(request, tag=tag)
 
 
@@ -86,7 +86,7 @@ class FollowedTagsView(ClientView):
     """The hashtags that the caller follows."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List them. The Link has ids of follows."""
+        """List the hashtags. The Link has ids of follows."""
         user, asked = caller_of(request), wanted(Params(request), default=TAGS, most=TAGS)
         page = followed_tags_page(
             user, last_id=asked.max_id, limit=asked.limit, since_id=asked.since_id or 0, min_id=asked.min_id

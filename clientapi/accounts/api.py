@@ -58,7 +58,7 @@ def user_or_404(text: str, reader: Reader) -> User:
 
 
 def any_or_404(text: str) -> User:
-    """Visible or not, so that a relation can always be ended. Raises NotFound."""
+    """A user, visible or not, so that a relation can always be ended. Raises NotFound."""
     number = parse_id(text)
     user = User.objects.filter(pk=number).first() if number else None
     if user is None:
@@ -67,13 +67,13 @@ def any_or_404(text: str) -> User:
 
 
 def name_of(acct: str) -> str:
-    """The username. Empty for another site."""
+    """The username in `name@domain`. Empty if the domain is another site's."""
     name, _at, domain = acct.strip().lstrip("@").partition("@")
     return name if not domain or is_own(domain) else ""
 
 
 def shown_account(user: User, reader: Reader) -> Account:
-    """With exact counts, for its own page."""
+    """The account with exact counts, for its own page."""
     account = Account.of(user, item_count(user, reader))
     counts = standing(user, reader)
     account.followers_count, account.following_count = counts.followers, counts.following_count
@@ -85,7 +85,7 @@ class OwnAccountView(ClientView):
     """The caller's account."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return it."""
+        """Return the account."""
         return FeedResponse(own_account(caller_of(request)))
 
 
@@ -143,13 +143,13 @@ class AccountView(OpenView):
     """An account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """Return it."""
+        """Return the account. Raises NotFound."""
         reader = reader_of(request)
         return FeedResponse(shown_account(user_or_404(account_id, reader), reader))
 
 
 class AccountsView(OpenView):
-    """Several accounts."""
+    """Several accounts by id."""
 
     def get(self, request: Request) -> HttpResponse:
         """Return the visible accounts."""
@@ -162,7 +162,7 @@ class LookupView(OpenView):
     """An account by its name."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return it."""
+        """Return the account. Raises NotFound."""
         reader = reader_of(request)
         user = visible_user(name_of(Params(request).text("acct", most=300)), reader)
         if user is None:
@@ -171,10 +171,10 @@ class LookupView(OpenView):
 
 
 class RelationshipsView(ClientView):
-    """The caller's relations to others."""
+    """The caller's relations to other users."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Return them."""
+        """Return the relations."""
         return FeedResponse(relationships(caller_of(request), Params(request).ids("id", most=ASKED)))
 
 
@@ -182,7 +182,7 @@ class StatusesView(OpenView):
     """The statuses of an account."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """List them, newest first."""
+        """List the statuses, newest first."""
         reader, params = reader_of(request), Params(request)
         owner = user_or_404(account_id, reader)
         asked, kinds = wanted(params), _kinds(params)
@@ -209,7 +209,7 @@ class FollowersView(OpenView):
     listed = FOLLOWERS
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """List them, newest relation first."""
+        """List the accounts, newest relation first."""
         reader = reader_of(request)
         return people_answer(request, user_or_404(account_id, reader).pk, self.listed, reader)
 
@@ -221,10 +221,10 @@ class FollowingView(FollowersView):
 
 
 class ListsOfAccountView(ClientView):
-    """The caller's lists with an account."""
+    """Those of the caller's lists that have an account as member."""
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
-        """Return them."""
+        """Return the lists."""
         reader = caller_of(request)
         user = user_or_404(account_id, reader)
         found = lists.titles(one for one in lists.lists_of(reader, person_id=user.pk) if one.has_person)
@@ -233,13 +233,13 @@ class ListsOfAccountView(ClientView):
 
 # --- Relations -------------------------------------------------------------------------------------------
 class RelationView(ClientView):
-    """The caller's relation to an account."""
+    """Base of views that change the caller's relation to an account."""
 
     is_end = False
     """True if the call ends the relation. Then it also works on users whom the caller can no longer see."""
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """Return whether anything changed."""
+        """Change the relation. True if anything changed."""
         raise NotImplementedError
 
     def post(self, request: Request, account_id: str) -> HttpResponse:
@@ -264,7 +264,7 @@ class FollowView(RelationView):
     """Follow an account, or ask a locked one."""
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """Follow."""
+        """Follow, or ask a locked account."""
         if params.flag("notify"):
             raise InvalidError("Validation failed: notify is not offered")
         reposts = None if params.is_blank("reblogs") else params.flag("reblogs")
@@ -337,7 +337,7 @@ class OwnPeopleView(ClientView):
     listed: Listed
 
     def get(self, request: Request) -> HttpResponse:
-        """List them, newest relation first."""
+        """List the accounts, newest relation first."""
         reader = caller_of(request)
         return people_answer(request, reader.pk, self.listed, reader)
 
@@ -376,12 +376,12 @@ def _end(mute: Any) -> str | None:
 
 
 class DecisionView(ClientView):
-    """A decision on a follow request."""
+    """Base of views that decide on a follow request."""
 
     decide: Callable[..., bool]
 
     def post(self, request: Request, account_id: str) -> HttpResponse:
-        """Decide. 404 without a request."""
+        """Accept or reject the request. 404 without one."""
         reader = caller_of(request)
         other = user_or_404(account_id, reader)
         try:

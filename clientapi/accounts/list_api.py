@@ -19,7 +19,7 @@ from web.rest import FeedResponse, parse_id
 
 
 class ListBody(msgspec.Struct):
-    """A list. The site's timelines show no replies."""
+    """Mastodon's List. Its replies policy is always `none`: the site's timelines show no replies."""
 
     id: str
     title: str
@@ -102,7 +102,7 @@ class MembersView(ClientView):
     takes_bodies = frozenset({"DELETE"})
 
     def get(self, request: Request, list_id: str) -> HttpResponse:
-        """List them. All if `limit` is 0."""
+        """List the members. All of them if `limit` is 0."""
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
         if params.text("limit", most=20) == "0":

@@ -57,14 +57,14 @@ BY_ID_AND_NAME = f"""
 
 
 class PostCounts:
-    """Posts per user, cached for `KEPT_SECONDS`."""
+    """The number of posts of each user, cached for `KEPT_SECONDS`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[int, tuple[int, float]] = {}
 
     def of(self, ids: Collection[int]) -> dict[int, int]:
-        """Counts by user id. One statement for those not cached."""
+        """Counts by user id. One statement for those that are not cached."""
         now = time.monotonic()
         found = {}
         missing = []
@@ -93,7 +93,7 @@ post_counts = PostCounts()
 
 
 class Senders:
-    """Cached accounts, while items show the same name and picture."""
+    """Cached accounts of senders. One is used while items show the same name and picture."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -129,7 +129,7 @@ known_senders = Senders()
 
 
 class People:
-    """Accounts by id, and by lower-case name."""
+    """The accounts of a page, by id and by lower-case name."""
 
     def __init__(self, accounts: dict[str, Account]) -> None:
         self.by_id = accounts
@@ -143,7 +143,7 @@ class People:
         return self._by_name
 
     def without(self, names: Collection[str]) -> "People":
-        """For a reader who may not know of these names."""
+        """The accounts for a reader who may not know of these names."""
         some = People(self.by_id)
         some._by_name = {name: account for name, account in self.by_name.items() if name not in names}
         return some
@@ -172,7 +172,7 @@ def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | A
 
 
 def accounts_by_id(ids: Collection[str]) -> dict[str, Account]:
-    """The caller checks that the reader may know of them."""
+    """The accounts with these ids. The caller checks that the reader may know of them."""
     return _accounts(fetch(BY_ID, {"ids": id_array(map(int, ids))}, into=Facts._make)) if ids else {}
 
 
@@ -184,7 +184,7 @@ def accounts_of(users: Iterable[User]) -> list[Account]:
 
 
 def people_answer(request: Request, owner_id: int, listed: Listed, reader: User | AnonymousUser) -> FeedResponse:
-    """A page of a list of people."""
+    """Answer with a page of a list of people."""
     asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
     page, next_id, prev_id = found_people(owner_id, listed, reader, asked)
     return answer(request, accounts_of(page), next_id=next_id, prev_id=prev_id)
@@ -193,7 +193,7 @@ def people_answer(request: Request, owner_id: int, listed: Listed, reader: User 
 def found_people(
     owner_id: int, listed: Listed, reader: User | AnonymousUser, asked: Wanted
 ) -> tuple[list[User], int | None, int | None]:
-    """The page, and the ids of its Link."""
+    """A page of a list of people, and the ids of its Link."""
     page = people_page(
         owner_id,
         listed,

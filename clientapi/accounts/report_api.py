@@ -25,7 +25,7 @@ CATEGORIES = frozenset({"spam", "legal", "violation", "other"})
 
 
 class ReportBody(msgspec.Struct):
-    """A report without its outcome."""
+    """Mastodon's Report. It does not tell the outcome."""
 
     id: str
     action_taken: bool
@@ -40,12 +40,12 @@ class ReportBody(msgspec.Struct):
 
 
 class ReportsView(ClientView):
-    """Reports."""
+    """Reports to the moderators."""
 
     rates: Mapping[str, str] = {"POST": "report"}
 
     def post(self, request: Request) -> HttpResponse:
-        """Report an account or statuses of it, each as one report."""
+        """Report an account, or statuses of it, each status as its own report."""
         reporter, params = caller_of(request), Params(request)
         account = params.id("account_id")
         target = user_or_404(str(account or ""), reporter)

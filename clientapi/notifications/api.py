@@ -28,7 +28,7 @@ class NotificationsView(ClientView):
     """The caller's notifications."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List them. Marks nothing as read."""
+        """List the notifications. Marks nothing as read."""
         reader, params = caller_of(request), Params(request)
         page = notices.page(reader, wanted(params, default=PEOPLE, most=MOST_PEOPLE), _chosen(params))
         shown = notices.presented(page.acts, reader)
@@ -64,7 +64,7 @@ class NotificationView(ClientView):
 
 
 def notice_or_404(text: str, reader: User) -> ToldAct:
-    """Raises NotFound."""
+    """The act of a notification. Raises NotFound."""
     number = parse_id(text)
     found = notices.one(reader, number) if number else None
     if found is None:
@@ -99,7 +99,7 @@ class GroupsView(ClientView):
     """The caller's grouped notifications."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List them. Marks nothing as read."""
+        """List the groups. Marks nothing as read."""
         reader, params = caller_of(request), Params(request)
         asked = wanted(params, default=PEOPLE, most=MOST_PEOPLE)
         grouped = _grouped(params)
@@ -126,7 +126,7 @@ class GroupView(ClientView):
 
 
 def group_or_404(key: str, reader: User) -> groups.Group:
-    """Raises NotFound."""
+    """The group with this key. Raises NotFound."""
     found = groups.one(reader, key)
     if found is None:
         raise exceptions.NotFound
@@ -169,7 +169,7 @@ class UnreadGroupsView(ClientView):
 
 # --- Marks -----------------------------------------------------------------------------------------------
 class Marker(msgspec.Struct):
-    """A timeline's newest read id."""
+    """How far a timeline is read."""
 
     last_read_id: str
     version: int
@@ -188,7 +188,7 @@ def _markers(reader: User) -> dict[str, Marker]:
 
 
 class MarkersView(ClientView):
-    """The caller's read marks."""
+    """How far the caller has read home and notifications."""
 
     def get(self, request: Request) -> HttpResponse:
         """Return the existing marks."""

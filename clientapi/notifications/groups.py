@@ -70,7 +70,7 @@ class Grouped(msgspec.Struct):
 
 
 class Group(NamedTuple):
-    """Acts, newest first: on the page, and all found."""
+    """A group of acts, newest first: those on the page, and all that were found."""
 
     key: str
     on_page: list[ToldAct]
@@ -78,7 +78,7 @@ class Group(NamedTuple):
 
 
 def key_of(act: ToldAct, grouped: Collection[str] = GROUPED) -> str:
-    """The group of an act."""
+    """The key of the group to which an act belongs."""
     kind = TYPES[Kind(act.kind)]
     if kind not in GROUPED or kind not in grouped:
         return f"ungrouped-{act.id}"
@@ -155,7 +155,7 @@ def one(reader: User, key: str) -> Group | None:
 
 
 def presented(groups: list[Group], reader: User, *, is_partial: bool = False) -> Grouped:
-    """`is_partial`: only newest actors are complete."""
+    """The groups with their accounts and statuses. `is_partial`: only newest actors are complete."""
     item_ids = list(dict.fromkeys(group.every[0].item_id for group in groups if group.every[0].item_id))
     shown = {status.id: status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}
     names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}

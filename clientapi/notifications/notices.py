@@ -39,7 +39,7 @@ class Notification(msgspec.Struct):
 
 
 class NoticePage(NamedTuple):
-    """Acts, newest first, and the Link's ids."""
+    """A page of acts, newest first, and the ids of its Link."""
 
     acts: list[ToldAct]
     next_id: int | None
@@ -55,7 +55,7 @@ class Chosen(NamedTuple):
 
     @property
     def kinds(self) -> list[Kind]:
-        """The site's kinds among them."""
+        """The site's kinds of acts that are asked for."""
         return [kind for kind, name in TYPES.items() if (not self.types or name in self.types) and name not in self.but]
 
 
@@ -63,7 +63,7 @@ EVERYTHING = Chosen()
 
 
 def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage:
-    """Below `max_id`, or directly above `min_id`."""
+    """A page of acts: the newest below `max_id`, or those directly above `min_id`."""
     if not chosen.kinds:
         return NoticePage([], None, None)
     wanted = WantedActs(chosen.kinds, below(asked.max_id), asked.above, chosen.account_id, asked.goes_up)
@@ -80,7 +80,7 @@ def one(reader: User, notice_id: int) -> ToldAct | None:
 
 
 def unread(reader: User) -> int:
-    """At most `UNREAD_CAP`."""
+    """The number of unread notifications, at most `UNREAD_CAP`."""
     return len(unread_among(reader, EVERYTHING))
 
 

@@ -64,11 +64,11 @@ class SubscriptionView(ClientView):
     """The subscription of the caller's token."""
 
     def get(self, request: Request) -> HttpResponse:
-        """The subscription."""
+        """Return the subscription. Raises NotFound."""
         return FeedResponse(Subscription.of(_own(request)))
 
     def post(self, request: Request) -> HttpResponse:
-        """Push to the app from now on."""
+        """Push notifications to the app from now on."""
         user, params = caller_of(request), Params(request)
         asked = params.part("subscription")
         keys = asked.part("keys")
@@ -90,14 +90,14 @@ class SubscriptionView(ClientView):
         return FeedResponse(Subscription.of(row))
 
     def put(self, request: Request) -> HttpResponse:
-        """Change what is pushed."""
+        """Change which notifications are pushed."""
         row = _own(request)
         choice = _choice(Params(request))
         actions.change(user=caller_of(request), subscription_id=row.pk, choice=choice)
         return FeedResponse(Subscription.of(_own(request)))
 
     def delete(self, request: Request) -> HttpResponse:
-        """Push nothing any more."""
+        """End the subscription."""
         row = _holder(request).subscription(caller_of(request))
         if row is not None:
             actions.unsubscribe(user=caller_of(request), subscription_id=row.pk)
@@ -111,7 +111,7 @@ def _holder(request: Request) -> Holder:
 
 
 def _own(request: Request) -> PushSubscription:
-    """Raises NotFound."""
+    """The subscription of the caller's token. Raises NotFound."""
     row = _holder(request).subscription(caller_of(request))
     if row is None:
         raise exceptions.NotFound
@@ -119,7 +119,7 @@ def _own(request: Request) -> PushSubscription:
 
 
 def _choice(params: Params) -> Choice:
-    """An unnamed alert is off. Some libraries send the policy beside the data."""
+    """Which notifications to push. An unnamed alert is off. Some libraries send the policy beside the data."""
     data = params.part("data")
     alerts = data.part("alerts")
     kinds = [kind for name, named in ALERTS.items() if alerts.flag(name) for kind in named]

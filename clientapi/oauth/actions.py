@@ -35,7 +35,7 @@ class RefusedError(ValueError):
 
 
 class Registered(NamedTuple):
-    """The secret is stored only as a hash."""
+    """A new app and its secret, which is stored only as a hash."""
 
     app: ClientApp
     secret: str
@@ -70,7 +70,7 @@ def register(*, name: str, addresses: list[str], asked: str = "", website: str =
 
 
 def check_address(address: str) -> None:
-    """Raise RefusedError unless users can be redirected there."""
+    """Raise RefusedError unless an app may have this redirect address."""
     match = ADDRESS.fullmatch(address)
     scheme = match[1].lower() if match else ""
     if not scheme or scheme in FORBIDDEN_SCHEMES or len(address) > ADDRESS_LENGTH or "#" in address:
@@ -88,14 +88,16 @@ def check_address(address: str) -> None:
 
 
 def _is_place(parts: SplitResult) -> bool:
-    """Raises ValueError for an invalid port."""
+    """Whether a web address has a valid host, and nothing beside host and port. Raises ValueError for an invalid
+    port.
+    """
     host, port = parts.hostname or "", parts.port
     named = f"[{host}]" if ":" in host else host
     return bool(HOST.fullmatch(named)) and parts.netloc.lower() in (named, f"{named}:{port}")
 
 
 def forget_unused() -> int:
-    """Delete expired tokens, codes and unused apps, at most `FORGOTTEN` each.
+    """Delete expired tokens, expired codes and unused apps, at most `FORGOTTEN` each. Returns how many.
 
     A user's token or code keeps an app, a token without a user only for `UNUSED`.
     """

@@ -73,7 +73,7 @@ def _addresses(app: ClientApp) -> tuple[str, list[str]]:
 
 
 class AppsView(OpenView):
-    """New apps."""
+    """The registration of apps."""
 
     rates: Mapping[str, str] = {"POST": "app"}
     authentication_classes: Sequence[Any] = []
@@ -99,7 +99,7 @@ class AppsView(OpenView):
 
 
 class OwnAppView(OpenView):
-    """The app of the token."""
+    """The app to which the token belongs."""
 
     def get(self, request: Request) -> HttpResponse:
         """Return the app."""
@@ -110,7 +110,7 @@ class OwnAppView(OpenView):
 
 
 class OAuthView(OpenView, OAuthLibMixin):  # type: ignore[misc]  # without types
-    """Authenticated by the app's id and secret, in a form, JSON or Basic."""
+    """Base of views in which the app authenticates by id and secret, in a form, JSON or Basic."""
 
     authentication_classes: Sequence[Any] = []
 
@@ -128,7 +128,7 @@ class OAuthView(OpenView, OAuthLibMixin):  # type: ignore[misc]  # without types
 
 
 class TokenView(OAuthView):
-    """Tokens of apps."""
+    """Issues tokens."""
 
     def post(self, request: Request) -> HttpResponse:
         """Return a token for a code, or for the app's secret."""
@@ -145,7 +145,7 @@ class TokenView(OAuthView):
 
 
 class RevokeView(OAuthView):
-    """Revoking tokens."""
+    """Revokes tokens."""
 
     def post(self, request: Request) -> HttpResponse:
         """Revoke the app's token."""
@@ -156,7 +156,7 @@ class RevokeView(OAuthView):
 @csrf_exempt
 @require_safe
 def metadata(request: HttpRequest) -> HttpResponse:
-    """RFC 8414. Https only: clients refuse http addresses."""
+    """The OAuth server's metadata (RFC 8414). Https only: clients refuse http addresses."""
     if not request.is_secure():
         raise Http404
     site = settings.SITE_URL

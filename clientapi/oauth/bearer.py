@@ -42,7 +42,9 @@ class AppToken(Bounded):
         self.scopes = frozenset(scopes.parsed(token.scopes))
 
     def check(self, request: Request) -> None:
-        """Raise PermissionDenied without the scope, or make the caller a stranger."""
+        """Raise PermissionDenied if the token lacks the scope, or make the caller a stranger where strangers may
+        read.
+        """
         if request.method == "OPTIONS":  # anyone may ask for the options
             return
         match = request._request.resolver_match
@@ -57,10 +59,10 @@ class AppToken(Bounded):
 
 
 class BearerAuthentication(BaseAuthentication, rates.Claimed):
-    """The user is anonymous if the token has none."""
+    """Authenticates by the header's token. The user is anonymous if the token has none."""
 
     def token_of(self, request: HttpRequest) -> str | None:
-        """The token, if any."""
+        """The token in the header, if any."""
         kind, _separator, token = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
         return token.strip() if kind.lower() == "bearer" else None
 
@@ -70,7 +72,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 
     def authenticate(self, request: Request) -> tuple[User | AnonymousUser, AppToken] | None:
-        """None without a token. Raises AuthenticationFailed."""
+        """The user and the token. None without a token. Raises AuthenticationFailed."""
         text = self.token_of(request._request)
         if text is None:
             return None
@@ -88,10 +90,12 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
 
 
 class StreamAuthentication(BearerAuthentication):
-    """Browsers cannot set headers here: the token may be in the query or the WebSocket protocol."""
+    """Authenticates streams. Browsers cannot set headers here: the token may be in the query or the WebSocket
+    protocol.
+    """
 
     def token_of(self, request: HttpRequest) -> str | None:
-        """The token, if any."""
+        """The token in header, query or WebSocket protocol, if any."""
         named = super().token_of(request)
         if named is None:
             named = (

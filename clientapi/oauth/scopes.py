@@ -54,23 +54,23 @@ def parsed(text: str) -> list[str]:
 
 
 def known(text: str) -> list[str]:
-    """Distinct known scopes. Apps also name other servers'."""
+    """Distinct known scopes in a text. Apps also name other servers' scopes."""
     return [scope for scope in parsed(text) if scope in WORDS]
 
 
 def reduced(text: str) -> str:
-    """Drop unknown scopes. If all are unknown, keep them, to be refused later."""
+    """The text without unknown scopes. If all are unknown they stay, to be refused later."""
     return " ".join(known(text)) or text
 
 
 def covers(held: Collection[str], scope: str) -> bool:
-    """`read` includes all `read:…`."""
+    """Whether held scopes include a scope. `read` includes all `read:…`."""
     kind, _separator, part = scope.partition(":")
     return scope in held or kind in held or ("follow" in held and part in FOLLOWS)
 
 
 def are_within(asked: Iterable[str], held: Collection[str]) -> bool:
-    """Whether all are known and within `held`."""
+    """Whether all asked scopes are known and covered by `held`."""
     return all(scope in WORDS and covers(held, scope) for scope in asked)
 
 
@@ -82,12 +82,12 @@ class Scopes(BaseScopes):  # type: ignore[misc]  # without types
         return WORDS
 
     def get_available_scopes(self, application: Any = None, request: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """The app's scopes, and their parts."""
+        """The app's scopes, and those that they include."""
         held = parsed(application.scopes) if application is not None else WORDS
         return [scope for scope in WORDS if covers(held, scope)]
 
     def get_default_scopes(self, application: Any = None, request: Any = None, *args: Any, **kwargs: Any) -> list[str]:
-        """For an app that names none."""
+        """The scopes of an app that names none."""
         return [DEFAULT]
 
 
@@ -97,7 +97,7 @@ ANY = ""
 
 
 class Need(NamedTuple):
-    """Scopes to read and to write. None: no token opens it."""
+    """The scope that an address needs for reading, and for writing. None: no token opens it."""
 
     read: str | None = None
     write: str | None = None
@@ -346,7 +346,7 @@ PROFILE = ("profile", "read", "read:accounts")
 
 
 def opens(held: Collection[str], route: str, *, is_reading: bool) -> bool:
-    """Whether these scopes open a route."""
+    """Whether these scopes open a route for reading or writing."""
     need = NEEDS.get(route, NONE)
     scope = need.read if is_reading else need.write
     if scope is None:

@@ -21,18 +21,18 @@ OF_APP = 4
 
 
 def secret_digest(secret: str) -> str:
-    """A fast hash is enough: secrets are long and random."""
+    """The hash of an app's secret. A fast one is enough: secrets are long and random."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
-    """No refresh tokens: a token lives as long as it is used."""
+    """The site's rules for tokens. There are no refresh tokens: a token lives as long as it is used."""
 
     def _check_secret(self, provided_secret: str, stored_secret: str) -> bool:
         return constant_time_compare(secret_digest(provided_secret), stored_secret)
 
     def _load_application(self, client_id: str, request: Any) -> Any:
-        """None for an id that PostgreSQL cannot store."""
+        """Load the app. None for an id that PostgreSQL cannot store."""
         return None if client_id and "\0" in client_id else super()._load_application(client_id, request)
 
     def validate_scopes(self, client_id: str, scopes: Any, client: Any, *args: Any, **kwargs: Any) -> bool:
@@ -44,12 +44,15 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         return False
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Locks a code in the caller's transaction: concurrent calls then find it gone."""
+        """Whether the code is valid. Locks it in the caller's transaction: concurrent calls then find it gone."""
         list(Grant.objects.select_for_update().filter(code=code, application=client).values_list("pk"))
         return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
-        """Store the hash. Revoke the user's oldest tokens beyond `TOKEN_CAP`, without a user beyond `OF_APP`."""
+        """Store the token's hash, and revoke the oldest tokens beyond the limit.
+
+        The limit is `TOKEN_CAP` for a user, and `OF_APP` for an app's tokens without a user.
+        """
         token.pop("refresh_token", None)
         is_of_app = request.grant_type == "client_credentials"
         if is_of_app:  # so that concurrent calls keep the limit
@@ -63,7 +66,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
             revoke_token(token_id=token_id)
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
-        """Revoke it and end its streams."""
+        """Revoke the app's token and end its streams."""
         held = AccessToken.objects.filter(token_checksum=digest_of(token), application=request.client)
         for token_id in held.values_list("pk", flat=True):
             revoke_token(token_id=token_id)

@@ -46,7 +46,10 @@ READING = ("read", "profile", "push")
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def authorize(request: PageRequest, reader: User) -> HttpResponse:
-    """The form posts to the same address: what was shown is allowed."""
+    """Ask the user whether to allow an app, and act on the answer.
+
+    The form posts to the same address: what was shown is allowed.
+    """
     core = OAuthLibMixin.get_oauthlib_core()
     if not _reduce(request):
         return _refused(request)
@@ -72,7 +75,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _reduce(request: PageRequest) -> bool:
-    """False if a parameter is too long or has a NUL."""
+    """Drop unknown scopes from the request. False if a parameter is too long or has a NUL."""
     asked = [(name, value) for name in ASKED for value in request.GET.getlist(name)]
     known = [(name, scopes.reduced(value) if name == "scope" else value) for name, value in asked]
     request.META["QUERY_STRING"] = urlencode(known)
@@ -80,7 +83,7 @@ def _reduce(request: PageRequest) -> bool:
 
 
 def _tell(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) -> None:
-    """The letter leaves out the name, which the app's developers chose."""
+    """Write the user a letter about a new app. It leaves out the name, which the app's developers chose."""
     if not AccessToken.objects.filter(user=reader, application=app).exists():
         changes = "yes" if any(not scope.startswith(READING) for scope in asked) else ""
         addresses.tell(reader, "new_app", changes=changes, **whence(request))
@@ -116,7 +119,9 @@ def _source(address: str) -> str:
 
 
 def _refused(request: PageRequest) -> HttpResponse:
-    """Links nowhere: anyone can register an app, so a redirect could be abused (RFC 9700, 4.11.2)."""
+    """The page for a wrong request. It links nowhere: anyone can register an app, so a redirect could be abused (RFC
+    9700, 4.11.2).
+    """
     return show(request, "clientapi/refused.html", {"is_denied": False}, status=REFUSED)
 
 

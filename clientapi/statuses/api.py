@@ -45,7 +45,7 @@ NOT_YOURS = "This action is not allowed"
 
 
 def one_status(item_id: int, reader: Reader) -> Status:
-    """A status just acted on. Raises NotFound."""
+    """A status after an act on it. Raises NotFound."""
     pinned = pinned_ids(reader) if isinstance(reader, User) else None
     found = statuses(hydrate([item_id], reader), reader, pinned=pinned)
     if not found:
@@ -54,7 +54,7 @@ def one_status(item_id: int, reader: Reader) -> Status:
 
 
 def own_or_404(text: str, user: User) -> Item:
-    """Raises NotFound if invisible, and Problem if another's."""
+    """The user's own item. Raises NotFound if it is invisible, and Problem if it is another's."""
     item = item_or_404(text, user)
     if item.sender_id != user.pk:
         raise Problem(403, NOT_YOURS)
@@ -69,7 +69,7 @@ def _signed_in(request: Request) -> User:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def _refuse_what_is_not_offered(params: Params) -> None:
-    """Raise InvalidError instead of losing these parameters."""
+    """Raise InvalidError for parameters that the site would have to ignore."""
     if not params.is_blank("quote_id"):
         raise InvalidError(f"Validation failed: quote_id {NOT_OFFERED}")
 
@@ -82,12 +82,15 @@ def _visibility(params: Params) -> Visibility:
 
 
 def _quotable_by(params: Params) -> str | None:
-    """None if not sent. Raises InvalidError."""
+    """Who may quote, as the request says. None if not sent. Raises InvalidError."""
     return QUOTABLE_BY.get(params.choice("quote_approval_policy", QUOTABLE_BY))
 
 
 def _answered(params: Params, text: str, sender: User) -> Item | None:
-    """A reply to a private mention must mention exactly its people. Raises InvalidError and Http404."""
+    """The item that a new status replies to, or None. Raises InvalidError and Http404.
+
+    A reply to a private mention must mention exactly its people.
+    """
     answered = params.id("in_reply_to_id")
     item = item_or_404(str(answered), sender) if answered else None
     if item and item.is_private and not is_for(rendered(text).names, sender=sender, answered=item):
@@ -114,18 +117,18 @@ def _said(params: Params, media: list[int]) -> dict[str, Any]:
 
 
 class StatusesView(OpenView):
-    """Statuses."""
+    """Several statuses by id, and new statuses."""
 
     rates: Mapping[str, str] = {"POST": "publish"}
 
     def get(self, request: Request) -> HttpResponse:
-        """Return the visible ones."""
+        """Return the statuses that the caller may see."""
         reader = reader_of(request)
         ids = Params(request).ids("id", most=MOST_STATUSES)
         return FeedResponse(statuses(verified(ids, reader), reader))
 
     def post(self, request: Request) -> HttpResponse:
-        """Publish. When this answers, every follower's home has it."""
+        """Publish, or schedule. When this answers, every follower's home has the new status."""
         sender, params = _signed_in(request), Params(request)
         _refuse_what_is_not_offered(params)
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
@@ -170,7 +173,7 @@ class StatusView(OpenView):
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """Return it, and remember the view."""
+        """Return the status, and remember the view."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader)
         pinned = pinned_ids(reader) if item.sender.id == str(reader.pk) and isinstance(reader, User) else None
@@ -179,7 +182,7 @@ class StatusView(OpenView):
         return response
 
     def put(self, request: Request, status_id: str) -> HttpResponse:
-        """Change text, and order and descriptions of pictures."""
+        """Change the text, the order and descriptions of pictures, and who may quote."""
         user = _signed_in(request)
         item, params = own_or_404(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
@@ -201,7 +204,7 @@ class StatusView(OpenView):
         return FeedResponse(one_status(item.pk, user))
 
     def delete(self, request: Request, status_id: str) -> HttpResponse:
-        """Delete it. The answer has its text, for rewriting."""
+        """Delete the status. The answer has its text, for rewriting."""
         user = _signed_in(request)
         item = own_or_404(status_id, user)
         status = one_status(item.pk, user)
@@ -211,7 +214,7 @@ class StatusView(OpenView):
 
 
 def _edited(params: Params, item: Item) -> dict[str, Any]:
-    """Parts not sent stay."""
+    """The item's new content. Parts that are not sent stay as they are."""
     content = {name: part for name, part in item.content.items() if name not in ("text", "warning", "sensitive")}
     content["text"] = params.text("status", most=ARTICLE_LENGTH, default=item.text)
     warning = params.text("spoiler_text", most=WARNING_LENGTH, default=str(item.content.get("warning", "")))
@@ -227,7 +230,7 @@ def _edited(params: Params, item: Item) -> dict[str, Any]:
 
 
 def _descriptions(params: Params, item: Item) -> dict[str, tuple[str, tuple[float, float]]]:
-    """By medium. Parts not sent stay."""
+    """Description and focus of each medium that the request names. Parts that are not sent stay as they are."""
     known = {str(entry["id"]): entry for entry in item.media}
     said = {}
     for part in params.parts("media_attributes"):
@@ -301,10 +304,10 @@ class RebloggedByView(FavouritedByView):
 
 # --- Quotes ----------------------------------------------------------------------------------------------
 class RevokeView(ClientView):
-    """A quote of the caller's status."""
+    """The removal of a quote of the caller's status."""
 
     def post(self, request: Request, status_id: str, quote_id: str) -> HttpResponse:
-        """Return the quote without the status."""
+        """Separate the quote from the quoted status, and return it."""
         user = caller_of(request)
         quote = quote_or_404(quote_id, user, status_id)
         actions.revoke_quote(quote=quote)
@@ -334,10 +337,10 @@ class PolicyView(ClientView):
 
 # --- Acts ------------------------------------------------------------------------------------------------
 class ActView(ClientView):
-    """An act on a visible status."""
+    """Base of views in which the caller acts on a visible status."""
 
     def act(self, user: User, item: Item, params: Params) -> int:
-        """Return the id of the item to show."""
+        """Act on the item. Returns the id of the item to show."""
         raise NotImplementedError
 
     def post(self, request: Request, status_id: str) -> HttpResponse:
@@ -371,7 +374,7 @@ class ReblogView(ActView):
     rates: Mapping[str, str] = {"POST": "publish"}
 
     def act(self, user: User, item: Item, params: Params) -> int:
-        """Reposts have no visibility of their own."""
+        """Repost the item. Refuses a visibility: reposts have none of their own."""
         if params.text("visibility", most=20) not in ("", "public"):
             raise InvalidError(f"Validation failed: A visibility of a repost {NOT_OFFERED}")
         try:
@@ -398,7 +401,7 @@ class PinView(ActView):
 
 
 class UnpinView(ActView):
-    """Unpin."""
+    """The end of a pin."""
 
     def act(self, user: User, item: Item, params: Params) -> int:
         """Unpin the post."""
@@ -409,12 +412,12 @@ class UnpinView(ActView):
 
 
 class UndoView(ClientView):
-    """Also on a status that is no longer visible."""
+    """Base of views that undo an act, also on a status that is no longer visible."""
 
     undo: Callable[[User, Item], bool]
 
     def post(self, request: Request, status_id: str) -> HttpResponse:
-        """Return the status if visible."""
+        """Undo the act. Returns the status if visible, else raises NotFound."""
         user = caller_of(request)
         item = take_back_or_404(status_id, user, lambda item: type(self).undo(user, item))
         shown: list[ItemBody] = verified([item.repost_of_id or item.pk], user)
@@ -442,7 +445,7 @@ class UnreblogView(UndoView):
 
 
 class MuteView(ActView):
-    """A muted conversation."""
+    """The muting of a status's thread."""
 
     def act(self, user: User, item: Item, params: Params) -> int:
         """Mute the thread of the status."""
@@ -451,6 +454,6 @@ class MuteView(ActView):
 
 
 class UnmuteView(UndoView):
-    """A conversation that is unmuted."""
+    """The end of a thread's mute."""
 
     undo = staticmethod(lambda user, item: unmute_thread(user=user, item=item))

@@ -16,7 +16,7 @@ from web.rest import FeedResponse, OutageError, idempotency_key, parse_id
 
 
 def described(params: Params) -> dict[str, Any]:
-    """What is sent. Raises InvalidError and ValidationError."""
+    """The description and focus that a request sends. Raises InvalidError and ValidationError."""
     fields: dict[str, Any] = {}
     if "description" in params:
         fields["description"] = params.text("description", most=DESCRIPTION_LENGTH)
@@ -26,7 +26,7 @@ def described(params: Params) -> dict[str, Any]:
 
 
 class MediaView(ClientView):
-    """New pictures and videos."""
+    """The upload of pictures and videos."""
 
     rates: Mapping[str, str] = {"POST": "upload"}
     takes_files = frozenset({"POST"})
@@ -59,14 +59,14 @@ class MediumView(ClientView):
         return FeedResponse(Attachment.of(media_object(_own(request, media_id))))
 
     def put(self, request: Request, media_id: str) -> HttpResponse:
-        """Change what is sent, in statuses too."""
+        """Change the description and focus if sent, in statuses too."""
         row, fields = _own(request, media_id), described(Params(request))
         if fields:
             row = taken("description", lambda: actions.describe(medium=row, **fields))
         return FeedResponse(Attachment.of(media_object(row)))
 
     def delete(self, request: Request, media_id: str) -> HttpResponse:
-        """Delete it if no status uses it."""
+        """Delete the file if no status uses it."""
         number = parse_id(media_id)
         if not number or not actions.remove_unused(owner_id=caller_of(request).pk, media_id=number):
             raise exceptions.NotFound

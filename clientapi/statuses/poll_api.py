@@ -18,7 +18,7 @@ from web.rest import FeedResponse
 
 
 def written(params: Params) -> dict[str, Any] | None:
-    """Raises InvalidError."""
+    """The poll of a new status, or None. Raises InvalidError."""
     if params.is_blank("poll"):
         return None
     poll = params.part("poll")
@@ -31,7 +31,7 @@ def written(params: Params) -> dict[str, Any] | None:
 
 
 def rewritten(params: Params, before: dict[str, Any]) -> dict[str, Any]:
-    """Apps send the poll with every edit, so it stays unless its answers change."""
+    """The poll after an edit. Apps send it with every edit, so it stays unless its answers change."""
     poll = written(params)
     if poll is None or (poll["options"], poll["multiple"]) == (before["options"], before["multiple"]):
         return before

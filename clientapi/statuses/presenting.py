@@ -70,7 +70,7 @@ class Words(NamedTuple):
 
     @classmethod
     def of(cls, item: ItemBody) -> "Words":
-        """Short texts are cached."""
+        """The texts of an item. Short ones are cached."""
         content = bytes(item.content)
         return (_kept_words if len(content) <= html.KEPT_LENGTH else _words)(item.title, content)
 
@@ -100,7 +100,7 @@ def _facts(item_id: str, created_at: datetime, modified_at: datetime, is_edited:
 
 
 class Presenter:
-    """What a page's items share: accounts, replied-to senders, filters."""
+    """Turns a page's items into statuses. Holds what they share: accounts, replied-to senders, filters."""
 
     def __init__(self, items: Sequence[ItemBody], reader: Reader, pinned: Collection[str] | None = None) -> None:
         quoted = [item.shown.quote.item for item in items if item.shown.quote]
@@ -117,7 +117,7 @@ class Presenter:
         self.quotable: Collection[str] = _quotable((one for one in every if one.repost_of is None), reader)
 
     def names(self, item: ItemBody) -> dict[str, str]:
-        """Ids of mentioned, known accounts."""
+        """The ids of mentioned accounts that the reader may know of, by name."""
         known = self.people.by_name
         said = (item.shown, item.shown.quote.item if item.shown.quote else None)
         names = (name for one in said if one for name in self.said[one.id].rendered.names)
@@ -130,7 +130,7 @@ class Presenter:
         quotable: Collection[str],
         muted: frozenset[str],
     ) -> "Presenter":
-        """For readers who may not know of the names in `hidden`.
+        """This presenter for readers who may not know of the names in `hidden`.
 
         `answered`: visible replied-to items with senders. `quotable`: items that they may quote. `muted`: items of
         muted threads.
@@ -142,7 +142,7 @@ class Presenter:
         return other
 
     def status(self, item: ItemBody) -> Status:
-        """A repost includes its original."""
+        """An item as a status. A repost includes its original."""
         original = item.repost_of
         if original is None:
             return self._status(item, item, None)
@@ -209,7 +209,7 @@ class Presenter:
 
 
 def _quotable(items: Iterable[ItemBody], reader: Reader) -> frozenset[str]:
-    """At most one statement."""
+    """The ids of the items that the reader may quote. At most one statement."""
     if not isinstance(reader, User):
         return frozenset()
     own, found = str(reader.pk), []
@@ -232,7 +232,7 @@ def _approval(who: str, *, is_allowed: bool) -> QuoteApproval:
 
 
 def _addressed(items: Iterable[ItemBody], reader: Reader) -> dict[str, list[Mention]]:
-    """Apps show people of private mentions as mentioned."""
+    """The people of each private mention, whom apps show as mentioned."""
     senders = {item.id: item.sender.id for item in items if item.visibility == Visibility.MENTIONED}
     if not senders or not isinstance(reader, User):
         return {}
@@ -262,7 +262,7 @@ def _mention(account: Account) -> Mention:
 
 
 def filter_of(listed: Listed | Rule) -> Filter:
-    """Without its words."""
+    """A filter as Mastodon's Filter, without its words."""
     return Filter(
         id=str(listed.group if isinstance(listed, Rule) else listed.id),
         title=listed.title or listed.phrase,
@@ -289,7 +289,7 @@ def _filters(items: Iterable[ItemBody], reader: Reader) -> list[Rule]:
 
 
 def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[str] | None = None) -> list[Status]:
-    """`pinned`: ids of the reader's pins."""
+    """The items as statuses for this reader. `pinned`: ids of the reader's pins."""
     if not items:
         return []
     presenter = Presenter(items, reader, pinned)
@@ -297,7 +297,7 @@ def statuses(items: Sequence[ItemBody], reader: Reader, *, pinned: Collection[st
 
 
 def conversations(found: Sequence[Conversation], reader: User) -> list[ConversationBody]:
-    """A reader's conversations."""
+    """The reader's conversations as Mastodon's."""
     accounts = accounts_by_id({card.id for one in found for card in one.users})
     shown = statuses([one.last_item for one in found], reader)
     return [

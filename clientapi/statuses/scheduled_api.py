@@ -24,7 +24,7 @@ from web.rest import FeedResponse
 
 
 class ScheduledParams(msgspec.Struct):
-    """By the names of the request."""
+    """What a scheduled status will be, by the names of the request."""
 
     text: str
     media_ids: list[str] | None
@@ -52,7 +52,7 @@ class ScheduledStatus(msgspec.Struct):
 
 
 def scheduled_statuses(posts: Iterable[ScheduledPost], sender: User) -> list[ScheduledStatus]:
-    """One query, if they have media."""
+    """The scheduled posts as Mastodon's. One query, if they have media."""
     posts = list(posts)
     media = scheduling.media_of(sender, posts)
     return [
@@ -78,7 +78,7 @@ def _params(post: dict[str, Any]) -> ScheduledParams:
 
 
 def scheduled_at(params: Params) -> datetime | None:
-    """Without a zone it is UTC. Raises InvalidError."""
+    """The time for publishing, or None if not sent. Without a zone it is UTC. Raises InvalidError."""
     text = params.text("scheduled_at", most=64).strip()
     if not text:
         return None
@@ -93,7 +93,7 @@ class ScheduledStatusesView(ClientView):
     """The caller's scheduled statuses."""
 
     def get(self, request: Request) -> HttpResponse:
-        """List them, the last scheduled first."""
+        """List the scheduled statuses, the last scheduled first."""
         sender, asked = caller_of(request), wanted(Params(request))
         own = [post for post in scheduling.scheduled_of(sender) if asked.above < post.pk < below(asked.max_id)]
         found = sorted(own, key=attrgetter("pk"), reverse=not asked.goes_up)
@@ -131,7 +131,7 @@ class ScheduledStatusView(ClientView):
         return FeedResponse(scheduled_statuses([post], sender)[0])
 
     def delete(self, request: Request, scheduled_id: str) -> HttpResponse:
-        """Delete it."""
+        """Delete the scheduled status."""
         sender = caller_of(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
         try:

@@ -44,7 +44,7 @@ class PublicView(OpenView):
     """All public posts, which are all local."""
 
     def get(self, request: Request) -> HttpResponse:
-        """Nothing if only remote ones are asked for."""
+        """List public posts, newest first. Nothing if only remote ones are asked for."""
         reader, params = reader_of(request), Params(request)
         asked, only_media = wanted(params), params.flag("only_media")
         is_remote, _is_local = params.flag("remote"), params.flag("local")
@@ -67,7 +67,7 @@ class TagView(OpenView):
 
 
 def _tags(params: Params, name: str) -> tuple[str, ...]:
-    """Invalid words are ignored, because no item has them."""
+    """Hashtags of a parameter, in canonical form. Invalid words are ignored, because no item has them."""
     tags = (canonical_tag(word.removeprefix("#")) for word in params.words(name)[:TAGS])
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
@@ -78,7 +78,7 @@ class KeptView(ClientView):
     kept: Kept
 
     def get(self, request: Request) -> HttpResponse:
-        """Newest bookmark or like first."""
+        """List the items, newest bookmark or like first."""
         reader = caller_of(request)
         page = timelines.kept(reader, self.kept, wanted(Params(request)))
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)

@@ -26,7 +26,7 @@ from web.hashtags import canonical_tag
 
 
 class Found(NamedTuple):
-    """Items, newest first, and the Link's ids."""
+    """A page of items, newest first, and the ids of its Link."""
 
     items: list[ItemBody]
     next_id: int | str | None
@@ -37,14 +37,14 @@ NONE = Found([], None, None)
 
 
 class Down(Protocol):
-    """A page below an id."""
+    """A function that reads a page below an id."""
 
     def __call__(self, *, last_id: int | None, limit: int) -> ItemPage | Page:
         """The items below `last_id`, newest first."""
 
 
 def found(page: ItemPage | Page, asked: Wanted) -> Found:
-    """Cut a page off at `since_id`."""
+    """The part of a page above `since_id`, as the request asks."""
     above = asked.above
     items = [item for item in page.items if int(item.id) > above] if above else page.items
     is_cut = len(items) < len(page.items) or (page.last_id is not None and int(page.last_id) <= above)
@@ -54,7 +54,7 @@ def found(page: ItemPage | Page, asked: Wanted) -> Found:
 
 # --- Home and lists --------------------------------------------------------------------------------------
 def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[Found, list[str]]:
-    """Home or a list, and its sources."""
+    """A page of home or a list, and what served it."""
     if asked.min_id is not None:
         page = page_above(reader, min_id=asked.min_id, max_id=asked.max_id, limit=asked.limit, list_id=list_id)
         lowest = page.items[-1].id if page.items else asked.min_id + 1
@@ -66,7 +66,7 @@ def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[Found, list[str
 
 
 def home_page_of(reader: User, list_id: int) -> Down:
-    """The read of home or of a list."""
+    """The function that reads home or a list."""
     if list_id:
         return lambda *, last_id, limit: list_page(reader, list_id, last_id=last_id, limit=limit)
     return lambda *, last_id, limit: home_page(reader, last_id=last_id, limit=limit)
@@ -74,7 +74,7 @@ def home_page_of(reader: User, list_id: int) -> Down:
 
 # --- Other lists -----------------------------------------------------------------------------------------
 def listed(read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True) -> Found:
-    """A list that can be read both ways, filtered by `keep`."""
+    """A page of a list that can be read upwards and downwards, filtered by `keep`."""
     if asked.min_id is None:
         page = found(read(last_id=asked.max_id, limit=asked.limit), asked)
         return page._replace(items=[item for item in page.items if keep(item)])
@@ -84,12 +84,12 @@ def listed(read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBod
 
 
 def public(reader: Reader, asked: Wanted, *, only_media: bool = False) -> Found:
-    """The newest public posts."""
+    """A page of public posts, newest first."""
     return listed(lambda **at: newest_page(reader, **at), asked, lambda item: bool(item.media) or not only_media)
 
 
 def tagged(tag: str, besides: Besides, reader: Reader, asked: Wanted, *, only_media: bool = False) -> Found:
-    """The items with a hashtag."""
+    """A page of the items with a hashtag."""
     canonical = canonical_tag(tag)
     if canonical is None:
         return NONE
@@ -113,7 +113,7 @@ class Kinds(NamedTuple):
 
 
 def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> Found:
-    """The items of an account."""
+    """A page of the items of an account."""
     if kinds.tag:
         tag = canonical_tag(kinds.tag)
         return listed(lambda **at: tagged_page(owner, tag, reader, **at), asked, kinds.keeps) if tag else NONE
@@ -122,12 +122,15 @@ def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> Foun
 
 
 def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> Found:
-    """The quotes of an item."""
+    """A page of the quotes of an item."""
     return listed(lambda **at: quotes_page(item, reader, **at), asked)
 
 
 def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
-    """Newest pin first. A pinned post's id is a place in this order, other ids are compared."""
+    """A page of pinned posts, newest pin first.
+
+    If a cursor is the id of a pinned post it stands for its place in this order, else ids are compared.
+    """
     every = pinned_items(owner, reader)
     places = {int(item.id): place for place, item in enumerate(every)}
     items = every
@@ -147,7 +150,7 @@ def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
 
 
 def kept(reader: User, kind: Kept, asked: Wanted) -> Found:
-    """Bookmarks or likes. The Link has their ids."""
+    """A page of bookmarks or likes. The Link has the ids of these, not of items."""
     page = placed_page(
         reader, kind, last_id=asked.max_id, since_id=asked.since_id or 0, min_id=asked.min_id, limit=asked.limit
     )

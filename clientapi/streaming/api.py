@@ -22,12 +22,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StreamingView(ClientView):
-    """For a socket the first stream or none."""
+    """Opens a stream of events. A socket may begin without a stream."""
 
     authentication_classes = (StreamAuthentication,)
 
     def get(self, request: Request, path: str = "") -> HttpResponse:
-        """In the stream process."""
+        """Open the stream in the stream process. Other processes redirect to it."""
         reader = caller_of(request)
         assert isinstance(request.auth, AppToken)  # noqa: S101 (caller_of)
         is_socket = getattr(request._request, "is_socket", False)
@@ -69,7 +69,7 @@ def _once(request: Request, name: str) -> str:
 
 
 def _elsewhere(request: Request) -> HttpResponse:
-    """Raises OutageError."""
+    """Redirect to the stream process's port. Raises OutageError if it has none."""
     if not settings.STREAM_PORT:
         raise OutageError
     host, _port = split_domain_port(request.get_host())

@@ -125,7 +125,7 @@ UNMARKED: Marks = (False, False, False, False)
 
 
 class Told(NamedTuple):
-    """An item for one stream of a hearer."""
+    """An event of an item for one stream of a hearer."""
 
     place: int
     """Index of the event in the batch."""
@@ -137,7 +137,7 @@ class Told(NamedTuple):
 
 # --- Bytes -----------------------------------------------------------------------------------------------
 def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) -> bytes:
-    """In the format of the connection."""
+    """An event in the format of the connection: a socket message or a server-sent event."""
     if not hearer.is_socket:
         return b"event: %s\ndata: %s\n\n" % (kind.encode(), UNDEFINED if payload is None else payload)
     told = {"stream": list(stream.name), "event": kind}
@@ -147,7 +147,7 @@ def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) ->
 
 
 def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes:
-    """In a socket a message for no stream."""
+    """What keeps a quiet connection open. In a socket it is a message for no stream."""
     if not hearer.is_socket:
         return HEARTBEAT
     return SOCKET_HEARTBEAT if quiet >= SOCKET_QUIET_SECONDS else b""
@@ -155,7 +155,7 @@ def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes
 
 # --- A batch -------------------------------------------------------------------------------------------
 def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Message]:
-    """The messages, in order. Raises Django's database errors."""
+    """The messages that a batch of events gives these hearers, in order. Raises Django's database errors."""
     everyone = list(hearers)
     events = [
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
@@ -235,7 +235,7 @@ def _conversations(
 
 
 def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, str]]:
-    """Who sees the item now hears of it, others who saw it that it is gone."""
+    """Who hears which kind of event. Who sees the item now hears of it, others who saw it that it is gone."""
     seen = UPDATE if isinstance(event, Published) else STATUS_UPDATE
     yield from ((one, seen) for one in now)
     if not isinstance(event, Published):
@@ -244,14 +244,14 @@ def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, s
 
 # --- Statuses ------------------------------------------------------------------------------------------
 class Inside(NamedTuple):
-    """A quote's state for a reader, and their marks."""
+    """The state of a quote for a reader, and the reader's marks on the quoted item."""
 
     state: str
     marks: Marks = UNMARKED
 
 
 class Shape(NamedTuple):
-    """What a status depends on besides item and filters. Equal shapes get the same bytes."""
+    """What the bytes of a status depend on besides the reader's filters. Equal shapes get the same bytes."""
 
     item: int
     marks: Marks = UNMARKED
@@ -264,14 +264,14 @@ class Shape(NamedTuple):
 
 
 class Payloads(NamedTuple):
-    """A batch as JSON. Deleted items are missing."""
+    """The statuses of a batch as JSON, by item and reader. Deleted items are missing."""
 
     by_pair: dict[tuple[int, int], bytes]
     pictured: set[int]
     """Items with pictures."""
 
     def of(self, one: Told) -> bytes | None:
-        """None if the hearer's stream does not include it."""
+        """The payload of an event. None if the hearer's stream does not include the item."""
         if one.kind == DELETE:
             return str(one.item).encode()
         if one.stream.only_media and one.item not in self.pictured:
@@ -335,7 +335,7 @@ def _quotes(items: Mapping[int, ItemBody]) -> dict[int, ItemBody]:
 
 
 def _parts(items: Mapping[int, ItemBody]) -> dict[int, list[ItemBody]]:
-    """Also the quoted items."""
+    """Each item with the item that it quotes."""
     quoted = _quotes(items)
     return {item_id: [item.shown, *filter(None, [quoted.get(item_id)])] for item_id, item in items.items()}
 
@@ -362,7 +362,7 @@ def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -
 def _quotable(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]
 ) -> dict[tuple[int, int], frozenset[str]]:
-    """By item and reader: which of both items the reader may quote."""
+    """By item and reader: the ids of the item and its quoted item, if the reader may quote them."""
     parts = _parts(items)
     asked = {
         (reader, int(part.sender.id))
@@ -397,7 +397,7 @@ def _marked(item: ItemBody, did: Marks) -> ItemBody:
 def _hidden(
     pairs: Collection[tuple[int, int]], names: Mapping[int, Mapping[str, str]]
 ) -> dict[tuple[int, int], frozenset[str]]:
-    """By item and reader: mentioned accounts that block."""
+    """By item and reader: the mentioned accounts that block the reader."""
     asked = {(reader, int(user)) for item, reader in pairs for user in names[item].values()}
     if not asked:
         return {}
@@ -413,7 +413,7 @@ def _hidden(
 
 
 def _answered(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Answered]:
-    """By item and reader: senders of visible replied-to items."""
+    """By item and reader: the replied-to items that the reader may see, with their senders."""
     parts = _parts(items)
     replies = {item_id: {part.reply_to for part in some if part.reply_to} for item_id, some in parts.items()}
     asked = {(reader, int(reply_to)) for item, reader in pairs for reply_to in replies[item]}
@@ -436,7 +436,7 @@ book = Book()
 def _met(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody], sees: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], list[Rule]]:
-    """By item and reader. `sees`: who sees the quoted item."""
+    """By item and reader: the filter rules that match. `sees`: pairs whose reader sees the quoted item."""
     versions = dict(fetch(FILTERING, {"readers": id_array({reader for _, reader in pairs})}))
     if not versions:
         return {}
@@ -478,18 +478,18 @@ def _personal(hearers: Sequence[Hearer], entries: Sequence[Entry]) -> Iterator[t
 
 
 class LastTold:
-    """The newest sent notification of `KNOWN` readers. For one thread only."""
+    """The newest notification sent to each of `KNOWN` readers. For one thread only."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[int, int] = OrderedDict()
 
     def after(self, reader: int, position: Position) -> int:
-        """Notifications above this id are new at the position."""
+        """The id above which a reader's notifications are new at the position."""
         age = timedelta(milliseconds=position.milliseconds) - LATE - (ids.EPOCH - UNIX)
         return max(self._of.get(reader, 0), max(age // ids.MILLISECOND, 0) << ids.SEQUENCE_BITS)
 
     def note(self, reader: int, notice: int) -> None:
-        """Remember the newest sent one."""
+        """Remember the newest notification sent to a reader."""
         self._of[reader] = notice
         self._of.move_to_end(reader)
         if len(self._of) > KNOWN:
@@ -502,7 +502,7 @@ last_told = LastTold()
 def _notified(
     place: int, position: Position, user_id: int, hearers: Sequence[Hearer]
 ) -> Iterator[tuple[int, Hearer, bytes]]:
-    """Of more than `NOTIFIED`, the oldest are not sent."""
+    """The messages of a reader's new notifications, oldest first. Of more than `NOTIFIED`, the oldest are not sent."""
     listening = [(hearer, stream) for hearer in hearers for stream in hearer.streams if stream.has_notifications]
     reader = User.objects.active().filter(pk=user_id).first() if listening else None
     if reader is None:

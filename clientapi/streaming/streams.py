@@ -30,11 +30,11 @@ class UnknownError(ValueError):
 
 
 class ScopeError(Exception):
-    """The token's scopes lack the stream."""
+    """The token's scopes do not open the stream."""
 
 
 class Stream(NamedTuple):
-    """`name` is its name in socket messages. Empty fields add nothing."""
+    """What a hearer listens to. `name` is its name in socket messages. Empty fields add nothing."""
 
     name: tuple[str, ...]
     has_home: bool = False
@@ -55,7 +55,7 @@ class Hearer(NamedTuple):
 
 
 def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", list_id: str = "") -> Stream:
-    """`held`: the token's scopes. Raises UnknownError, ScopeError and Http404."""
+    """The stream of this name. `held`: the token's scopes. Raises UnknownError, ScopeError and Http404."""
     if name not in SCOPES:
         raise UnknownError("Unknown stream type")
     if not covers(held, SCOPES[name]):
@@ -84,7 +84,7 @@ def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: st
 
 # --- The messages of a socket's client ------------------------------------------------------------------
 def heard(hearer: Hearer, message: Any, held: Collection[str]) -> Hearer:
-    """After `subscribe` or `unsubscribe`. Raises like `stream_of`."""
+    """The hearer after the client's message: `subscribe` or `unsubscribe`. Raises like `stream_of`."""
     if not isinstance(message, dict) or message.get("type") not in ("subscribe", "unsubscribe"):
         raise UnknownError("Unknown message type")
     name, tag, list_id = (_text(message.get(field, "")) for field in ("stream", "tag", "list"))
