@@ -39,7 +39,7 @@ class BucketAddress(NamedTuple):
 
 
 def parse(url: str) -> BucketAddress:
-    """Raises ValueError without the secrets."""
+    """Parse the address of a bucket. Raises ValueError, whose message has no secrets."""
     parts = _split(url)
     key, secret = (unquote(each or "") for each in (parts.username, parts.password))
     if not key or not secret:
@@ -67,7 +67,7 @@ def parse(url: str) -> BucketAddress:
 
 
 def origin(public: str) -> str:
-    """Scheme and host, or empty."""
+    """Scheme and host of the public address, or empty."""
     found = PUBLIC.fullmatch(public)
     return found[1] if found else ""
 

@@ -10,7 +10,7 @@ SCHEMES = {"redis+cluster": "redis", "rediss+cluster": "rediss"}
 
 
 class ClusterAddress(NamedTuple):
-    """The nodes, and the first node's address without its host."""
+    """The nodes of a cluster, and the first node's address without its host."""
 
     nodes: tuple[tuple[str, int], ...]
     parts: SplitResult

@@ -27,9 +27,9 @@ ROOM_BYTES = 2**20
 
 
 class Slots:
-    """The slot of this process: a file lock, which the kernel frees.
+    """Gives this process a slot: a file lock, which the kernel frees when the process ends.
 
-    The next process continues its counts, so counts never decrease.
+    The next process continues the slot's counts, so counts never decrease.
     """
 
     def __init__(self) -> None:
@@ -37,21 +37,24 @@ class Slots:
         os.register_at_fork(after_in_child=self._leave)  # the slot is the parent's
 
     def mine(self) -> int:
-        """Taken on first use. Raises OSError."""
+        """The number of this process's slot, which is taken on first use. Raises OSError."""
         if self._held is None:
             folder = Path(os.environ[FOLDER])
             self._held = next(filter(None, (self._take(folder, number) for number in itertools.count())))
         return self._held[0]
 
     def mine_or_own(self) -> int:
-        """The slot, or the negative pid if none can be made."""
+        """The number of the slot, or the negative pid if no slot can be made."""
         try:
             return self.mine()
         except OSError:
             return -os.getpid()
 
     def _take(self, folder: Path, number: int) -> tuple[int, IO[bytes]] | None:
-        """Drop the last process's gauges, keep its counts."""
+        """Lock a slot, or return None if another process has it.
+
+        Drops the last process's gauges and keeps its counts.
+        """
         lock = (folder / f"{number}.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,9 +78,9 @@ class Slots:
 
 
 class CountFile(MmapedDict):
-    """One file of a slot.
+    """A file of a slot, with counts.
 
-    Writing to a mapped page without disk space kills the process by SIGBUS, so the space is reserved first, or counts
+    Writing to a mapped page without disk space kills the process by SIGBUS. So the space is reserved first, or counts
     stay in memory. Linux only.
     """
 
@@ -103,7 +106,10 @@ _open_files: "WeakSet[CountFile]" = WeakSet()
 
 
 def _close_inherited() -> None:
-    """Celery closes beat's descriptors, so a later `close` would hit unrelated files."""
+    """Close the parent's files in a forked child.
+
+    Celery closes beat's descriptors, so a later `close` would hit unrelated files.
+    """
     for file in list(_open_files):
         file.close()  # type: ignore[no-untyped-call]
 

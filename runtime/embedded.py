@@ -42,7 +42,7 @@ NOBODY_HOME = Path("/var/lib/feedsite")
 
 
 class ServerError(RuntimeError):
-    """A server or the data folder cannot be used. One line for the terminal."""
+    """A server or the data folder cannot be used. The message is one line for the terminal."""
 
 
 # --- The data folder -------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ class Home:
             raise ServerError(f"The data folder {self.data_dir} cannot be used: {error.strerror}.") from error
 
     def open_log(self, name: str) -> IO[bytes]:
-        """Open for appending. A file above `LOG_BYTES` is renamed first."""
+        """Open a program's log for appending. A file above `LOG_BYTES` is renamed first."""
         path = self.log / f"{name}.log"
         if path.exists() and path.stat().st_size > LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
@@ -82,7 +82,7 @@ class Home:
 
 
 def secret_key(data_dir: Path) -> str:
-    """Created on first use, safe for concurrent calls. Raises ServerError."""
+    """The key in the data folder, created on first use. Safe for concurrent calls. Raises ServerError."""
     path = data_dir / "secret_key"
     try:
         if not path.exists():
@@ -103,7 +103,7 @@ def secret_key(data_dir: Path) -> str:
 
 # --- Processes -------------------------------------------------------------------------------------------
 def die_with_parent(death_signal: signal.Signals, parent: int = 0) -> Callable[[], None]:
-    """A `preexec_fn`: the kernel signals the child when its parent dies. Linux only."""
+    """A `preexec_fn` that lets the kernel signal the child when its parent dies. Linux only."""
     if not IS_LINUX:
         return lambda: None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -134,7 +134,7 @@ def mentions(pid: int, word: str) -> bool:
 
 
 def command_line(pid: int) -> bytes:
-    """If the process has ended: raises OSError on Linux, else empty."""
+    """The command line of a process. If it has ended: raises OSError on Linux, else empty."""
     if IS_LINUX:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
@@ -175,7 +175,7 @@ class Child:
         raise NotImplementedError
 
     def has_ended(self) -> bool:
-        """An ended one stays a zombie, so that its pid still means this group."""
+        """Whether the process has ended. It then stays a zombie, so that its pid still means this group."""
         if self.process is None or self.process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13
@@ -195,7 +195,7 @@ class Child:
             self.process.wait()
 
     def clear(self) -> int:
-        """Kill what is left. Return the exit code."""
+        """Kill what is left of the process group. Return the exit code."""
         if self.process is None:
             return 0
         self.kill()
@@ -208,7 +208,7 @@ class Child:
 
 # --- The servers -----------------------------------------------------------------------------------------
 class Server(Child):
-    """A foreground server that dies with its parent."""
+    """A server that runs in the foreground and dies with its parent."""
 
     stop_seconds = STOP_SECONDS
 
@@ -239,7 +239,7 @@ class Server(Child):
         return {}
 
     def start(self) -> None:
-        """Start, replacing a left one. Raises ServerError or OSError."""
+        """Start the server. Stops one that an earlier keeper left. Raises ServerError or OSError."""
         self.replace_leftover()
         self.prepare()
         with self.home.open_log(self.name) as log:
@@ -258,7 +258,7 @@ class Server(Child):
         draft.replace(self.pid_file)
 
     def stop(self) -> None:
-        """Stop it, at last by force."""
+        """Stop the server, by force after `stop_seconds`."""
         self.ask_to_stop()
         wait_for(self.has_ended, self.stop_seconds)
         self.clear()
@@ -327,7 +327,7 @@ class Valkey(Server):
 
 
 def feeds(home: Home) -> Valkey:
-    """Windows, other hints, and the cache.
+    """The server of windows, other hints, and the cache.
 
     Nothing is stored on disk: a window from an old snapshot would lack later deliveries. With this listpack limit,
     inboxes of levels 1 and 2 take a third of a skiplist's memory.
@@ -338,15 +338,15 @@ def feeds(home: Home) -> Valkey:
 
 
 def broker(home: Home, *, durable: bool = True) -> Valkey:
-    """Celery's queue and rate counters: never evicted.
+    """The server of Celery's queue and of rate counters. It never evicts.
 
-    If not `durable`, it survives the server but not the machine.
+    If not `durable`, its data survives the server but not the machine.
     """
     return Valkey(home, "broker", _kept("everysec" if durable else "no"))
 
 
 def plays(home: Home, *, durable: bool = True) -> Valkey:
-    """Unmerged plays and issued items: never evicted, on disk before the answer.
+    """The server of unmerged plays and issued items. It never evicts, and writes to disk before it answers.
 
     `everysec` would lose answered writes of a kill -9 during an fsync.
     """
@@ -447,7 +447,7 @@ class Postgres(Server):
         self.socket.symlink_to(self.own_sockets / self.socket.name)
 
     def kill(self) -> None:
-        """Kill it with its sessions: frozen ones would answer forever."""
+        """Kill the server and its sessions: frozen ones would answer forever."""
         children = []
         if self.process is not None:
             own = self.process.pid
@@ -469,7 +469,7 @@ class Postgres(Server):
         return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []} if nobody else {}
 
     def initialise(self) -> None:
-        """Initialise in a temporary folder, then move it into place."""
+        """Initialise a database cluster in a temporary folder, then move it into place."""
         # A new name each time, so that a new data folder never finds the old database.
         target = self.nobodys_home / f"postgres-{secrets.token_hex(4)}" if self.as_nobody else self.data
         draft = target.with_name("postgres.new")
@@ -532,7 +532,7 @@ class Postgres(Server):
         return [*self.prefix, str(self.binaries / "postgres"), "-D", str(self.data.resolve()), *options]
 
     def answers(self) -> bool:
-        """Whether the answer begins with `R`: a session is granted."""
+        """Whether a session is granted: the answer begins with `R`."""
         body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
         goodbye = b"X" + struct.pack("!I", 4)
         return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
@@ -555,7 +555,7 @@ def check_major(data: Path) -> None:
 
 
 def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
-    """The first bytes of the answer, or empty."""
+    """The first bytes that a socket answers to a question, or empty."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(0.5)
@@ -596,7 +596,7 @@ def postgres_binaries() -> Path:
 
 
 def readable_copy(binaries: Path) -> Path:
-    """For every user, because the originals may be in root's home."""
+    """A copy of PostgreSQL's programs that every user can read, because the originals may be in root's home."""
     import importlib.metadata  # takes three megabytes, and most keepers never need it
 
     wheel = binaries.parent.parent
@@ -637,7 +637,7 @@ def package(name: str) -> Path:
 
 
 def make_server(home: Home, name: str) -> Server:
-    """Raises KeyError."""
+    """The server of this name. Raises KeyError."""
     makers: dict[str, Callable[[Home], Server]] = {
         "postgres": Postgres,
         "feeds": feeds,
@@ -650,7 +650,7 @@ def make_server(home: Home, name: str) -> Server:
 # --- Locks -----------------------------------------------------------------------------------------------
 @contextlib.contextmanager
 def lock_file(home: Home, name: str) -> Iterator[int]:
-    """Open `name`.lock. Closing it releases the lock."""
+    """Open `name`.lock for the block. Closing it releases the lock."""
     handle = os.open(home.run / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         yield handle
@@ -659,7 +659,7 @@ def lock_file(home: Home, name: str) -> Iterator[int]:
 
 
 def try_lock(handle: int, kind: int) -> bool:
-    """Without waiting. False if another process has it."""
+    """Take a lock without waiting. False if another process has it."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -669,7 +669,7 @@ def try_lock(handle: int, kind: int) -> bool:
 
 # --- The servers that the site sees ----------------------------------------------------------------------
 def is_redis(url: str) -> bool:
-    """Whether a server speaks the Redis protocol."""
+    """Whether an address is of a server that speaks the Redis protocol."""
     return url.startswith(("redis://", "rediss://", "unix://"))
 
 
@@ -706,7 +706,7 @@ class Servers:
 
     @property
     def cache_url(self) -> str:
-        """The broker's server, which does not evict."""
+        """The address of the cache: the broker's server, which does not evict."""
         return f"unix://{quote(str(self.home.sockets / 'broker.sock'))}?db=2"
 
     @property
@@ -788,7 +788,7 @@ class Servers:
                 return {"pid": 0, "servers": self.names}
 
     def start_keeper(self) -> None:
-        """Raises ServerError."""
+        """Start the keeper of the servers. Raises ServerError."""
         with self.home.open_log("keeper") as log:
             answer = subprocess.run(
                 [sys.executable, "-m", "runtime.keeper", str(self.home.data_dir), *self.names],

@@ -21,7 +21,7 @@ SHOWN = 60
 
 
 class OptionsError(RuntimeError):
-    """The environment is wrong. `lines`: one sentence per variable."""
+    """The environment is wrong. `lines` has a sentence for each variable."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
@@ -29,7 +29,7 @@ class OptionsError(RuntimeError):
 
 
 def read(folder: Path = BASE_DIR) -> Options:
-    """The settings. FEEDSITE_ENV_FILE or `.env` adds unset variables. Raises OptionsError."""
+    """The settings of the environment. FEEDSITE_ENV_FILE or `.env` adds unset variables. Raises OptionsError."""
     named = os.environ.get("FEEDSITE_ENV_FILE", "").strip()
     path = Path(named) if named else folder / ".env"
     if named or path.exists():
@@ -111,7 +111,7 @@ class Unknown(NamedTuple):
 
 
 def unknown(environ: Mapping[str, str] = os.environ) -> Iterator[Unknown]:
-    """Such variables, by name."""
+    """The unknown variables that begin like the site's, by name."""
     known = {name.removeprefix(PREFIX): name for name in VARIABLES}
     for name in sorted(environ.keys() - VARIABLES.keys() - INTERNAL):
         if name.startswith(PREFIX):

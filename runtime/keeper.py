@@ -17,7 +17,7 @@ from runtime.supervisor import ProgramError, Supervisor, Terminal
 
 
 def main(data_dir: Path, names: Sequence[str]) -> None:
-    """Report `ready` or an error on standard output, then close it."""
+    """Run the keeper in the background. Reports `ready` or an error on standard output, then closes it."""
     if os.fork():
         os._exit(0)  # the caller waits for our answer, not for our end
     os.chdir("/")

@@ -28,7 +28,7 @@ KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "tas
 
 
 def chosen_id(given: str) -> str:
-    """`given` if valid, else a new id."""
+    """The id of a request: `given` if valid, else a new one."""
     return given if SANE.fullmatch(given) else f"{random.getrandbits(64):016x}"
 
 
@@ -36,14 +36,14 @@ class AboutFilter(logging.Filter):
     """Adds `about` to records, for the plain format."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Every record passes."""
+        """Add `about`. Every record passes."""
         about = " ".join(filter(None, (request_id.get(), task_name.get())))
         record.about = f" [{about}]" if about else ""
         return True
 
 
 class Outage:
-    """Outages of PostgreSQL, logged at the begin and end."""
+    """Tells when an outage of PostgreSQL begins and ends, so that it is logged twice only."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class Outage:
         self._left_out = 0
 
     def begins(self) -> bool:
-        """Whether the outage is new. Repeats are counted."""
+        """Note an error. True if the outage is new. Repeats are counted."""
         with self._lock:
             is_first = self._since is None
             if is_first:
@@ -61,7 +61,7 @@ class Outage:
         return is_first
 
     def ends(self) -> None:
-        """PostgreSQL answers this process again."""
+        """Note that PostgreSQL answers this process. Logs the end of an outage."""
         if self._since is None:
             return
         with self._lock:
@@ -77,7 +77,7 @@ outage = Outage()
 
 
 class OutageFilter(logging.Filter):
-    """Passes one line per outage."""
+    """A filter that lets one line per outage pass."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Drop repeated records of one outage."""
@@ -113,10 +113,10 @@ def cause_away(error: BaseException) -> BaseException | None:
 
 
 class RefusalFilter(logging.Filter):
-    """Drops Django's line for 404 and 503, which the access log has, and tracebacks of expected errors."""
+    """Drops Django's lines for 404 and 503, which the access log has, and tracebacks of expected errors."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Remove the traceback unless the status is 500."""
+        """False for a line to drop. Removes the traceback unless the status is 500."""
         status = getattr(record, "status_code", 500)
         if record.name == "django.request" and status in (404, 503) and not record.exc_info:
             return False
@@ -162,7 +162,7 @@ def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
 
 @task_prerun.connect
 def take_over(task: Any, **kwargs: Any) -> None:
-    """Set request and task of a beginning task."""
+    """Set the request's id and the task's name for the logs of a beginning task."""
     given = task.request.get("request_id") or (task.request.headers or {}).get("request_id")
     request_id.set(given if isinstance(given, str) and SANE.fullmatch(given) else "")
     task_name.set(task.name)
@@ -170,6 +170,6 @@ def take_over(task: Any, **kwargs: Any) -> None:
 
 @task_postrun.connect
 def let_go(**kwargs: Any) -> None:
-    """Clear both when the task ends."""
+    """Clear the request's id and the task's name when the task ends."""
     request_id.set("")
     task_name.set("")

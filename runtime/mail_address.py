@@ -14,7 +14,7 @@ FOLDER, LOG = "filemail", "console"
 
 
 class MailAddress(NamedTuple):
-    """A server has `host`, a folder `folder`, the log neither."""
+    """Where letters go. A server has `host`, a folder `folder`, the log neither."""
 
     scheme: str
     host: str = ""
@@ -28,13 +28,13 @@ class MailAddress(NamedTuple):
 
     @property
     def backend(self) -> str:
-        """Django's class for it."""
+        """The path of Django's class that sends letters there."""
         kinds = {FOLDER: "django.core.mail.backends.filebased.EmailBackend", LOG: "accounts.mail.console.EmailBackend"}
         return kinds.get(self.scheme, "django.core.mail.backends.smtp.EmailBackend")
 
 
 def parse(url: str) -> MailAddress:
-    """Raises ValueError without the secrets."""
+    """Parse the address. Raises ValueError, whose message has no secrets."""
     if "#" in url or "?" in url:
         raise ValueError("it contains a # or ? (write %23 or %3F)")
     try:

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 # --- Processes -------------------------------------------------------------------------------------------
 def _share() -> None:
-    """Before the first metric is created."""
+    """Let the processes count in files. Called before the first metric is created."""
     try:
         Path(os.environ[FOLDER]).mkdir(mode=0o700, parents=True, exist_ok=True)
         slots.mine()
@@ -62,7 +62,9 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 def _counter(name: str, text: str, *labels: str, at_start: Sequence[str] = ()) -> Counter:
-    """`at_start`: label values that exist from the start, so that Prometheus sees the first increase."""
+    """Create a counter. `at_start`: label values that exist from the start, so that Prometheus sees the first
+    increase.
+    """
     counter = Counter(name, text, labels, registry=registry)
     for value in at_start:
         counter.labels(value)
@@ -243,7 +245,7 @@ def exposition() -> bytes:
 
 
 def samples() -> Iterator[tuple[str, dict[str, str], float]]:
-    """Names, labels and values, of all processes."""
+    """Names, labels and values of all metrics, of all processes."""
     for family in _everybody().collect():
         for sample in family.samples:
             yield sample.name, dict(sample.labels), sample.value
@@ -261,7 +263,7 @@ def _everybody() -> CollectorRegistry:
 
 
 class _Files(multiprocess.MultiProcessCollector):
-    """Without empty files, for which the disk had no space."""
+    """Adds up the files of all processes. Leaves out empty files, for which the disk had no space."""
 
     def collect(self) -> Iterable[Metric]:
         files = [str(path) for path in Path(self._path).glob("*.db") if path.stat().st_size]

@@ -47,7 +47,7 @@ def _address(schemes: Iterable[str], check: Callable[[str], object]) -> AfterVal
 
 
 def _own_address(text: str) -> str:
-    """`localhost` becomes 127.0.0.1: granian takes no names."""
+    """Check an address to listen on. `localhost` becomes 127.0.0.1: granian takes no names."""
     try:
         return text and str(ip_address("127.0.0.1" if text == "localhost" else text))
     except ValueError:

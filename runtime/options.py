@@ -61,8 +61,10 @@ def option(
     example: str = "",
     name: str | None = None,
 ) -> Any:
-    """A setting, between `ge` and `le`. Documents show `otherwise` instead of an unhelpful default, `.env.example`
-    shows `example`. `name`: the variable, if it differs from the field.
+    """Declare a setting, between `ge` and `le`.
+
+    Documents show `otherwise` instead of an unhelpful default, `.env.example` shows `example`. `name`: the variable, if
+    it differs from the field.
     """
     shown: dict[str, Any] = {"otherwise": otherwise, "example": example}
     return Field(default, description=text, ge=ge, le=le, json_schema_extra=shown, validation_alias=name)
@@ -294,7 +296,7 @@ class Options(BaseSettings):
 
     @property
     def metrics_folder(self) -> Path:
-        """Metrics of all programs under `up`."""
+        """The folder for metrics of all programs under `up`."""
         return self.servers.home.run / "metrics"
 
     # --- Rules between settings ------------------------------------------------------------------------------
@@ -339,7 +341,7 @@ class Options(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _without_spaces(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """A secret key may begin or end with a space."""
+        """Strip spaces from values, and drop empty ones. A secret key may begin or end with a space."""
         texts = {name: value if name == "secret_key" else value.strip() for name, value in values.items()}
         return {name: value for name, value in texts.items() if value.strip()}
 

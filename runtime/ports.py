@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 class PortError(RuntimeError):
-    """The site cannot listen. One line for the terminal."""
+    """The site cannot listen on a port. The message is one line for the terminal."""
 
 
 @contextlib.contextmanager

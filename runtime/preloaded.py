@@ -16,7 +16,7 @@ from runtime import shedding
 
 
 def load(target: str) -> ModuleType:
-    """Import application and views, hidden from the garbage collector."""
+    """Import the application and its views, hidden from the garbage collector."""
     gc.disable()  # a collection in between would leave holes that every child fills separately
     module = import_module(target.partition(":")[0])
     load_pages()
@@ -26,7 +26,7 @@ def load(target: str) -> ModuleType:
 
 
 def queue(module: ModuleType) -> None:
-    """Let requests wait in the site's queue."""
+    """Let requests wait in the site's queue instead of granian's."""
     from django.conf import settings
 
     shedding.install(module, threads=settings.WEB_THREADS, seconds=settings.WEB_WAIT_SECONDS)
@@ -34,12 +34,12 @@ def queue(module: ModuleType) -> None:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Drops granian's warnings about many threads: they only queue."""
+    """Log filter: False for granian's warnings about many threads, which only queue."""
     return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
 
 
 def load_pages() -> None:
-    """Import what the first requests would."""
+    """Import what the first requests would import."""
     from django.conf import settings
     from django.urls import get_resolver
     from django.utils import translation

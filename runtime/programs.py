@@ -33,7 +33,7 @@ def programs_run(home: Home) -> bool:
 
 
 class Place(NamedTuple):
-    """Ports of the programs. gRPC's may be 0."""
+    """Host and ports of the programs. gRPC's port may be 0."""
 
     host: str
     port: int
@@ -50,12 +50,12 @@ class Definition(NamedTuple):
 
 
 def place(options: Options) -> Place:
-    """The default ports. The stream's follows PORT."""
+    """The default host and ports. The stream's port follows PORT."""
     return Place(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 
 
 def programs(options: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
-    """All programs. `together`: the worker runs beat as its child.
+    """The definitions of all programs. `together`: the worker runs beat as its child.
 
     See docs/decisions.md: Programs load the site before they fork.
     See docs/decisions.md: Requests queue in the site, not in granian.

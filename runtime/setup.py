@@ -28,11 +28,11 @@ The role and the database do not exist yet. Run this as a superuser of PostgreSQ
 
 
 class SetupError(RuntimeError):
-    """The site cannot be prepared. One line for the terminal."""
+    """The site cannot be prepared. The message is one line for the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Missing options are asked for, or have a default."""
+    """Add the options. Missing ones are asked for, or have a default."""
     parser.add_argument("--domain", help="the site's host name")
     parser.add_argument("--mail", help="FEEDSITE_EMAIL_URL")
     parser.add_argument("--file", type=Path, default=Path("/etc/feedsite.env"), help="the file to write")
@@ -88,12 +88,12 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def answer(question: str) -> str:
-    """The answer at the terminal, or empty."""
+    """Ask a question at the terminal. Returns the answer, or empty."""
     return input(question).strip() if sys.stdin.isatty() else ""
 
 
 def database_url(name: str, password: str, place: str) -> str:
-    """A `place` with a slash is a socket's folder."""
+    """The address of the site's database. A `place` with a slash is a socket's folder."""
     if place.startswith("/"):
         return f"postgresql://{name}:{password}@/{name}?host={quote(place)}"
     return f"postgresql://{name}:{password}@{place}/{name}"
@@ -108,7 +108,7 @@ def check(variables: Mapping[str, str]) -> None:
 
 
 def write(path: Path, variables: Mapping[str, str]) -> None:
-    """Readable only by root and the site's user. Raises SetupError."""
+    """Write the file of variables, readable only by root and the site's user. Raises SetupError."""
     lines = "".join(f"{name}={value}\n" for name, value in variables.items() if value)
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o640), "w") as file:
@@ -121,7 +121,7 @@ def write(path: Path, variables: Mapping[str, str]) -> None:
 
 
 def role_and_database(name: str, password: str) -> list[str]:
-    """SQL for role and database. `restore --check` needs CREATEDB."""
+    """SQL that creates the role and the database. `restore --check` needs CREATEDB."""
     quoted = '"' + name.replace('"', '""') + '"'
     return [
         f"CREATE ROLE {quoted} LOGIN CREATEDB PASSWORD '{password}'",
@@ -130,7 +130,7 @@ def role_and_database(name: str, password: str) -> list[str]:
 
 
 def run_statements(statements: Sequence[str], superuser: str | None) -> bool:
-    """Run them by a superuser's address, or as root by the user postgres. False without either. Raises SetupError."""
+    """Run SQL by a superuser's address, or as root by the user postgres. False without either. Raises SetupError."""
     if superuser:
         psql, shown = ["psql", "--dbname", superuser], "the superuser"
     elif os.geteuid() == 0 and shutil.which("psql") and has_user("postgres"):

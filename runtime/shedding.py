@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
 
 
 class Queue:
-    """Requests in order, and the threads that answer them."""
+    """The waiting requests in order, and the threads that answer them."""
 
     def __init__(self, answer: Runner, refuse: Runner, *, threads: int, seconds: float) -> None:
         self.answer, self.refuse = answer, refuse
@@ -117,7 +117,7 @@ class Queue:
             del each  # so that its connection can end
 
     def _run(self, runner: Runner, each: Waiting) -> None:
-        """An error gives 500, unless the answer has begun."""
+        """Answer a request. An error gives 500, unless the answer has begun."""
         try:
             if runner is self.refuse:
                 from runtime import metrics

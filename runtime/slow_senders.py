@@ -43,7 +43,7 @@ class Traffic(NamedTuple):
 
     @classmethod
     def of(cls, connection: socket.socket) -> "Traffic":
-        """The current traffic. Raises OSError."""
+        """The connection's traffic so far. Raises OSError."""
         info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size)
         under_way, got, brought, unsent = TCP_INFO.unpack(info)
         unread = int.from_bytes(fcntl.ioctl(connection, termios.FIONREAD, bytes(4)), sys.byteorder)
@@ -70,7 +70,7 @@ class SlowSenders:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """A read that must bring `enough` bytes in time."""
+        """Watch a read in the block. It must bring `enough` bytes in time."""
         read = object()
         with self._lock:
             self._reads[read] = time.monotonic()
@@ -115,7 +115,7 @@ class SlowSenders:
 
 @contextmanager
 def _connections() -> Iterator[dict[Any, socket.socket]]:
-    """By descriptor and peer. Raises OSError."""
+    """This process's TCP connections of web, by descriptor and peer. Raises OSError."""
     with ExitStack() as stack:
         connected, ports = {}, set()
         for file in OPEN_FILES.iterdir():

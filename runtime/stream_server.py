@@ -59,7 +59,7 @@ after 30 quiet seconds also keep entries in routers' tables.
 
 
 class Request(H11Protocol):
-    """An HTTP connection. uvicorn would wait forever for a request."""
+    """An HTTP connection with a timeout. uvicorn would wait forever for a request."""
 
     waiting: asyncio.TimerHandle | None = None
 
@@ -70,7 +70,7 @@ class Request(H11Protocol):
         self.limit_concurrency = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timeout."""
+        """Start the timeout, and end the connection if there are too many."""
         super().connection_made(transport)
         transport.max_size = READ_BYTES  # type: ignore[attr-defined]
         if len(self.connections) > self.most + REFUSED:
@@ -83,7 +83,7 @@ class Request(H11Protocol):
         self._wait(is_wanted=False)
 
     def data_received(self, data: bytes) -> None:
-        """Requests have no bodies: cut one that continues after its answer."""
+        """Parse the data. Requests have no bodies: cuts one that continues after its answer."""
         super().data_received(data)
         is_answered = self.conn.our_state is h11.DONE and self.conn.their_state is h11.SEND_BODY
         if is_answered and self.transport.get_protocol() is self:
@@ -114,12 +114,12 @@ class Request(H11Protocol):
 
 
 class Socket(WebSocketsSansIOProtocol):
-    """A WebSocket. uvicorn limits only messages, and leaves an unreadable handshake open."""
+    """A WebSocket with limits. uvicorn limits only messages, and leaves an unreadable handshake open."""
 
     said, said_since = 0, 0.0
 
     def data_received(self, data: bytes) -> None:
-        """Data before the socket is open ends the connection."""
+        """Parse the data. Ends the connection if data comes before the socket is open, or too much."""
         is_early = self.handshake_initiated and self.conn.state is State.CONNECTING
         if is_early or self._says_too_much(data):
             self.transport.abort()
@@ -139,7 +139,7 @@ class Socket(WebSocketsSansIOProtocol):
         return self.said > SAID_BYTES
 
     def shutdown(self) -> None:
-        """End in any state."""
+        """End the socket in any state."""
         try:
             super().shutdown()
         except (AssertionError, InvalidState):
@@ -147,7 +147,7 @@ class Socket(WebSocketsSansIOProtocol):
 
 
 class Server(uvicorn.Server):
-    """Lets the application end its connections before it stops."""
+    """A uvicorn server that lets the application end its connections before it stops."""
 
     loop: asyncio.AbstractEventLoop
     turn: asyncio.Event | None = None
@@ -160,19 +160,22 @@ class Server(uvicorn.Server):
                 await asyncio.wait_for(self.turn.wait(), TICK_SECONDS)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Wake the loop at once."""
+        """Note a signal, and wake the loop at once."""
         super().handle_exit(sig, frame)
         if self.turn is not None:
             self.loop.call_soon_threadsafe(self.turn.set)  # a signal alone does not wake the loop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """asyncio would accept a whole backlog at once, and log each failure without file descriptors."""
+        """Start to listen with a small backlog.
+
+        asyncio would accept a whole backlog at once, and log each failure without file descriptors.
+        """
         await super().startup(sockets)
         for each in sockets or []:
             each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell the application first. uvicorn would wait for streams."""
+        """Stop listening, and tell the application first. uvicorn would wait for streams."""
         for each in self.servers:
             each.close()
         await self.lifespan.shutdown()
@@ -193,7 +196,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def room(most: int) -> int:
-    """Raise the soft limit of open files. Returns the connections that it allows."""
+    """Raise the soft limit of open files as needed. Returns how many of `most` connections it allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + REFUSED + OWN_FILES
     files = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -203,7 +206,7 @@ def room(most: int) -> int:
 
 
 def config(application: str, most: int) -> uvicorn.Config:
-    """The application refuses up to `REFUSED` connections above `most` itself."""
+    """uvicorn's configuration. The application refuses up to `REFUSED` connections above `most` itself."""
     return uvicorn.Config(
         application,
         loop="asyncio",
@@ -228,18 +231,18 @@ NO_ERRORS = ("without completing response", "without completing handshake", "Inv
 
 
 def is_told(record: logging.LogRecord) -> bool:
-    """Slow readers, invalid text and refused sockets are no errors."""
+    """Log filter: False for slow readers, invalid text and refused sockets, which are no errors."""
     said = str(record.msg)
     return not any(words in said for words in NO_ERRORS)
 
 
 def end(number: int, frame: object) -> None:
-    """Do not wait for threads, which may wait for PostgreSQL."""
+    """Signal handler: end at once. Threads may wait for PostgreSQL."""
     os._exit(0)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
-    """Exits with 2 on errors."""
+    """Parse the command line. Exits with 2 on errors."""
     parser = argparse.ArgumentParser(prog="runtime.stream_server")
     parser.add_argument("application")
     parser.add_argument("--host", required=True)

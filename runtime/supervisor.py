@@ -35,7 +35,7 @@ SETTLED_SECONDS = 3.0  # seconds after which a program without a port counts as 
 
 
 class ProgramError(RuntimeError):
-    """A child does not start. One line for the terminal."""
+    """A child does not start. The message is one line for the terminal."""
 
 
 class Program(Child):
@@ -54,7 +54,7 @@ class Program(Child):
         self.unfinished_line = b""
 
     def start(self) -> None:
-        """Start in its own process group. Raises OSError."""
+        """Start the program in its own process group. Raises OSError."""
         self.process = subprocess.Popen(
             self.command,
             cwd=self.folder,
@@ -70,7 +70,7 @@ class Program(Child):
         self.started_at = time.monotonic()
 
     def last_words(self) -> str:
-        """Its output is already printed."""
+        """Where to read why it ended: its output is already printed."""
         return "its output is above"
 
 
@@ -140,7 +140,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def _woken_by_signals(self) -> Iterator[None]:
-        """Each counted signal interrupts the wait for output."""
+        """Count signals in the block. Each one interrupts the wait for output."""
         reading, writing = socket.socketpair()
         with reading, writing:
             reading.setblocking(False)
@@ -184,7 +184,7 @@ class Supervisor:
         return "done"
 
     def _turn(self, program: Child, new: Program | None) -> str:
-        """Return an error or empty."""
+        """Replace a program by its new instance. Return an error or empty."""
         if new is None:
             return "is not a program of the version on the disk"
         if program.port:
@@ -196,7 +196,7 @@ class Supervisor:
         return "ended at once and will be tried again" if new.has_ended() else ""
 
     def _follow(self, program: Child, new: Program) -> str:
-        """Return an error or empty."""
+        """Start a listening program's new instance, then stop the old one. Return an error or empty."""
         self._start(new)
         self.pass_until(lambda: new.has_ended() or listens(new), TURN_SECONDS)
         if new.has_ended() or not listens(new):
@@ -224,7 +224,7 @@ class Supervisor:
             self.selector.register(child.process.stdout, selectors.EVENT_READ, child)
 
     def _stop(self, child: Child, signals: float = 1) -> None:
-        """By force after its time, or after more than `signals` signals."""
+        """Stop a child, by force after its time or after more than `signals` signals."""
         child.ask_to_stop()
         deadline = time.monotonic() + child.stop_seconds
         while not child.has_ended() and time.monotonic() < deadline and self.signals <= signals:
@@ -263,7 +263,7 @@ class Supervisor:
                     child.retry_at = now + BACK_OFF_SECONDS[1]
 
     def _relay(self, seconds: float) -> None:
-        """A signal ends the wait."""
+        """Print what programs have written, and wait for more. A signal ends the wait."""
         for key, _ in self.selector.select(seconds):
             chunk = os.read(key.fd, 65536)
             if not isinstance(program := key.data, Program):
@@ -287,7 +287,7 @@ class Supervisor:
         return child.clear()
 
     def _stop_all(self) -> None:
-        """One more signal kills all."""
+        """Stop all children. One more signal kills them."""
         signals = max(self.signals, self.most_signals)
         if self.stops_together:
             for child in self.children:
@@ -305,14 +305,14 @@ class Terminal:
         self.own_name = own_name
 
     def __call__(self, line: str, name: str = "") -> None:
-        """A closed terminal is ignored."""
+        """Print a line of a program. A closed terminal is ignored."""
         with contextlib.suppress(OSError, ValueError):
             name = name or self.own_name
             print(relayed(line, name) if self.is_json else f"{name:>6} | {line}", file=sys.stdout, flush=True)
 
 
 def relayed(line: str, program: str) -> str:
-    """As a JSON object. Plain text becomes its message."""
+    """A program's line as a JSON object. Plain text becomes its message."""
     try:
         fields = json.loads(line)
     except ValueError:
@@ -338,7 +338,7 @@ def listens(program: Child) -> bool:
 
 
 def listening(port: int) -> set[str]:
-    """A port's sockets, as /proc names them."""
+    """The sockets that listen on a port, as /proc names them."""
     found = set()
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):

@@ -36,7 +36,7 @@ DISK_SECONDS = 60.0
 
 
 class UpError(RuntimeError):
-    """The site does not start. One line for the terminal."""
+    """The site does not start. The message is one line for the terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +89,7 @@ class Up:
                     self.supervise(Place(options.host, options.port, stream, grpc), process)
 
     def on_signal(self, number: int, frame: object) -> None:
-        """Interrupt, and remember it: a callback or destructor may swallow the exception."""
+        """Signal handler: interrupt, and remember it, because a callback or destructor may swallow the exception."""
         self.is_stopping = True
         raise KeyboardInterrupt
 
@@ -117,7 +117,7 @@ class Up:
             self.say(line.rstrip("\n"))
 
     def supervise(self, at: Place, process: "subprocess.Popen[str]") -> None:
-        """Raises UpError if a program does not start."""
+        """Run the programs until a signal. Raises UpError if one does not start."""
         self.supervisor.children = supervised(self.options, at)
         self.supervisor.anew = lambda: supervised_of_disk(self.options, at)
         name = own_name(self.options.allowed_hosts)
@@ -133,13 +133,13 @@ class Up:
             raise UpError(str(error)) from error
 
     def tell_of_turns(self, line: str) -> None:
-        """Report progress on the terminal, and to the waiting command."""
+        """Report a restart's progress on the terminal, and to the waiting command."""
         self.say(line)
         with contextlib.suppress(OSError), turns_file(self.options.servers.home).open("a") as file:
             file.write(f"{line}\n")
 
     def tend_servers(self) -> None:
-        """An error is printed and the next call retries."""
+        """Replace a killed keeper of the embedded servers. An error is printed, and the next call retries."""
         try:
             self.options.servers.tend()
         except (ServerError, OSError) as error:
@@ -184,7 +184,7 @@ def check_room(servers: Servers) -> None:
 
 @contextlib.contextmanager
 def only_one_site(home: Home) -> Iterator[None]:
-    """Raises UpError if another `up` has the folder."""
+    """Hold the folder's lock in the block. Raises UpError if another `up` has it."""
     home.make()
     with lock_file(home, "up") as lock:
         if not try_lock(lock, fcntl.LOCK_EX):
@@ -229,7 +229,7 @@ def stream_port(options: Options) -> Iterator[int]:
 
 @contextlib.contextmanager
 def grpc_port(options: Options) -> Iterator[int]:
-    """Reserve it, or yield 0 without gRPC. Raises PortError."""
+    """Reserve FEEDSITE_GRPC_PORT, or yield 0 if it is not set. Raises PortError."""
     if not options.grpc_port:
         yield 0
         return
@@ -239,7 +239,7 @@ def grpc_port(options: Options) -> Iterator[int]:
 
 # --- The programs that run -------------------------------------------------------------------------------
 def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) -> list[Program]:
-    """The programs (`found`, or this version's), tagged with this site."""
+    """The programs to run (`found`, or this version's), tagged with this site."""
     tags = tags_of(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
     return [
@@ -284,7 +284,7 @@ def answers(host: str, port: int, name: str) -> bool:
 
 
 def own_name(allowed_hosts: Sequence[str]) -> str:
-    """A name that the site accepts."""
+    """A host name that the site accepts."""
     name = next(iter(allowed_hosts), "*")
     return "localhost" if name == "*" else name.removeprefix(".")
 

@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
 
 class Check(NamedTuple):
-    """A program that reports by its exit code."""
+    """A check: a program that reports by its exit code."""
 
     name: str
     command: list[str]
@@ -68,7 +68,7 @@ class Result(NamedTuple):
 
 
 def run_all(every: list[Check], environ: dict[str, str]) -> list[Result]:
-    """Quiet checks run beside the tests, which often wait."""
+    """Run all checks. Quiet ones run beside the tests, which often wait."""
     with ThreadPoolExecutor(1) as beside:
         quiet = [beside.submit(run, check, environ) for check in every if not check.is_loud]
         try:

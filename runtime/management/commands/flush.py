@@ -10,6 +10,6 @@ class Command(FlushCommand):
     """`flush`, which refuses on a site with members."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError if there are members."""
+        """Empty the database. Raises CommandError if there are members."""
         refuse_with_members(connections[options["database"]], "flush")
         super().handle(*args, **options)

@@ -16,10 +16,10 @@ NOT_OURS = [".venv", "var", "tests", "docs", "benchmarks", "locale", "web/static
 
 
 class File(makemessages.BuildFile):
-    """A file as Python for xgettext. Unlike Django it also reads Jinja2 pages."""
+    """A source file, written as Python for xgettext. Unlike Django it also reads Jinja2 pages."""
 
     def preprocess(self) -> None:
-        """Write the texts of a page as calls."""
+        """Write the texts of a Jinja2 page as Python calls."""
         path = Path(self.path)
         if path.parts[0] != "templates" or path.parts[1] == "django":
             super().preprocess()
@@ -36,9 +36,10 @@ class Extract(makemessages.Command):
 
 
 class Command(BaseCommand):
-    """Needs GNU gettext. The site does not: compiled catalogues are in the repository.
+    """Extracts and compiles the translated texts.
 
-    People must translate new texts and check fuzzy ones, or tests/runtime/test_messages.py fails.
+    Needs GNU gettext. The site does not: compiled catalogues are in the repository. People must translate new texts and
+    check fuzzy ones, or tests/runtime/test_messages.py fails.
     """
 
     help = "Extract the texts of the code into locale/ (needs GNU gettext), and compile the catalogues."

@@ -29,13 +29,14 @@ PAUSE_SECONDS = 2.0
 
 
 class Command(MigrateCommand):
-    """DDL that waits for a long query blocks all later readers. So wait briefly for a lock, roll back, and retry.
+    """Migrates without blocking readers for long.
 
-    A non-atomic migration must be repeatable.
+    DDL that waits for a long query blocks all later readers. So it waits briefly for a lock, rolls back, and retries. A
+    non-atomic migration must be repeatable.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Django's options, and the waits in seconds."""
+        """Add Django's options, and the waits in seconds."""
         super().add_arguments(parser)
         parser.add_argument(
             "--lock-timeout",
@@ -54,7 +55,7 @@ class Command(MigrateCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Restores the connection's `lock_timeout` for callers that continue."""
+        """Migrate. Restores the connection's `lock_timeout` for callers that continue."""
         connection = connections[options["database"]]
         self._connect(connection, time.monotonic() + options["wait"])
         refuse_older(connection)
@@ -74,7 +75,7 @@ class Command(MigrateCommand):
                 cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
 
     def _connect(self, connection: BaseDatabaseWrapper, until: float) -> None:
-        """`until` by time.monotonic(). Raises OperationalError."""
+        """Wait for PostgreSQL. `until` by time.monotonic(). Raises OperationalError after that."""
         while True:
             try:
                 connection.ensure_connection()

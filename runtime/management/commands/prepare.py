@@ -19,7 +19,7 @@ from runtime.embedded import START_SECONDS, wait_for
 
 
 class Command(BaseCommand):
-    """What `up` needs Django for. Skips what is done for the same files and database."""
+    """Does what `up` needs Django for. Skips what is done for the same files and database."""
 
     help = "Update the database and static files to this version, as `up` does before it starts the programs."
     requires_system_checks: list[str] = []  # below

@@ -12,7 +12,7 @@ from runtime.programs import NAMES, mark_program, place, programs
 
 
 class Command(BaseCommand):
-    """The program replaces this process: signals and exit code are its own."""
+    """Runs one program of the site. It replaces this process: signals and exit code are its own."""
 
     help = "Run one program of the site (web, stream, grpc, beat or worker) with the settings of this environment."
     requires_system_checks: list[str] = []  # the program has its own
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("name", choices=NAMES, nargs="?", help="without a name: print the programs of `up` as JSON")
 
     def handle(self, *args: Any, name: str | None, **options: Any) -> None:
-        """Without a name, print the programs of `up` as JSON."""
+        """Run the program. Without a name, print the programs of `up` as JSON."""
         family = settings.OPTIONS
         if name is None:
             self.stdout.write(json.dumps(list(programs(family, place(family), together=True))))
