@@ -22,7 +22,7 @@ EXPLAINING = ("relations.view_follow", "relations.view_block", "relations.view_m
 
 @admin.register(User)
 class WatchedUserAdmin(ModeratedUserAdmin):
-    """Users with their demotion."""
+    """The admin of users, with the progress of a big-V's demotion."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Users, annotated with their running demotion."""
@@ -38,12 +38,12 @@ class WatchedUserAdmin(ModeratedUserAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """With a link to the explained home."""
+        """The form of a user, with a link to the explained home."""
         context |= {"may_explain": request.user.has_perms(EXPLAINING)}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_urls(self) -> list[URLPattern]:
-        """Adds the explained home."""
+        """The addresses, with that of the explained home."""
         view = self.admin_site.admin_view(self.home_view)
         return [path("<int:user_id>/home/", view, name="accounts_user_home"), *super().get_urls()]
 

@@ -83,7 +83,7 @@ Progress = Callable[[str, int], None]
 
 
 def progress_on(bar: Any) -> Progress:
-    """Show progress on a bar of tqdm."""
+    """A function that shows progress on a bar of tqdm."""
 
     def progress(member: str, size: int) -> None:
         bar.set_description(member, refresh=False)
@@ -105,11 +105,11 @@ MEDIA_LEFT_OUT = (
 
 
 class BackupError(Exception):
-    """The message says what to do."""
+    """A backup or restore failed. The message says what to do."""
 
 
 class Play(msgspec.Struct, array_like=True):
-    """A key of the plays, as its DUMP."""
+    """A key of the plays' server and its value, as Redis's DUMP."""
 
     key: bytes
     ttl: int
@@ -124,7 +124,7 @@ def left_out() -> list[str]:
 
 
 def most_bytes() -> int:
-    """Raises StoreError."""
+    """The most bytes that a backup may take. Raises StoreError."""
     ((database,),) = fetch("SELECT pg_database_size(current_database())")
     filters = settings.DATA_DIR / "played" / "data.mdb"
     has_filters = isinstance(store(), LmdbStore) and filters.exists()
@@ -132,7 +132,7 @@ def most_bytes() -> int:
 
 
 def backup(path: Path, *, now: datetime, progress: Progress) -> None:
-    """Readable only by its owner. It appears when complete and synced. Raises BackupError."""
+    """Write a backup, readable only by its owner. The file appears when complete and synced. Raises BackupError."""
     if path.exists():
         raise BackupError(f"{path} exists already.")
     try:
@@ -234,7 +234,7 @@ def _plays() -> Iterator[bytes]:
 
 
 def _media() -> Iterator[Stored]:
-    """None in a bucket, which its owner backs up."""
+    """The media files to back up. None from a bucket, which its owner backs up."""
     for prefix in () if media.store().is_remote else PREFIXES:
         yield from (stored for stored in media.store().listing(prefix) if NAME.fullmatch(stored.name))
 
@@ -314,7 +314,7 @@ def _check_version(manifest: dict[str, Any], members: set[str]) -> None:
 
 
 def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
-    """The old folder is kept."""
+    """Put the filters of plays into place. The old folder is kept as `played.before-restore`."""
     folder = settings.DATA_DIR / "played"
     draft = folder.with_name("played.restoring")
     shutil.rmtree(draft, ignore_errors=True)
@@ -351,13 +351,13 @@ def _restore_plays(archive: zipfile.ZipFile) -> None:
 
 
 def _others() -> list[str]:
-    """Tables and views not of this site or Django."""
+    """Names of tables and views that are not of this site or Django."""
     ours = (*(f"{app.label}_" for app in apps.get_app_configs()), "django_")
     return [name for (name,) in fetch(OTHERS) if not name.startswith(ours)]
 
 
 def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
-    """Drops what an empty site of any version has."""
+    """Restore PostgreSQL. First drops what an empty site of any version has."""
     labels = "|".join(app.label for app in apps.get_app_configs())
     with transaction.atomic(), connection.cursor() as cursor:
         for (statement,) in fetch(EMPTY, (f"^({labels})_",)):
@@ -385,7 +385,7 @@ def _run_statements(archive: zipfile.ZipFile, progress: Progress, database: str 
 
 
 def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]:
-    """Only what this server understands. Raises BackupError."""
+    """Yield the dump's SQL, without what this server does not understand. Raises BackupError."""
     command = ["pg_restore", "--no-owner", "--no-privileges", "--file", "-"]
     failed: list[BaseException] = []
     with _client(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -446,7 +446,7 @@ COUNTS = """
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """Counts from a restored database."""
+    """When a backup was made, and counts from its restored database."""
 
     made_at: str
     users: int
@@ -504,7 +504,7 @@ def _scratch_database() -> Iterator[str]:
 # --- Programs and bytes ----------------------------------------------------------------------------------
 @contextmanager
 def _client(command: list[str], database: str = "", **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """Connected like the site. Raises BackupError."""
+    """Run a program of PostgreSQL in the block, connected like the site. Raises BackupError if it fails."""
     parameters = connection.get_connection_params()
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
     environ = os.environ | {names[name]: str(value) for name, value in parameters.items() if name in names and value}
@@ -535,7 +535,7 @@ def _client(command: list[str], database: str = "", **streams: Any) -> Iterator[
 
 
 def _binary(name: str) -> str:
-    """Not older than the server. Raises BackupError."""
+    """The path of a PostgreSQL program that is not older than the server. Raises BackupError."""
     server = int(fetch("SHOW server_version_num")[0][0]) // 10_000
     found = []
     with suppress(ServerError):

@@ -16,7 +16,7 @@ BUCKET_SECONDS = 60.0
 
 
 class BucketPlace:
-    """Backups are made in the data folder, uploaded, and removed there."""
+    """A bucket for backups. They are made in the data folder, uploaded, and removed there."""
 
     def __init__(self, url: str) -> None:
         self.bucket = Bucket(bucket_address.parse(url), BUCKET_SECONDS)

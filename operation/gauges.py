@@ -52,7 +52,7 @@ def last_observed() -> datetime | None:
 
 
 def census() -> None:
-    """Users per level, by a full scan, so rarely run; and letters given up."""
+    """Set the gauges of users per level and of letters given up. Scans the whole table of users, so it runs rarely."""
     rows = replica.lagging(None, lambda on: fetch(CENSUS, on=on), seconds=CENSUS_SECONDS)
     found = {level: (users, big_vs) for level, users, big_vs in rows}
     for level in Level.values:
@@ -65,13 +65,13 @@ def census() -> None:
 
 
 def queue_lengths() -> dict[str, int]:
-    """Raises the broker client's errors."""
+    """The length of each of Celery's queues. Raises the broker client's errors."""
     with current_app.connection_for_read(connect_timeout=WAIT_SECONDS) as connection:
         return {name: _length(connection.default_channel, name) for name in current_app.amqp.queues}
 
 
 def _length(channel: Any, name: str) -> int:
-    """Without creating the queue."""
+    """The length of a queue. Does not create it."""
     try:
         return int(channel.queue_declare(queue=name, passive=True).message_count)
     except ChannelError:

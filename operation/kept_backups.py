@@ -35,7 +35,7 @@ class Kept(NamedTuple):
 
 
 class Place(Protocol):
-    """Each method raises BackupError."""
+    """A place for backups. Each method raises BackupError."""
 
     def names(self) -> list[str]:
         """The names of all files there."""
@@ -48,11 +48,11 @@ class Place(Protocol):
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """A local file, inside the block."""
+        """A backup as a local file, inside the block."""
 
 
 class FolderPlace:
-    """A folder on this machine."""
+    """A folder on this machine for backups."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,7 +91,7 @@ def disk_errors(folder: Path) -> Iterator[None]:
 
 
 def place() -> Place:
-    """Raises BackupError if backups are stored nowhere."""
+    """The place of FEEDSITE_BACKUP_TO. Raises BackupError if it is not set."""
     where: str = settings.BACKUP_TO_SECRET
     if not where:
         raise BackupError("Give a file, or set FEEDSITE_BACKUP_TO to a folder or bucket for backups.")
@@ -109,7 +109,7 @@ def kept(where: Place) -> list[Kept]:
 
 
 def is_due(newest: Kept | None, now: datetime) -> bool:
-    """Whether today's is missing, by the site's time zone."""
+    """Whether no backup was made since the last time that one was due (`HOUR` in the site's time zone)."""
     local = now.astimezone(settings.SITE_ZONE)
     due = local.replace(hour=HOUR, minute=0, second=0, microsecond=0)
     due -= timedelta(days=local < due)
@@ -117,7 +117,7 @@ def is_due(newest: Kept | None, now: datetime) -> bool:
 
 
 def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
-    """Backups other than the newest of these days and weeks."""
+    """Backups to delete: all but the newest one and the newest of each of the last days and weeks."""
     wanted = {each.name for each in found[:1]}
     for period, most in (("%Y-%m-%d", days), ("%G-%V", weeks)):
         newest = {}
@@ -128,7 +128,7 @@ def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
 
 
 def make_kept(*, now: datetime, progress: Progress) -> str:
-    """Make one, delete superfluous ones. Raises BackupError."""
+    """Make a backup, and delete superfluous ones. Returns its name. Raises BackupError."""
     where, name = place(), f"feedsite-{now.astimezone(UTC):{TIME}}Z.backup"
     with transaction.atomic():
         if not fetch(TRY_LOCK)[0][0]:

@@ -23,7 +23,7 @@ def census() -> None:
 
 @shared_task(name="operation.back_up")
 def back_up() -> None:
-    """A failure is logged, and retried in the next period."""
+    """Make the daily backup if due. A failure is logged, and retried in the next period."""
     try:
         kept_backups.tend(now=database_now())
     except BackupError as error:

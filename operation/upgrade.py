@@ -50,7 +50,7 @@ class UpgradeError(Exception):
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """A table that a migration `holds`, `reads`, `writes` or `blocks`."""
+    """A table that a migration touches. `how`: it `holds`, `reads`, `writes` or `blocks` the table."""
 
     table: str
     how: str
@@ -69,7 +69,7 @@ class Touched(msgspec.Struct, frozen=True):
 
 
 class Unapplied(msgspec.Struct):
-    """A migration to apply."""
+    """A migration to apply, and the tables that it touches."""
 
     name: str
     touches: list[Touched]
@@ -102,7 +102,7 @@ def unapplied() -> list[Unapplied]:
 
 
 class Sizes(dict[str, tuple[int, int] | None]):
-    """Rows and bytes by table. None if it does not exist."""
+    """Rows and bytes by table, read when asked for. None if a table does not exist."""
 
     def __missing__(self, table: str) -> tuple[int, int] | None:
         self[table] = None
@@ -112,7 +112,7 @@ class Sizes(dict[str, tuple[int, int] | None]):
 
 
 def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
-    """A statement's effects on existing tables."""
+    """The effects of SQL statements on existing tables."""
     for statement in without_comments(sql).split(";"):
         for pattern, how in KINDS:
             if found := re.match(rf"(?is)\s*{pattern}", statement):
@@ -125,14 +125,15 @@ def touched(sql: str, sizes: "Sizes") -> Iterator[Touched]:
 
 
 def without_comments(sql: str) -> str:
-    """Remove comments."""
+    """The SQL without its comments."""
     return re.sub(r"(?m)--.*$", "", sql)
 
 
 # --- Checks ----------------------------------------------------------------------------------------------
 def check_room(file: Path | None) -> list[str]:
-    """Free space in the data folder and at the backup, in sentences. Raises UpgradeError if it may not suffice, and
-    StoreError.
+    """Say how much space is free in the data folder and at the backup, in sentences.
+
+    Raises UpgradeError if it may not suffice, and StoreError.
     """
     needed = {settings.DATA_DIR: ROOM_BYTES}
     if file is not None:
@@ -164,7 +165,7 @@ def check_postgresql() -> None:
 
 # --- The restart -----------------------------------------------------------------------------------------
 def restart_by_turns(pid: int, told: Callable[[str], None]) -> None:
-    """Let `up` restart, and wait. Raises UpgradeError."""
+    """Let `up` restart its programs one after another, and wait. Raises UpgradeError."""
     path = turns_file(settings.SERVERS.home)
     path.unlink(missing_ok=True)
     os.kill(pid, NEXT)

@@ -10,7 +10,7 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"
 
 
 def configuration() -> Findings:
-    """Variables, secrets, hosts, HTTPS and proxies. Wrong values stop the command earlier."""
+    """Check variables, secrets, hosts, HTTPS and proxies. Wrong values stop the command earlier."""
     public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
     yield _names()
     yield from _secret_key()
@@ -89,7 +89,7 @@ def _of_the_web(public: list[str]) -> Findings:
 
 
 def _sent_by_nginx() -> Finding:
-    """Whether a server in the site's group can read media."""
+    """Check that a server in the site's group can read media."""
     folders = [settings.DATA_DIR, settings.MEDIA_DIR, settings.MEDIA_ROOT]
     closed = [str(each) for each in folders if each.exists() and not each.stat().st_mode & 0o010]
     return judge(

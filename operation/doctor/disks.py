@@ -74,7 +74,7 @@ def played_store() -> Findings:
 
 
 def media_files() -> Findings:
-    """Check that new rows have files, and some old files rows."""
+    """Check that the newest rows have files, and that some old files have rows."""
     kept = media.store()
     until = time.monotonic() + MEDIA_SECONDS
     newest = MediaFile.objects.order_by("-pk")[:MEDIA_LOOKED_AT]

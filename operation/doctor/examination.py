@@ -64,8 +64,9 @@ Outages = dict[str, Finding]
 
 
 def safely(name: str, check: Callable[[], Findings], outages: Outages | None = None) -> list[Finding]:
-    """A check's findings, with its exception. An outage is reported once, with the checks that it stops. Raises
-    ProgrammingError.
+    """Run a check. Returns its findings, and one for its exception.
+
+    An outage is reported once, with the checks that it stops. Raises ProgrammingError.
     """
     found: list[Finding] = []
     outages = {} if outages is None else outages
@@ -91,6 +92,6 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
 
 
 def worst(findings: Sequence[Finding]) -> str:
-    """The worst state."""
+    """The worst state among the findings."""
     states = {finding.state for finding in findings}
     return ERROR if ERROR in states else WARNING if WARNING in states else OK

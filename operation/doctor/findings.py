@@ -8,7 +8,7 @@ WAIT_SECONDS = 2.0
 
 
 class Finding(msgspec.Struct):
-    """`todo` says what to do unless `state` is ok."""
+    """The result of a check. `todo` says what to do unless `state` is ok."""
 
     name: str
     state: str
@@ -20,13 +20,16 @@ Findings = Iterator[Finding]
 
 
 def judge(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
-    """The worst state that applies. Without `todo` if ok."""
+    """A finding with the worst state that applies. Without `todo` if ok."""
     state = ERROR if error else WARNING if warning else OK
     return Finding(name, state, text, todo if state != OK else "")
 
 
 def clock(name: str, theirs: float, began: float, ended: float) -> Finding:
-    """The minimum difference to this machine's clock, for `theirs` read between `began` and `ended`."""
+    """A finding about the difference of another machine's clock to this one.
+
+    `theirs` was read between `began` and `ended`, so the least possible difference counts.
+    """
     apart = max(began - theirs, theirs - ended, 0.0)
     return judge(
         name,

@@ -109,7 +109,7 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
 
 # --- Rows that a sweep should have taken --------------------------------------------------------------------
 class Kept(NamedTuple):
-    """Rows that `task` deletes when `column` (a time or an id, storage.ids) is older than `life`.
+    """A table's rows that `task` deletes when `column` (a time or an id, storage.ids) is older than `life`.
 
     A queue is small and has no index on the time, so its first rows are checked.
     """
@@ -123,7 +123,7 @@ class Kept(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The table."""
+        """The table's name."""
         return self.model._meta.db_table
 
 
@@ -131,7 +131,7 @@ AT_ONCE = timedelta()
 
 
 def kept() -> Iterator[Kept]:
-    """Rows with a lifetime, unless a full scan would be needed."""
+    """Rows with a lifetime, except those that only a full scan would find."""
     yield Kept(Session, "expire_date", AT_ONCE, "accounts.clear_sessions")
     yield Kept(AddressCheck, "expires_at", AT_ONCE, "accounts.clear_sessions")
     yield Kept(ResetRequest, "created_at", recovery.KEPT, "accounts.send_resets", is_queue=True)

@@ -112,7 +112,7 @@ def _migrations() -> Finding:
 
 
 def replicas() -> Findings:
-    """Never an error, because the primary serves without it."""
+    """Check the replica and its lag. Never an error, because the primary serves without it."""
     try:
         found = replica.condition()
     except Error as error:

@@ -20,7 +20,7 @@ def process(name: str, url: str) -> Findings:
 
 
 def web(url: str) -> Findings:
-    """Check that it answers, is ready, and renders a page."""
+    """Check that web answers, is ready, and renders a page."""
     for finding in process("web", url):
         yield finding
         if finding.state != OK:
@@ -40,7 +40,7 @@ def web(url: str) -> Findings:
 
 
 def _asked(url: str, path: str, seconds: float) -> tuple[int, str]:
-    """As the proxy asks. The status (0: no answer) and a description."""
+    """Ask a process as the proxy does. Returns the status (0: no answer) and a description."""
     place, shown = urlsplit(url), url if path == "/healthz" else f"{url}{path}"
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
     host = next((each.lstrip(".") for each in settings.ALLOWED_HOSTS if each != "*"), "localhost")
@@ -77,7 +77,7 @@ def grpc_process(place: str) -> Findings:
 
 
 def addresses() -> tuple[str, str, str]:
-    """Web, stream and gRPC (maybe empty) under `up`."""
+    """Where web, stream and gRPC (maybe empty) listen under `up`."""
     port = settings.PORT
     stream = settings.STREAM_PORT or port + 1
     return (

@@ -64,7 +64,7 @@ def feeds_cluster() -> Findings:
 
 
 def _own_slots(url: str, name: bytes) -> int:
-    """Others may not know that a primary has lost some."""
+    """How many slots a primary has, by its own word. Others may not know that it has lost some."""
     with client_of(url, WAIT_SECONDS) as client:
         try:
             slots = client.execute_command("CLUSTER SLOTS")
@@ -84,7 +84,7 @@ def play_store() -> Findings:
 
 
 def redis_server(role: str, url: str) -> Findings:
-    """Check version, memory, persistence and eviction for its role."""
+    """Check a server's version, memory, persistence and eviction for its role."""
     client = client_of(url, WAIT_SECONDS)
     with client:
         info: dict[str, Any] = client.info()

@@ -50,7 +50,7 @@ def ages() -> dict[str, float]:
 
 
 def beat(now: datetime) -> Findings:
-    """A worker records the time every 20 seconds, when beat asks."""
+    """Check when beat last worked. A worker records the time every 20 seconds, when beat asks."""
     last = last_observed()
     late = last is None or last < now - YOUNG
     text = f"last worked at {last:%Y-%m-%d %H:%M} UTC" if last else "has not worked for a day"

@@ -63,7 +63,7 @@ class Command(BaseCommand):
             getattr(self, verb.replace("-", "_"))(user, **options)
 
     def first_admin(self, *, is_asked: bool) -> None:
-        """Print the link if there is no administrator."""
+        """Print the link that makes the first administrator, if there is none."""
         if first_admin.is_wanted():
             link = settings.SITE_URL + reverse("first-admin", args=[first_admin.token()])
             self.stdout.write(
@@ -73,7 +73,7 @@ class Command(BaseCommand):
             raise CommandError("The site has an administrator. `manage.py account promote NAME` makes another.")
 
     def make(self, name: str, email: str) -> None:
-        """Nobody can log in before the password is set."""
+        """Create an account, and print a link that sets its password. Nobody can log in before that."""
         try:
             with transaction.atomic():
                 user = sign_up(username=name, password=secrets.token_urlsafe(32))
@@ -89,14 +89,14 @@ class Command(BaseCommand):
         self.stdout.write(f"Created {user.username}. This page sets the password, for 4 hours: {recovery.link(user)}")
 
     def promote(self, user: User, *, moderator: bool, **options: Any) -> None:
-        """Give powers."""
+        """Make the user an administrator or moderator."""
         self.must_be_active(user)
         role = "a moderator" if moderator else "an administrator"
         is_new = promote(user=user, as_moderator=moderator)
         self.done(user, is_new, f"made {role}", f"is {role}", f"is already {role}")
 
     def demote(self, user: User, **options: Any) -> None:
-        """Take all powers."""
+        """Make the user an ordinary member."""
         try:
             had = demote(user=user)
         except LastSuperuserError:
@@ -104,18 +104,18 @@ class Command(BaseCommand):
         self.done(user, had, "took all powers", "is an ordinary member now", "is an ordinary member already")
 
     def reset_link(self, user: User, **options: Any) -> None:
-        """For an owner without a proven address."""
+        """Print a link that sets a new password, for an owner without a proven address."""
         self.must_be_active(user)
         self.log(user, "printed a link that sets a password")
         self.stdout.write(f"This page sets a new password for {user.username}, for 4 hours: {recovery.link(user)}")
 
     def remove_factors(self, user: User, **options: Any) -> None:
-        """For an owner who lost them."""
+        """Remove the second factors, for an owner who lost them."""
         is_done = second_factors.forget(user=user)
         self.done(user, is_done, "removed second factors", "can log in with the password alone", "has no second factor")
 
     def ban(self, user: User, *, why: str, **options: Any) -> None:
-        """Also written to the log of decisions."""
+        """Ban the user. Also written to the log of decisions."""
         try:
             is_new = senders.ban(user=user, by=None, reason=self.reason(why))
         except PermissionError:
@@ -123,12 +123,12 @@ class Command(BaseCommand):
         self.done(user, is_new, "", "is banned", "is already banned")
 
     def unban(self, user: User, *, why: str, **options: Any) -> None:
-        """Also written to the log of decisions."""
+        """End the user's ban. Also written to the log of decisions."""
         is_done = senders.unban(user=user, by=None, reason=self.reason(why))
         self.done(user, is_done, "", "is no longer banned", "is not banned")
 
     def delete(self, user: User, *, yes: bool, **options: Any) -> None:
-        """Ask first, then delete."""
+        """Ask for confirmation, then delete the account."""
         name = user.username
         if not yes and input(f"This deletes {name} and all their posts, for good. Type the name: ") != name:
             raise CommandError("Nothing was deleted.")

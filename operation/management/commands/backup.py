@@ -25,7 +25,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, file: Path | None, **options: Any) -> None:
-        """Raises CommandError, and leaves no file."""
+        """Make the backup. On failure raises CommandError, and leaves no file."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             progress = progress_on(bar)
             try:

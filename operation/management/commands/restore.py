@@ -35,7 +35,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, file: str, check: bool, **options: Any) -> None:
-        """Raises CommandError if the site runs, or on failure."""
+        """Restore or try the backup. Raises CommandError if the site runs, or on failure."""
         try:
             with contextlib.ExitStack() as stack:
                 path = Path(file)
@@ -59,7 +59,7 @@ class Command(BaseCommand):
         )
 
     def restore(self, file: Path) -> None:
-        """`up` cannot start meanwhile."""
+        """Fill the site from the backup. `up` cannot start meanwhile."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
             with current_app.connection_for_write() as connection:  # a pooled connection may be to an earlier server
                 answers = current_app.control.ping(timeout=0.5, connection=connection)

@@ -34,7 +34,7 @@ OTHERWISE = (
 
 
 class Step(NamedTuple):
-    """`remedy` helps if it fails."""
+    """A step of the upgrade. `remedy` says what helps if it fails."""
 
     name: str
     does: str
@@ -43,7 +43,10 @@ class Step(NamedTuple):
 
 
 class Command(BaseCommand):
-    """Repeatable steps. Fails if programs keep running that only another supervisor can restart."""
+    """Upgrades the running site in repeatable steps.
+
+    Fails if programs keep running that only another supervisor can restart.
+    """
 
     help = "Upgrade the running site to the version on the disk."
     requires_system_checks: list[str] = []  # the first step
@@ -65,7 +68,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError with a remedy at the first failure."""
+        """Run the steps. Raises CommandError with a remedy at the first failure."""
         for step in self.steps(options):
             self.stdout.write(self.style.MIGRATE_HEADING(f"{step.name}: {step.does}"))
             try:
@@ -95,7 +98,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{said} {OTHERWISE}")
 
     def steps(self, options: dict[str, Any]) -> list[Step]:
-        """The steps. Foreseeable problems fail first."""
+        """The steps in order. Foreseeable problems fail first."""
         name = f"before-{VERSION}-{timezone.now():%Y%m%dT%H%M%S}.backup"
         file: Path = options["backup"] or settings.DATA_DIR / "backups" / name
 
@@ -147,7 +150,9 @@ class Command(BaseCommand):
         ]
 
     def check_all(self, file: Path | None) -> None:
-        """Check beforehand. Raises CommandError, SystemCheckError, UpgradeError or StoreError."""
+        """Check everything that could stop the upgrade. Raises CommandError, SystemCheckError, UpgradeError or
+        StoreError.
+        """
         check_postgresql()
         refuse_older(connection)
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
@@ -167,7 +172,7 @@ class Command(BaseCommand):
             self.stdout.write("  no migration is missing")
 
     def restart(self) -> None:
-        """Let `up` restart. Raises UpgradeError."""
+        """Let a running `up` restart its programs. Raises UpgradeError."""
         pid = running_site(settings.SERVERS.home)
         if pid is not None:
             restart_by_turns(pid, lambda line: self.stdout.write(f"  {line}"))
