@@ -16,7 +16,10 @@ API = ("/api/v1/", "/api/v2/")
 
 
 class ApiMiddleware:
-    """The site's own scripts have a session, and need all middlewares."""
+    """Answers API requests without a session by a short chain of middlewares.
+
+    The site's own scripts have a session, and need all middlewares.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

@@ -58,7 +58,7 @@ handler500 = "web.outage.server_error"
 
 
 class Application:
-    """ASGI: lifespan, and one coroutine per connection."""
+    """The ASGI application: the lifespan, and one coroutine per connection."""
 
     def __init__(self) -> None:
         self.handler = BaseHandler()
@@ -121,7 +121,7 @@ class Application:
             self._hub().leave(connection)
 
     def _health(self, request: ASGIRequest) -> HttpResponse:
-        """On the event loop, because all threads may be waiting for PostgreSQL."""
+        """The answer to a health check. Made on the event loop, because all threads may wait for PostgreSQL."""
         response = health.healthz(request)
         if response.status_code == 200 and not self._hub().is_well:
             response = HttpResponse("a task of the stream fails\n", content_type="text/plain", status=503)
@@ -166,7 +166,7 @@ class Application:
 
 
 async def _is_gone(receive: Receive) -> None:
-    """Bodies are ignored: no request here has one."""
+    """Wait until the client is gone. Bodies are ignored: no request here has one."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -22,14 +22,14 @@ app.autodiscover_tasks()
 # See docs/decisions.md: Programs load the site before they fork.
 @signals.celeryd_after_setup.connect
 def share_memory(**kwargs: Any) -> None:
-    """Hide objects from the garbage collector before the fork."""
+    """Hide the current objects from the garbage collector before the fork."""
     gc.collect()
     gc.freeze()
 
 
 @signals.worker_ready.connect
 def tell_of_start(sender: Any, **kwargs: Any) -> None:
-    """Log the start at any level."""
+    """Log that the worker has started, at any log level."""
     logging.getLogger("feedsite.starts").info("worker is at work, with %s processes", sender.controller.concurrency)
 
 
@@ -50,7 +50,7 @@ class EndsWithBeat(bootsteps.StartStopStep):
         return worker.beat is not None
 
     def start(self, worker: Any) -> None:
-        """Check once a second."""
+        """Begin to check once a second."""
         self.timer = worker.timer.call_repeatedly(1.0, self.look, (worker,))
 
     def stop(self, worker: Any) -> None:

@@ -32,7 +32,7 @@ from web.times import written
 
 
 def environment(**options: Any) -> Environment:
-    """Undefined names are errors in tests and development, else empty."""
+    """The environment of page templates. Undefined names are errors in tests and development, else empty."""
     kept = Path(settings.DATA_DIR, "templates")
     kept.mkdir(parents=True, exist_ok=True)
     options["undefined"] = StrictUndefined if settings.STRICT_TEMPLATES else Undefined
@@ -51,11 +51,11 @@ def environment(**options: Any) -> Environment:
         return Markup(made.get_template("items/_fields.html").render(form=ItemForm.fresh()))  # noqa: S704
 
     def shared_part(name: str) -> Markup:
-        """Rendered once per language."""
+        """A part of pages, rendered once per language."""
         return drawn(name, get_language())
 
     def fields_of(form: ItemForm) -> Markup:
-        """Empty ones are rendered once per language and kind of site."""
+        """The fields of a post's form. Empty ones are rendered once per language and kind of site."""
         if form.is_empty:
             return empty_fields(get_language(), words.known_site().is_for_members)
         return Markup(made.get_template("items/_fields.html").render(form=form))  # noqa: S704

@@ -27,7 +27,7 @@ def database(url: str) -> dict[str, Any]:
 
 
 def replica_database(primary: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Read-only, and with a short connect timeout."""
+    """Django's settings for the replica: read-only, and with a short connect timeout."""
     options = given.get("OPTIONS", {})
     said = f"{options.get('options', '')} -c default_transaction_read_only=on".strip()
     is_pooled = primary.get("DISABLE_SERVER_SIDE_CURSORS", False)

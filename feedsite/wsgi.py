@@ -28,7 +28,9 @@ READERS = max(1, settings.WEB_THREADS - 1)
 
 
 class Measured:
-    """Reads bodies first, and sets the length of chunked ones: Django takes a body without Content-Length as empty.
+    """Reads a request's body before the site, and sets the length of a chunked one.
+
+    Django takes a body without Content-Length as empty.
 
     Forms with files go straight to disk. Larger bodies, and files without a valid token or session, are not read.
 
@@ -73,7 +75,7 @@ class Measured:
         return self.application(environ, start_response)
 
     def too_long(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """The answer to an unread body. The API answers itself."""
+        """Answer a request whose body is too long to read. For the API, the site answers."""
         if environ.get("PATH_INFO", "").startswith("/api/"):
             return self.application(environ, start_response)
         return refuse(start_response, "413 Content Too Large")
@@ -81,7 +83,7 @@ class Measured:
     def with_files(
         self, environ: dict[str, Any], start_response: Callable[..., Any], size: int, allowed: int
     ) -> Iterable[bytes]:
-        """A body that goes to disk."""
+        """Write a body with files to disk, then answer the request."""
         try:
             is_stranger = not self.is_known(*(environ.get(name, "") for name in CREDENTIALS))
         except OUTAGES:
@@ -118,17 +120,17 @@ def measured(application: Application, readers: int = READERS) -> Application:
 
 
 def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """No room for a body."""
+    """The answer if there is no room for a body: 503."""
     return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
 
 
 def broken_off(start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """The client is gone, and part of a form must not be used."""
+    """The answer to a body that ended early: 400. The client is gone, and part of a form must not be used."""
     return refuse(start_response, "400 Bad Request")
 
 
 def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str, str]) -> Iterable[bytes]:
-    """An error in the API's format."""
+    """Answer with an error in the API's format."""
     detail = b'{"detail":"%s."}' % status.partition(" ")[2].encode()
     start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(detail))), *headers])
     return [detail]

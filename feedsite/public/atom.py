@@ -21,13 +21,13 @@ TITLE_LETTERS, QUOTED_LETTERS = 80, 500
 
 
 def entries_of(person: User) -> list[ItemBody]:
-    """The newest posts, as strangers see them."""
+    """The user's newest posts, as strangers see them."""
     page = profile_page(person, AnonymousUser(), limit=ENTRIES)
     return page.items
 
 
 def feed_of(person: User, items: Sequence[ItemBody], site: str, path: str) -> str:
-    """`site` is the prefix of absolute addresses, `path` the feed's path."""
+    """The Atom feed of these posts. `site` is the prefix of absolute addresses, `path` the feed's path."""
     feed = Atom1Feed(
         title=clean(f"{person.name} (@{person.username})"),
         link=f"{site}/@{person.username}",

@@ -45,7 +45,10 @@ class Column:
 
 
 def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", query: str = "") -> Column:
-    """For page `at`: live, people, profile (of `name`), search (for `query`), or another. Strangers get no people."""
+    """The column beside page `at`: live, people, profile (of `name`), search (for `query`), or another.
+
+    Strangers get no people.
+    """
     if at == "live":
         return Column(people=_proposed(reader), coming=coming(reader, limit=COMING))
     if at == "search":

@@ -24,7 +24,7 @@ FRAME = ("site.css", "members.js", "strangers.js", "icons.svg", "icon.svg")
 
 
 def manifest_of(site: Site) -> dict[str, Any]:
-    """The manifest in the language of the request."""
+    """The application's manifest in the language of the request."""
     return {
         "id": "/",
         "name": site.name,
@@ -57,7 +57,10 @@ def _icon(site: Site, name: str, sizes: str, purpose: str) -> dict[str, str]:
 
 
 def worker_of(site: Site) -> str:
-    """Another frame or offline page gives another script, so browsers take the new worker."""
+    """The service worker's script.
+
+    It names the files to keep and a version, so another offline page gives another script, and browsers take it.
+    """
     files = [static(f"feedsite/{name}") for name in FRAME]
     if sheet := theme_of(site):
         files.append(sheet)
@@ -78,7 +81,7 @@ def _script() -> str:
 
 
 def offline_page() -> str:
-    """In every language, because it is kept once."""
+    """The page without a connection, in every language, because it is kept once."""
     texts = []
     for code, _name in settings.LANGUAGES:
         with translation.override(code):

@@ -2,7 +2,7 @@ from django.db import models
 
 
 class SitemapPart(models.Model):
-    """Public posts from `first_id` up to the next part. Only the last part grows."""
+    """A part of the sitemap: public posts from `first_id` up to the next part. Only the last part grows."""
 
     first_id = models.BigIntegerField(primary_key=True)
 

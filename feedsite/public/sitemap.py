@@ -41,7 +41,7 @@ PEOPLE = """
 
 
 class Entry(NamedTuple):
-    """A post's id and last change, or a user's id and name."""
+    """A line of the sitemap: a post's id and last change, or a user's id and name."""
 
     id: int
     changed_at: datetime | None
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
 
 def extend() -> int:
-    """Add full parts, at most `PARTS_AT_ONCE`. Returns how many."""
+    """Add full parts of posts, at most `PARTS_AT_ONCE`. Returns how many."""
     added = 0
     with transaction.atomic():
         parts = SitemapPart.objects.select_for_update().order_by("-first_id")
@@ -64,7 +64,7 @@ def extend() -> int:
 
 
 def post_parts() -> list[int]:
-    """The parts' first ids, newest first."""
+    """The first ids of the parts of posts, newest first."""
     found = SitemapPart.objects.order_by("-first_id").values_list("first_id", flat=True)[:MOST_PARTS]
     return list(found) or [0]
 
@@ -76,7 +76,7 @@ def people_parts() -> range:
 
 
 def posts_of(first_id: int) -> Iterator[Entry] | None:
-    """None if no part has this first id."""
+    """The posts of a part. None if no part has this first id."""
     following = (
         SitemapPart.objects.filter(first_id__gt=first_id).order_by("first_id").values_list("first_id", flat=True)
     )

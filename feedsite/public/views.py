@@ -88,7 +88,7 @@ def atom_feed(request: PageRequest, username: str) -> OpenPage:
 
 @require_safe
 def column(request: PageRequest) -> HttpResponse:
-    """The column, a page of its own without JavaScript."""
+    """The column beside a page. It is a page of its own without JavaScript."""
     at, name, query = (once(request.GET, key) for key in ("at", "name", "q"))
     found = column_of(request.user, at=at, name=name, query=query[:QUERY_LENGTH])
     response = show(request, "public/column.html", {"column": found}, part="public/_column.html")
@@ -99,7 +99,7 @@ def column(request: PageRequest) -> HttpResponse:
 # --- For search engines ----------------------------------------------------------------------------------
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
-    """What search engines may read."""
+    """robots.txt: what search engines may not read."""
     lines = [f"Disallow: {path}" for path in CLOSED]
     lines.append(f"Sitemap: {_site(request)}/sitemap.xml")
     if current().is_for_members:
@@ -150,7 +150,7 @@ def _xml(root: str, parts: Iterable[str]) -> HttpResponse:
 # --- For browsers ----------------------------------------------------------------------------------------
 @require_safe
 def manifest(request: HttpRequest) -> JsonResponse:
-    """The site as an installable application."""
+    """The manifest that makes the site an installable application."""
     response = JsonResponse(installing.manifest_of(current()), content_type="application/manifest+json")
     response.headers["Cache-Control"] = SHORTLY
     return response
@@ -159,7 +159,7 @@ def manifest(request: HttpRequest) -> JsonResponse:
 @uncounted
 @require_safe
 def worker(request: HttpRequest) -> HttpResponse:
-    """The service worker's script. Its policy holds for what it fetches."""
+    """The service worker's script. Its Content-Security-Policy holds for what it fetches."""
     response = HttpResponse(installing.worker_of(current()), content_type="text/javascript; charset=utf-8")
     response.headers["Content-Security-Policy"] = "default-src 'none'; connect-src 'self'"
     response.headers["Cache-Control"] = "no-cache"
