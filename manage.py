@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def unsupported(python: tuple[int, ...], system: str, processor: str, libc: tuple[str, str]) -> str | None:
-    """Why the site cannot run here, in one line."""
+    """Why the site cannot run here, in one line, or None."""
     oldest, newest = PYTHONS
     if python[:2] < oldest or python[:2] > newest:
         tried = "{}.{} to {}.{}".format(*oldest, *newest)
@@ -106,7 +106,7 @@ def is_installed(lock: Path) -> bool:
 
 
 def installed_locks() -> dict[str, str]:
-    """Lock names of the environment, with fingerprints, which are empty unless it is complete.
+    """Names of the locks that the environment holds, with their fingerprints. These are empty unless it is complete.
 
     A copied tree or a replaced interpreter does not count, because an environment works only in its place.
     """
@@ -203,7 +203,10 @@ def fill(lock: Path) -> None:
 
 
 def fill_by_uv(lock: Path) -> bool:
-    """Four times as fast as pip, which uses the machine's index and certificates if this fails."""
+    """Install pip and the lock's packages by uv, four times as fast as by pip. False if that fails.
+
+    pip is used then: it knows the machine's index and certificates.
+    """
     text = DEV_LOCK.read_text() if DEV_LOCK.exists() else ""  # images lack it
     found = re.search(r"^uv==.*?(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
     if found is None:
@@ -221,7 +224,7 @@ def fill_by_uv(lock: Path) -> bool:
 
 
 def pip() -> list[str]:
-    """pip from its wheel, with options."""
+    """The command `pip install` with options, by pip's wheel."""
     options = ["-qq", "--disable-pip-version-check", "--no-input", "--no-compile"]
     return [str(PYTHON), f"{pip_wheel()}/pip", "install", *options]
 
@@ -239,23 +242,23 @@ COMPILE = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_pa
 
 
 def compile_packages() -> None:
-    """Ignores errors: some packages have files that no Python compiles."""
+    """Compile the packages' files. Ignores errors: some packages have files that no Python compiles."""
     run([str(PYTHON), "-c", COMPILE])
 
 
 def run(command: list[str], stderr: int | None = None) -> subprocess.CompletedProcess[bytes]:
-    """The program inherits the lock of `one_at_a_time`."""
+    """Run a program. It inherits the lock of `one_at_a_time`."""
     return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stderr=stderr, close_fds=False)
 
 
 def offline() -> list[str]:
-    """For a machine without internet: only wheels of the folder FEEDSITE_WHEELS."""
+    """pip's options for a machine without internet: only wheels of the folder FEEDSITE_WHEELS. Else none."""
     folder = os.environ.get("FEEDSITE_WHEELS")
     return ["--no-index", "--find-links", str(Path(folder).absolute())] if folder else []
 
 
 def make_environment() -> None:
-    """Replaces only an environment of ours. Raises OSError."""
+    """Create the environment. Replaces only an environment of ours. Raises OSError."""
     import venv
 
     ours = VENV == ROOT / ".venv" or STAMP.exists() or not VENV.exists() or not any(VENV.iterdir())
@@ -266,7 +269,10 @@ def make_environment() -> None:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """One command makes the environment. Its programs hold the lock too (`run`), also after a kill."""
+    """Hold the lock in the block, so that one command makes the environment.
+
+    Programs that it runs hold the lock too (`run`), also after a kill.
+    """
     import fcntl  # missing on Windows, which is refused before
 
     VENV.parent.mkdir(parents=True, exist_ok=True)
@@ -282,7 +288,7 @@ def one_at_a_time() -> Iterator[None]:
 # --- Django, inside the environment ----------------------------------------------------------------------
 @contextlib.contextmanager
 def quiet_end_of_output() -> Iterator[None]:
-    """No traceback if the reader of the output ended, as `head` does."""
+    """Exit without a traceback if the reader of the output has ended, as `head` does."""
     try:
         try:
             yield
