@@ -25,18 +25,18 @@ Count = Callable[[int], str]
 
 
 def counted(words: Count, count: int) -> str:
-    """The sentence with its number."""
+    """A sentence with a number in it. `words` gives the sentence for the number."""
     return words(count) % {"count": number_format(count, force_grouping=True)}
 
 
 def pointing(rows: QuerySet[Any], field: str) -> Coalesce:
-    """How many `rows` refer to the listed row."""
+    """An SQL expression that counts the `rows` that refer to the listed row."""
     counts = rows.filter(**{field: OuterRef("pk")}).order_by().values(field).values(count=CountOf("pk"))
     return Coalesce(Subquery(counts, output_field=IntegerField()), 0)
 
 
 def is_list(request: HttpRequest) -> bool:
-    """Whether it is a shown list, which can show messages."""
+    """Whether the request shows a list of the admin, which can show messages."""
     match = request.resolver_match
     return request.method == "GET" and match is not None and str(match.url_name).endswith("_changelist")
 
@@ -52,7 +52,7 @@ def is_writing(request: HttpRequest) -> bool:
 
 
 class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Lists with a cost that does not grow with their tables."""
+    """Base of the admin's lists whose cost does not grow with their tables."""
 
     show_full_result_count = False
     paginator = EstimatedPaginator
@@ -114,13 +114,13 @@ def ask(
 
 
 class ActingAdmin(QuickListAdmin):
-    """Lists with actions that change row by row, log and report."""
+    """Base of lists with actions that change row by row, log and report."""
 
     at_once = 1000
     """The most rows that one action changes."""
 
     def chosen(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
-        """The chosen rows. If too many, none and an error message."""
+        """The chosen rows. If there are too many, shows an error and returns none."""
         rows = list(queryset.order_by("pk")[: self.at_once + 1])
         if len(rows) <= self.at_once:
             return rows
@@ -147,7 +147,7 @@ class ActingAdmin(QuickListAdmin):
         )
 
     def able(self, request: HttpRequest, rows: Sequence[Any], may: Callable[[Any], bool], *, left: Count) -> list[Any]:
-        """The rows that the action can change. Reports the others."""
+        """The rows that the action can change. Shows a message about the others."""
         able = [row for row in rows if may(row)]
         if len(able) < len(rows):
             self.message_user(request, counted(left, len(rows) - len(able)), messages.WARNING)
@@ -163,7 +163,7 @@ class ActingAdmin(QuickListAdmin):
         done: Count,
         left: Count,
     ) -> None:
-        """Change each row, and report. `logged` is English."""
+        """Call `verb` for each row, log each change, and show messages. `logged` is English."""
         changed = unchanged = 0
         for row in rows:
             if verb(row):
@@ -178,7 +178,7 @@ class ActingAdmin(QuickListAdmin):
 
 
 class Deciding:
-    """A part of the admin for moderators' decisions."""
+    """A mixin for parts of the admin in which moderators decide."""
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
         """Whether the user may decide cases."""
@@ -206,7 +206,7 @@ class ModeratedAdmin(Deciding, ActingAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """With a link for moderators."""
+        """The form of a row, with a link for moderators."""
         context = extra_context or {}
         if self.has_decide_permission(request):
             context = context | {"moderate": self._moderate_address(object_id)}
@@ -218,7 +218,7 @@ class ModeratedAdmin(Deciding, ActingAdmin):
 
 # --- Deliveries ------------------------------------------------------------------------------------------
 class ParkedFilter(admin.SimpleListFilter):
-    """Filter: given up, or at work."""
+    """A filter of deliveries: given up, or in progress."""
 
     title = _("state")
     parameter_name = "state"

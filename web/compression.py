@@ -25,7 +25,10 @@ def takes_gzip(request: HttpRequest) -> bool:
 
 
 def compressed(content: bytes) -> bytes:
-    """A file name of random length hides the exact length, from which listeners could guess secrets (BREACH)."""
+    """The content as gzip.
+
+    A file name of random length hides the exact length, from which listeners could guess secrets (BREACH).
+    """
     buffer = io.BytesIO()
     name = "a" * secrets.randbelow(PADDING_BYTES)
     with gzip.GzipFile(name, "wb", LEVEL, buffer, mtime=0) as file:
@@ -53,7 +56,7 @@ class CompressionMiddleware:
 
 
 def may_compress(request: HttpRequest, response: HttpResponse) -> bool:
-    """Whether it pays off, and the answer has no secrets."""
+    """Whether compressing pays off, and the answer has no secrets."""
     kind = response.headers.get("Content-Type", "").partition(";")[0]
     if kind == DATA:
         is_open = request.method in READING

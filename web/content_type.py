@@ -2,8 +2,9 @@ from django.utils.http import parse_header_parameters
 
 
 def readable(content_type: str) -> str:
-    """Removes an unknown encoding (`a/b; x*=none''c`), for which Django raises ValueError before any middleware
-    runs.
+    """The content type without an unknown encoding (`a/b; x*=none''c`).
+
+    Django raises ValueError for that before any middleware runs.
     """
     if "*" not in content_type:  # only parameters with an asterisk name an encoding
         return content_type

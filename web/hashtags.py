@@ -22,7 +22,7 @@ _UNSEEN = compiled(
 
 
 def canonical_tag(tag: str) -> str | None:
-    """Without #. None if it is no tag."""
+    """The one spelling of a hashtag, which is given without #. None if it is no hashtag."""
     if not tag or len(tag) > LENGTH:
         return None
     if tag.isascii():

@@ -73,8 +73,9 @@ class Nonce:
 
 
 class HeadersMiddleware:
-    """The first middleware, so that static files and errors get the headers. A view's own headers stay, but an answer
-    with a cookie is never `public`.
+    """Adds security headers. It is the first middleware, so that static files and errors get them.
+
+    A view's own headers stay, but an answer with a cookie is never `public`.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -95,7 +96,7 @@ class HeadersMiddleware:
 
 
 def policy(request: HttpRequest, nonce: Nonce) -> str:
-    """A page runs scripts with the nonce, Django's admin script files.
+    """A page's Content-Security-Policy. It allows scripts with the nonce, and the admin's script files.
 
     `https:` pictures are covers of live sessions. Their servers see readers' IP addresses, but not the page.
     """
@@ -124,7 +125,7 @@ def policy(request: HttpRequest, nonce: Nonce) -> str:
 
 
 def stream_origin(request: HttpRequest) -> str:
-    """Empty if the stream process has no port of its own."""
+    """The origin of the stream process. Empty if it has no port of its own."""
     if not (settings.STREAM and settings.STREAM_PORT):
         return ""
     try:
@@ -136,5 +137,5 @@ def stream_origin(request: HttpRequest) -> str:
 
 
 def nonce(request: HttpRequest) -> dict[str, object]:
-    """For every template, under Django 6's name."""
+    """The page's nonce for every template, under Django 6's name."""
     return {"csp_nonce": getattr(request, "csp_nonce", "")}

@@ -34,7 +34,7 @@ SHARED_SECONDS = 1.0
 
 
 class ProbeMiddleware:
-    """For any Host, because probes use the machine's address. Strangers get no `/metrics`."""
+    """Answers probes for any Host, because probes use the machine's address. Strangers get no `/metrics`."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -52,14 +52,14 @@ class ProbeMiddleware:
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 while the process answers."""
+    """Answer 200 while the process works."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    """503 if a server or this process is not ok."""
+    """Answer 200 if the servers and this process are ok, else 503."""
     servers = latest.states()
     ready = all(state == "ok" for state in servers.values())
     return JsonResponse({"ready": ready, "servers": servers}, status=200 if ready else 503)
@@ -72,7 +72,10 @@ PROBES = {
 
 
 class Latest:
-    """States, shared for `SHARED_SECONDS`. One thread checks at a time, so a frozen server holds one thread."""
+    """The states of the servers, shared for `SHARED_SECONDS`.
+
+    One thread checks at a time, so a frozen server holds one thread.
+    """
 
     def __init__(self) -> None:
         self._looking = threading.Lock()
@@ -94,7 +97,7 @@ class Latest:
         return self._states
 
     def _own_states(self, postgresql: str) -> dict[str, str]:
-        """Compares the key until it was right once."""
+        """The faults of this process. Compares the secret key until it was right once."""
         found = {}
         if not self._has_right_key and postgresql == "ok":
             found = {name: state for name, state in probed({"secret key": key_check()}).items() if state != "ok"}
@@ -109,7 +112,7 @@ latest = Latest()
 
 
 def server_states() -> dict[str, str]:
-    """`ok` or a fault. No messages: the page is public."""
+    """`ok` or a fault for each server. No messages: the page is public."""
     return probed(
         {
             "postgresql": postgresql_check(),
@@ -127,7 +130,7 @@ def key_check() -> Callable[[], object]:
 
 
 def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
-    """The results of checks made at the same time."""
+    """Make all checks at the same time. Returns `ok` or a fault for each."""
     states: dict[str, str] = {}
 
     def probe(name: str, check: Callable[[], object]) -> None:
@@ -151,11 +154,11 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
 
 
 class ReadOnlyError(Exception):
-    """A standby, or a switchover."""
+    """PostgreSQL takes no writes: it is a standby, or a switchover is running."""
 
 
 def postgresql_check() -> Callable[[], object]:
-    """On its own connection."""
+    """A check that PostgreSQL takes writes, on a connection of its own."""
     # This thread's connection may be in use, or broken by a restart.
     parameters: dict[str, Any] = connection.get_connection_params()
 
@@ -168,7 +171,7 @@ def postgresql_check() -> Callable[[], object]:
 
 
 def ping(url: str) -> None:
-    """Raises redis-py's errors. A cluster is ok while one named node answers."""
+    """Ask a Redis server. Raises redis-py's errors. A cluster is ok while one named node answers."""
     if names_cluster(url):
         address = parse(url)
         nodes = [address.url_of(*node) for node in address.nodes]

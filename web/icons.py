@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 @cache
 def icon(name: str) -> str:
-    """Hidden from screen readers: a word stands beside it."""
+    """HTML of an icon. It is hidden from screen readers: a word stands beside it."""
     address = static("feedsite/icons.svg")
     return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', address, name)
 
@@ -25,13 +25,13 @@ LINES = ' stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-l
 
 @cache
 def card_icon(name: str) -> SafeString:
-    """An icon of `OF_CARDS`, for pages with `card_symbols`."""
+    """HTML of an icon of `OF_CARDS`, for pages with `card_symbols`."""
     return format_html('<svg aria-hidden="true"><use href="#i-{}"/></svg>', name)
 
 
 @cache
 def card_symbols() -> SafeString:
-    """site.css draws their lines."""
+    """HTML of the symbols of `OF_CARDS`, which a page contains once. site.css draws their lines."""
     drawing = Path(str(finders.find("feedsite/icons.svg"))).read_text().replace(LINES, "").replace(' fill="none"', "")
     symbols = (re.search(rf'<symbol id="{name}".*?</symbol>', drawing, re.DOTALL) for name in OF_CARDS)
     parts = (found[0].replace('id="', 'id="i-', 1) for found in symbols if found)

@@ -5,7 +5,7 @@ from django.utils.translation import get_language, get_language_bidi, to_locale
 
 
 class Language(NamedTuple):
-    """Django's code, HTML's tag, its own name."""
+    """A language: Django's code, HTML's tag, and its own name."""
 
     code: str
     tag: str
@@ -13,7 +13,7 @@ class Language(NamedTuple):
 
 
 def tag_of(code: str) -> str:
-    """BCP 47: `zh-hans` is `zh-Hans`."""
+    """The language tag (BCP 47) of Django's code: `zh-Hans` for `zh-hans`."""
     return to_locale(code).replace("_", "-")
 
 
@@ -28,10 +28,10 @@ def direction() -> str:
 
 
 def other_languages() -> list[Language]:
-    """All but the page's."""
+    """All languages of the site but the page's."""
     return [Language(code, tag_of(code), name) for code, name in settings.LANGUAGES if code != get_language()]
 
 
 def default_choices() -> list[tuple[str, str]]:
-    """The site's default languages, first no choice."""
+    """The choices of the site's default language, first no choice."""
     return [("" if code == settings.LANGUAGE_CODE else code, name) for code, name in settings.LANGUAGES]

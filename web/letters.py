@@ -71,8 +71,9 @@ def beginning(text: str, most: int) -> str:
 
 
 def stream_safe(text: str) -> str:
-    """At most `MARKS` combining marks in a row, because normalisation sorts them in quadratic time (Unicode Standard
-    Annex #15, Stream-Safe Text Format).
+    """The text with at most `MARKS` combining marks in a row.
+
+    Normalisation sorts them in quadratic time (Unicode Standard Annex #15, Stream-Safe Text Format).
 
     See docs/decisions.md: Phrases are found by one automaton.
     """
@@ -88,7 +89,7 @@ def stream_safe(text: str) -> str:
 
 
 def folded(text: str) -> str:
-    """For comparisons in filters and search.
+    """The text for comparisons in filters and search.
 
     Without case, width, invisible characters, accents of Latin and Greek letters, points of Hebrew and Arabic, strokes
     (ł is l) and the dots of ё. With one apostrophe, one quotation mark and one hyphen.
@@ -110,7 +111,7 @@ _STROKED = compiled(r"[\p{Latin}--\p{ASCII}]")
 
 @lru_cache(4_096)
 def _base(letter: str) -> str:
-    """The Latin letter under a stroke."""
+    """The Latin letter without its stroke, or the letter itself if it has none."""
     name, _, stroke = unicodedata.name(letter, "").partition(" WITH ")
     if not stroke:
         return letter

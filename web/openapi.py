@@ -58,13 +58,13 @@ IDEMPOTENCY_KEY = OpenApiParameter(
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """API tokens in the OpenAPI document."""
+    """Describes API tokens in the OpenAPI document."""
 
     target_class = "accounts.signing_in.tokens.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        """The scheme."""
+        """The description of the header."""
         return {
             "type": "apiKey",
             "in": "header",
@@ -74,18 +74,18 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """Apps' tokens in the OpenAPI document."""
+    """Describes apps' tokens in the OpenAPI document."""
 
     target_class = "clientapi.oauth.bearer.BearerAuthentication"
     name = "bearer"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        """The scheme."""
+        """The description of the header."""
         return {"type": "http", "scheme": "bearer", "description": "An app's token, which opens what its scopes say."}
 
 
 class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """msgspec structs in the OpenAPI document."""
+    """Describes msgspec structs in the OpenAPI document."""
 
     target_class = "msgspec.Struct"
     match_subclasses = True
@@ -95,11 +95,11 @@ class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         return str(self.target.__name__)
 
     def get_identity(self, auto_schema: AutoSchema, direction: Any) -> str:
-        """The struct's name."""
+        """The name by which the struct's schema is registered."""
         return str(self.target.__name__)
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        """Structs inside become components."""
+        """The struct's schema. Structs inside it become components."""
         _, components = msgspec.json.schema_components([self.target], ref_template=REFERENCE)
         own: dict[str, Any] = components.pop(self.target.__name__)
         for name, schema in components.items():
@@ -111,7 +111,7 @@ class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 
 
 class StrictShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
-    """Bodies that refuse unknown fields."""
+    """Describes bodies that refuse unknown fields."""
 
     target_class = "web.rest.StrictSerializer"
     match_subclasses = True
@@ -125,17 +125,17 @@ class StrictShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 
 
 class IdShape(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """Ids in the OpenAPI document."""
+    """Describes ids in the OpenAPI document."""
 
     target_class = "web.rest.IdField"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        """A decimal string."""
+        """The schema of an id: a decimal string."""
         return {"type": "string", "pattern": f"^{NUMBER.pattern}$"}
 
 
 def empty_is_absent(result: Any, **options: Any) -> Any:
-    """An integer in a query may be empty."""
+    """Allow integers in queries to be empty. Called with the whole document."""
     for methods in result["paths"].values():
         for operation in methods.values():
             for parameter in operation.get("parameters", ()):
@@ -148,7 +148,7 @@ class Schema(AutoSchema):
     """Adds possible errors to each operation."""
 
     def get_tags(self) -> list[str]:
-        """The first part of the path."""
+        """The tag of an operation: the first part of its path."""
         return [self.path.removeprefix("/api/v1/").partition("/")[0]]
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
@@ -188,7 +188,7 @@ class Schema(AutoSchema):
 
 @cache
 def document() -> bytes:
-    """As JSON, the same for all callers."""
+    """The OpenAPI document as JSON, the same for all callers."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     rendered: bytes = OpenApiJsonRenderer().render(schema, renderer_context={})
     return rendered

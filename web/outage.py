@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class OutageMiddleware:
-    """503 in an outage. The admin's pages may run longer statements."""
+    """Answers 503 in an outage. The admin's pages may run longer statements."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -64,7 +64,7 @@ READ_ONLY_SECONDS = 60
 
 
 def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
-    """Needs no server. `why`: the site is read-only."""
+    """Answer 503 without asking a server. `why`: the reason if the site is read-only."""
     if _is_api(request):
         detail = f"The site can be read, and takes no changes for now: {why}" if why else OutageError.default_detail
         response = _problem(request, 503, detail)
@@ -79,7 +79,7 @@ def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """400 as JSON or a page."""
+    """Answer 400 as JSON or a page."""
     if _is_api(request):
         return _problem(request, 400, "The request can't be read.")
     # No context processors: they might read the unreadable request.
@@ -88,21 +88,21 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """403 as JSON or a page."""
+    """Answer 403 as JSON or a page."""
     if _is_api(request):
         return _problem(request, 403, "You do not have permission to perform this action.")
     return defaults.permission_denied(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """404 as JSON or a page."""
+    """Answer 404 as JSON or a page."""
     if _is_api(request):
         return _problem(request, 404, "Not found.")
     return defaults.page_not_found(request, exception)
 
 
 def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> HttpResponse:
-    """For the address of a form that somebody opens."""
+    """Answer 405, as a page if somebody opens the address of a form."""
     if _is_api(request):
         return response
     page = loader.get_template("405.html").render(nonce(request), request)
@@ -110,7 +110,7 @@ def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> Http
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500, or 503 for an outage in a middleware."""
+    """Answer 500, or 503 for an outage in a middleware."""
     if isinstance(sys.exc_info()[1], OUTAGES):
         return unavailable(request)
     if _is_api(request):
@@ -122,7 +122,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """As JSON or a page."""
+    """Answer 403 for a missing or wrong CSRF token, as JSON or a page."""
     if _is_api(request):
         return _problem(request, 403, f"CSRF Failed: {reason}")
     if "HX-Request" in request.headers and not request.user.is_authenticated:

@@ -46,15 +46,15 @@ Address = IPv4Address | IPv6Address
 
 
 class OutboundError(Exception):
-    """No usable answer."""
+    """A request to another server brought no usable answer."""
 
 
 class RefusedError(OutboundError):
-    """The site sends nothing there."""
+    """The site sends no requests to this address."""
 
 
 class Answer(NamedTuple):
-    """`url` is the address after all redirects, `body` at most MOST_BYTES."""
+    """Another server's answer. `url` is the address after all redirects, `body` has at most MOST_BYTES."""
 
     url: str
     status: int
@@ -64,8 +64,9 @@ class Answer(NamedTuple):
 
 
 def get(url: str, *, types: Collection[str]) -> Answer:
-    """Follows at most REDIRECTS redirects. Reads the body only of an answer 200 with one of these content types. Raises
-    OutboundError.
+    """Send a GET, and follow at most REDIRECTS redirects.
+
+    Reads the body only of an answer 200 with one of these content types. Raises OutboundError.
     """
     until = time.monotonic() + SECONDS
     headers = {"Accept": ", ".join(types), "Accept-Encoding": "gzip"}
@@ -83,7 +84,7 @@ def get(url: str, *, types: Collection[str]) -> Answer:
 
 
 def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Follows no redirects. Raises OutboundError."""
+    """Send a POST. Follows no redirects. Raises OutboundError."""
     until = time.monotonic() + SECONDS
     parsed = _checked(url)
     with _asked("POST", parsed, headers, body, until) as response:
@@ -91,7 +92,7 @@ def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
 
 
 def is_public(address: Address) -> bool:
-    """Also checks an IPv4 address inside."""
+    """Whether an IP address is public. Also checks an IPv4 address inside an IPv6 one."""
     if isinstance(address, IPv4Address):
         return address.is_global and not address.is_multicast and not any(address in network for network in INSIDE)
     inner = IPv4Address(int(address) & 0xFFFFFFFF) if address in NAT64 else address.ipv4_mapped
@@ -101,7 +102,7 @@ def is_public(address: Address) -> bool:
 
 
 def _checked(url: str) -> Url:
-    """As it is sent. Raises RefusedError."""
+    """Parse an address for sending. Raises RefusedError if it is not one of the web."""
     try:
         parsed = parse_url(url)
     except LocationParseError as error:
@@ -124,7 +125,7 @@ def _joined(url: str, location: str) -> str:
 def _asked(
     method: str, url: Url, headers: Mapping[str, str], body: bytes | None, until: float
 ) -> Iterator[BaseHTTPResponse]:
-    """Closes the connection after the answer."""
+    """Send a request and yield the answer. Closes the connection after it."""
     with contextlib.ExitStack() as stack:
         try:
             sock = stack.enter_context(_connected(url, until))
@@ -166,7 +167,7 @@ def _certificates() -> ssl.SSLContext:
 
 # --- Addresses -------------------------------------------------------------------------------------------
 def _connected(url: Url, until: float) -> socket.socket:
-    """To one of a name's public addresses."""
+    """Connect to one of a name's public addresses. Raises RefusedError if it has none."""
     port = url.port or PORTS[url.scheme or ""]
     name = (url.host or "").strip("[]")
     found = [address for address in _resolved(name, port, until) if _is_open(address)][:ADDRESSES]
@@ -186,7 +187,7 @@ def _is_open(address: Address) -> bool:
 
 
 def _resolved(name: str, port: int, until: float) -> list[Address]:
-    """The resolver has no deadline, so a thread waits for it."""
+    """The addresses of a name. The resolver has no deadline, so a thread waits for it."""
     answers: queue.SimpleQueue[list[Address] | Exception] = queue.SimpleQueue()
     threading.Thread(target=_resolve, args=(name, port, answers.put), daemon=True).start()
     try:
@@ -208,7 +209,7 @@ def _resolve(name: str, port: int, put: Callable[[list[Address] | Exception], No
 
 @contextlib.contextmanager
 def _ended(sock: socket.socket, until: float) -> Iterator[None]:
-    """A socket's timeout restarts with each byte."""
+    """End a socket at the deadline. Its own timeout restarts with each byte."""
     sock.settimeout(_left(until))
     with sock.dup() as same:  # TLS takes the socket itself away
         timer = threading.Timer(_left(until), _end, [same])

@@ -42,13 +42,13 @@ FORM_METHODS = ["GET", "HEAD", "POST"]
 
 
 class PageRequest(HttpRequest):
-    """A request as the middleware leaves it."""
+    """A request with what the middleware adds to it."""
 
     htmx: HtmxDetails
 
 
 def wants_part(request: PageRequest) -> bool:
-    """Whether htmx asks, not a browser for a page."""
+    """Whether htmx asks for a part of the page, not a browser for the page."""
     return bool(request.htmx) and not request.htmx.boosted and not request.htmx.history_restore_request
 
 
@@ -58,7 +58,7 @@ def fetches_ahead(request: HttpRequest) -> bool:
 
 
 def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
-    """Ids separated by commas, at most `most`. Raises ParameterError."""
+    """The ids in a parameter, separated by commas, at most `most`. Raises ParameterError."""
     text = once(request.GET, name)
     named = text.split(",", most) if text else []
     ids = [number for number in map(parse_id, named) if number is not None]
@@ -68,20 +68,20 @@ def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
 
 
 def next_page(request: HttpRequest) -> str:
-    """Only another page of this site."""
+    """The address in `next` if it is another page of this site, else empty."""
     target = request.POST.get("next") or request.GET.get("next") or ""
     return target if is_local(target) and target != request.path else ""
 
 
 def is_local(address: str) -> bool:
-    """Exactly one slash first, at most `NEXT_LENGTH` characters."""
+    """Whether an address is of this site: exactly one slash first, at most `NEXT_LENGTH` characters."""
     if not LOCAL_ADDRESS.match(address) or len(address) > NEXT_LENGTH:
         return False
     return url_has_allowed_host_and_scheme(address, allowed_hosts=None)
 
 
 def came_from(request: HttpRequest) -> str:
-    """Where a stranger goes after signing in. Empty for home."""
+    """The page to which a stranger goes after signing in. Empty for home."""
     match = request.resolver_match
     if match is None or match.url_name == "first-admin":
         return ""
@@ -90,12 +90,12 @@ def came_from(request: HttpRequest) -> str:
 
 
 def go_on(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
-    """The only place that follows `next`."""
+    """Redirect to the page in `next`, else to `otherwise`. Nothing else follows `next`."""
     return HttpResponseRedirect(next_page(request) or reverse(otherwise, args=args))
 
 
 def go_to(request: PageRequest, address: str) -> HttpResponse:
-    """Redirect to a whole page of this site."""
+    """Redirect to an address of this site. htmx then loads the whole page."""
     if wants_part(request):
         return HttpResponseClientRedirect(address)
     return HttpResponseRedirect(address)
@@ -109,7 +109,7 @@ def show(
     part: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """The page, or its `part` if htmx asks for it.
+    """Answer with the page, or with its `part` if htmx asks for it.
 
     In templates `address` is the reader's page, where forms return to. The browser revalidates the page.
     """
@@ -126,7 +126,7 @@ LONGEST_IN_SECONDS = 120
 
 
 def too_many(request: HttpRequest, seconds: float, *, is_member: bool = False) -> HttpResponse:
-    """429 without a query: no context processors, and no reader unless a view has read them.
+    """Answer 429 without a query: no context processors, and no reader unless a view has read them.
 
     `is_member`: the reader is a member, but unknown which.
     """
@@ -137,34 +137,34 @@ def too_many(request: HttpRequest, seconds: float, *, is_member: bool = False) -
 
 
 def stream(request: HttpRequest) -> dict[str, Any]:
-    """The address of the event stream."""
+    """The address of the event stream, for templates."""
     return {"stream": "/api/v1/stream" if settings.STREAM else ""}
 
 
 def page_name(request: HttpRequest) -> dict[str, Any]:
-    """The page's URL name."""
+    """The page's URL name, for templates."""
     match = request.resolver_match
     return {"page_name": (match and match.url_name) or ""}
 
 
 def theme(request: HttpRequest) -> dict[str, Any]:
-    """This browser's theme."""
+    """The theme that this browser has chosen, for templates."""
     kept = request.COOKIES.get(THEME_COOKIE, "")
     return {"theme": kept if kept in THEMES else ""}
 
 
 def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
-    """An empty choice deletes it."""
+    """Save this browser's theme. An empty choice deletes the cookie."""
     _set_cookie(response, THEME_COOKIE, chosen if chosen in THEMES else "", is_for_scripts=False)
 
 
 def has_keys(request: HttpRequest) -> bool:
-    """Whether this browser's reader uses single keys."""
+    """Whether this browser's reader uses shortcuts of a single key."""
     return request.COOKIES.get(KEYS_COOKIE) != KEYS_OFF
 
 
 def set_keys_cookie(response: HttpResponse, *, has_keys: bool) -> None:
-    """Save whether this browser's reader uses single keys."""
+    """Save whether this browser's reader uses shortcuts of a single key."""
     _set_cookie(response, KEYS_COOKIE, "" if has_keys else KEYS_OFF, is_for_scripts=True)
 
 
@@ -211,7 +211,7 @@ class RateMiddleware:
         return response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
-        """429 for a user who calls too often."""
+        """Count the call for the user that its session proves. Answers 429 if they call too often."""
         wait = self._prove(request, request.user.pk) if hasattr(request, "unproven") else None
         return too_many(request, wait) if wait is not None else None
 
@@ -245,7 +245,7 @@ View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 
 
 def limited(scope: str) -> Callable[[View[P]], View[P]]:
-    """Count POSTs to a page in the rate `scope`."""
+    """Decorate a page: count its POSTs in the rate `scope`."""
 
     def decorate(view: View[P]) -> View[P]:
         view.rates = {"POST": scope}  # type: ignore[attr-defined]
@@ -255,7 +255,7 @@ def limited(scope: str) -> Callable[[View[P]], View[P]]:
 
 
 def keeps_opener(view: View[P]) -> View[P]:
-    """Let the opening window keep its reference: apps in browsers get their code by it.
+    """Decorate a page: let the opening window keep its reference. Apps in browsers get their code by it.
 
     Every page on the way to the code needs it. The opener can close or navigate the window, but read nothing.
     """
@@ -270,6 +270,6 @@ def keeps_opener(view: View[P]) -> View[P]:
 
 
 def uncounted(view: View[P]) -> View[P]:
-    """For views as cheap as a static file."""
+    """Decorate a page that is as cheap as a static file: no rate counts its calls."""
     view.is_uncounted = True  # type: ignore[attr-defined]
     return view

@@ -14,7 +14,7 @@ EXACT_UP_TO = 10_000
 
 
 class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Counts and lists at most `exact_up_to` rows.
+    """A paginator that counts and lists at most `exact_up_to` rows.
 
     `count` sets `is_capped` (more rows match) and `is_estimated`.
     """
@@ -29,7 +29,7 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
 
     @cached_property
     def count(self) -> int:
-        """At most `exact_up_to`, or PostgreSQL's estimate."""
+        """The number of rows: at most `exact_up_to`, or PostgreSQL's estimate for a whole table."""
         rows: Any = self.object_list
         if not rows.query.where:
             estimate = self._estimate(rows)
@@ -49,7 +49,7 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
 
     @staticmethod
     def _estimate(rows: Any) -> int:
-        """From the last ANALYZE. Negative if there was none."""
+        """PostgreSQL's estimate of the table's rows from the last ANALYZE. Negative if there was none."""
         with connections[rows.db].cursor() as cursor:
             cursor.execute(
                 "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [rows.model._meta.db_table]

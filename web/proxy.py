@@ -19,13 +19,13 @@ SCHEME = "feedsite.scheme"
 
 
 class ProxyMiddleware:
-    """Writes them into `request.META`. A request without the header is a probe."""
+    """Writes the client's address and scheme into `request.META`. A request without the header is a probe."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """If a trusted proxy names them."""
+        """Set address and scheme if a trusted proxy names them."""
         if settings.PROXY and (said := request.META.get(HEADER)):
             client, scheme = parse(said)
             request.META["REMOTE_ADDR"] = client or request.META.get("REMOTE_ADDR", "")

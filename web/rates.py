@@ -93,7 +93,7 @@ return count(KEYS[3], ARGV[3], ARGV[4], 1)
 
 
 class OwnSlots:
-    """One process's counters. If full, drops those that end first."""
+    """The counters of this process. If they are too many, drops those that end first."""
 
     def __init__(self, size: int = OWN_SLOTS) -> None:
         self._size = size
@@ -101,7 +101,7 @@ class OwnSlots:
         self._slots: dict[str, tuple[int, float]] = {}
 
     def count(self, key: str, calls: int, seconds: int) -> float | None:
-        """None if the call may pass, else the seconds to wait."""
+        """Count a call. None if it may pass, else the seconds to wait."""
         now = time.monotonic()
         with self._lock:
             counted, end = self._slots.get(key, (0, 0.0))
@@ -136,7 +136,7 @@ class Slot(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """No slot without the cache server."""
+    """The result of counting a call. Has no slot without the cache server."""
 
     wait: float | None = None
     """Seconds to wait; None if the call may pass."""
@@ -156,22 +156,21 @@ def _client() -> redis.Redis:
 
 
 def limit(scope: str) -> tuple[int, int]:
-    """The scaled number of calls, and the period in seconds."""
+    """A rate's number of calls, scaled by `RATE_SCALE`, and its period in seconds."""
     calls, seconds = parse_rate(settings.RATES[scope])
     return max(1, math.floor(calls * settings.RATE_SCALE)), seconds
 
 
 def hit(scope: str, who: str, cost: int = 1) -> float | None:
-    """Count a call as `cost` calls. None if it may pass, else the seconds to wait. Refused costs above 1 are taken
-    back.
+    """Count a call as `cost` calls. None if it may pass, else the seconds to wait.
 
-    Without the cache server only `GUARDED` scopes are counted, by each process.
+    Refused costs above 1 are taken back. Without the cache server only `GUARDED` scopes are counted, by each process.
     """
     return hit_each(scope, {who: cost}).get(who)
 
 
 def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
-    """Returns the seconds to wait of refused callers."""
+    """Count calls of several callers. Returns the seconds to wait of those who are refused."""
     found = zip(costs, _count_each(scope, costs), strict=True)
     return {who: counted.wait for who, counted in found if counted.wait is not None}
 
@@ -186,7 +185,7 @@ def _count_each(scope: str, costs: Mapping[str, int]) -> list[Counted]:
 
 
 def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
-    """For calls that were refused for another reason."""
+    """Take back counted calls that were refused for another reason."""
     _ask_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()])
 
 
@@ -211,7 +210,7 @@ class Call:
 
     @property
     def is_marked(self) -> bool:
-        """Whether the credential has a mark."""
+        """Whether the credential had a mark, so its user is known."""
         return self._marked is not None
 
     @property
@@ -220,7 +219,9 @@ class Call:
         return min(self.slots, key=lambda slot: (slot.remaining, -slot.ends), default=None)
 
     def prove(self, user: int | None) -> float | None:
-        """Tell whose credential it was. None if the call may go on, else the seconds to wait."""
+        """Tell whose credential it was (None: nobody's). Returns None if the call may go on, else the seconds to
+        wait.
+        """
         if not self._credential:
             return None
         if not self._is_counted:  # the cache server did not answer
@@ -238,10 +239,10 @@ class Call:
         return self._noted(Counted.of(self._scope, answer)) if answer is not None else None
 
     def as_attempt(self) -> float | None:
-        """Count an attempt of the address instead of the user's call, so that a restricted app cannot use up its user's
-        calls.
+        """Count an attempt of the address instead of the user's call. None if the call may go on, else the seconds to
+        wait.
 
-        None if the call may go on, else the seconds to wait.
+        So a restricted app cannot use up its user's calls.
         """
         if self._marked is not None:
             give_back_each(self._scope, {str(self._marked): 1})
@@ -249,7 +250,7 @@ class Call:
         return self._count(ATTEMPT, self._address)
 
     def as_stranger(self) -> float | None:
-        """Count for the address instead of the user. None if the call may go on, else the seconds to wait."""
+        """Count the call for the address instead of the user. None if it may go on, else the seconds to wait."""
         if self._marked is not None:
             give_back_each(self._scope, {str(self._marked): 1})
             self.slots.clear()
@@ -276,7 +277,9 @@ class Call:
 
 
 class Claimed:
-    """Requests of this authenticator are counted before it asks PostgreSQL."""
+    """Base of authenticators that name the credential before PostgreSQL checks it, so that the request is counted
+    first.
+    """
 
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
         """The credential, and the user's id if proven without a query."""
@@ -284,7 +287,7 @@ class Claimed:
 
 
 def mark(credential: str, user: int) -> None:
-    """Mark a just issued credential."""
+    """Mark a credential that was just issued."""
     _ask("SET", _mark(credential), user, "PX", MARK_SECONDS * 1000)
 
 
@@ -314,7 +317,7 @@ def _ask(*command: Any) -> Any:
 
 
 def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
-    """None on an error."""
+    """Send commands to the cache server. None on an error."""
     if not commands:
         return []
     try:
@@ -340,13 +343,13 @@ def _digest(text: str) -> str:
 
 
 def address(request: HttpRequest) -> str:
-    """The IP address (web.proxy), or the /64 of an IPv6 address, which is one customer's."""
+    """The caller's IP address (web.proxy), or the /64 of an IPv6 address, which is one customer's."""
     return customer(request.META.get("REMOTE_ADDR", ""))
 
 
 @lru_cache(4096)
 def network(address: str) -> str:
-    """The /24 of an IPv4 address, the /48 of an IPv6 one. Keeps other text."""
+    """The /24 of an IPv4 address, or the /48 of an IPv6 one. Keeps other text."""
     try:
         found = ipaddress.ip_interface(address)
     except ValueError:

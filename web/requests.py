@@ -27,13 +27,15 @@ _children: dict[tuple[str, str, int], Any] = {}
 
 
 class RequestMiddleware:
-    """The outermost middleware, to record all answers."""
+    """Gives each request an id, and counts, times and logs it. It is the outermost middleware, to record all
+    answers.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Give it an id, count, time and log it."""
+        """Answer a request, and record the answer."""
         began = time.perf_counter()
         about = logs.chosen_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         logs.request_id.set(about)
@@ -47,7 +49,7 @@ class RequestMiddleware:
 
 @receiver(request_finished)
 def let_go(**kwargs: Any) -> None:
-    """Not in the middleware, because Django may log errors later."""
+    """Clear the request's id after the answer. Not in the middleware, because Django may log errors later."""
     logs.request_id.set("")
 
 
@@ -74,7 +76,7 @@ def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> No
 
 
 def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Whether the user may look next for what they changed."""
+    """Whether the request may have written something that its user looks for next."""
     if request.method in READING or response.status_code == OUTAGE:
         return False
     view = getattr(getattr(request.resolver_match, "func", None), "cls", None)
@@ -82,7 +84,7 @@ def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
 
 
 def route_of(request: HttpRequest) -> str:
-    """Without names or ids."""
+    """The pattern of the request's address, without names or ids."""
     match = getattr(request, "resolver_match", None)
     if match is None:
         return settings.STATIC_URL if request.path_info.startswith(settings.STATIC_URL) else NOWHERE
@@ -93,12 +95,12 @@ def route_of(request: HttpRequest) -> str:
 
 
 def method_of(request: HttpRequest) -> str:
-    """Callers may invent methods: `other`."""
+    """The request's method, or `other`, because callers may invent methods."""
     return request.method if request.method in METHODS else "other"
 
 
 def known_user(request: HttpRequest) -> int | None:
-    """If a view has read them."""
+    """The id of the request's user, if a view has read them."""
     return request.user.pk if is_user_known(request) else None
 
 

@@ -75,20 +75,20 @@ class OutageError(exceptions.APIException):
 
 # --- Bodies ----------------------------------------------------------------------------------------------
 class StrictFormParser(FormParser):
-    """Forms without files, always UTF-8."""
+    """Parses forms without files, always as UTF-8."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """Raises ParseError if the fields are not UTF-8."""
+        """The fields. Raises ParseError if they are not UTF-8."""
         data = stream.read()
         check_encoding(data)
         return QueryDict(data, encoding="utf-8")
 
 
 class FilesParser(MultiPartParser):
-    """For the methods in `takes_files`, always UTF-8."""
+    """Parses forms with files, always as UTF-8, for the methods in `takes_files`."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """Raises ParseError if a field is not UTF-8."""
+        """The fields and files. Raises ParseError if a field is not UTF-8."""
         # Django's parser would replace broken bytes. Latin-1 keeps them.
         read = super().parse(stream, media_type, {**(parser_context or {}), "encoding": "latin-1"})
         fields = QueryDict(mutable=True)
@@ -119,7 +119,7 @@ def _as_utf8(text: str) -> str:
 
 
 class OnlyJSON(DefaultContentNegotiation):
-    """Ignores the Accept header."""
+    """Chooses JSON for every answer, whatever the Accept header says."""
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> tuple[Any, str]:
         """The first renderer."""
@@ -127,7 +127,7 @@ class OnlyJSON(DefaultContentNegotiation):
 
 
 class TextField(serializers.CharField):
-    """Refuses numbers, which DRF's field accepts."""
+    """A text. Refuses numbers, which DRF's field accepts."""
 
     def to_internal_value(self, data: Any) -> str:
         """Raises ValidationError."""
@@ -137,7 +137,7 @@ class TextField(serializers.CharField):
 
 
 class ObjectField(serializers.DictField):
-    """Of any shape, bounded by StrictJSONParser."""
+    """A JSON object of any shape, bounded by StrictJSONParser."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(child=serializers.JSONField(), **kwargs)
@@ -150,7 +150,7 @@ class ObjectField(serializers.DictField):
 
 
 class FlagField(serializers.BooleanField):
-    """Refuses "yes" and 1, which DRF's field accepts."""
+    """A boolean. Refuses "yes" and 1, which DRF's field accepts."""
 
     def to_internal_value(self, data: Any) -> bool:
         """Raises ValidationError."""
@@ -160,7 +160,7 @@ class FlagField(serializers.BooleanField):
 
 
 class NumberField(serializers.IntegerField):
-    """Refuses text, which DRF's field accepts."""
+    """A whole number. Refuses text, which DRF's field accepts."""
 
     def to_internal_value(self, data: Any) -> int:
         """Raises ValidationError."""
@@ -185,7 +185,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
     """A time in ISO 8601 with its zone."""
 
     def to_internal_value(self, data: Any) -> datetime:
-        """In UTC. Raises ValidationError, also without a zone."""
+        """The time in UTC. Raises ValidationError, also without a zone."""
         try:
             moment = datetime.fromisoformat(data) if isinstance(data, str) and data.isascii() else None
             if moment and moment.tzinfo:
@@ -200,7 +200,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses unknown fields: an ignored one is a mistake."""
+    """A serializer that refuses unknown fields: an ignored one is a mistake."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Raises ValidationError for unknown fields."""
@@ -211,7 +211,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 def body(request: Request, serializer: type[StrictSerializer], **options: Any) -> dict[str, Any]:
-    """The validated fields. Raises ValidationError."""
+    """The validated fields of a request's body. Raises ValidationError."""
     reader = serializer(data=request.data, **options)
     reader.is_valid(raise_exception=True)
     fields: dict[str, Any] = reader.validated_data
@@ -219,7 +219,7 @@ def body(request: Request, serializer: type[StrictSerializer], **options: Any) -
 
 
 def invalid(error: DjangoValidationError) -> serializers.ValidationError:
-    """The 400 for an error of an action."""
+    """Turn a validation error of an action into an answer 400."""
     return serializers.ValidationError(serializers.as_serializer_error(error))
 
 
@@ -233,14 +233,14 @@ class ParameterError(BadRequest):
 
 
 def parse_id(text: str) -> int | None:
-    """An id as the API writes it."""
+    """An id as the API writes it. None if the text is none."""
     if not NUMBER.fullmatch(text) or int(text) > MAX_POSITION:
         return None
     return int(text)
 
 
 def once(query: QueryDict, name: str) -> str:
-    """A parameter, or "". Raises ParameterError if repeated."""
+    """A query's parameter, or "". Raises ParameterError if it is repeated."""
     values = query.getlist(name)
     if len(values) > 1:
         raise ParameterError(name, "Give it once.")
@@ -258,18 +258,18 @@ def _number(request: HttpRequest, name: str, rule: str) -> int | None:
 
 
 def position(request: HttpRequest, name: str = "last_id") -> int | None:
-    """Raises ParameterError."""
+    """The id in a parameter, or None. Raises ParameterError."""
     return _number(request, name, "An id is a decimal number from 1 to 2^53.")
 
 
 def limit(request: HttpRequest, name: str = "limit") -> int:
-    """20 by default, at most 100. Raises ParameterError."""
+    """The number of entries asked for: 20 by default, at most 100. Raises ParameterError."""
     asked = _number(request, name, "Send a whole number from 1. More than 100 count as 100.")
     return PAGE if asked is None else min(asked, PAGE_LIMIT)
 
 
 def idempotency_key(request: Request) -> str:
-    """The Idempotency-Key, or "". Raises ValidationError."""
+    """The request's Idempotency-Key, or "". Raises ValidationError."""
     key: str = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
     if key and not KEY.fullmatch(key):
         raise serializers.ValidationError({"Idempotency-Key": ["At most 255 visible ASCII characters, no spaces."]})
@@ -281,7 +281,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class FeedResponse(HttpResponse):
-    """Twenty times as fast as DRF's serializers and renderers."""
+    """An answer as JSON, encoded twenty times as fast as by DRF's serializers and renderers."""
 
     def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(encode(content), content_type=JSON_TYPE, status=status, headers=headers)
@@ -294,7 +294,7 @@ class Problem(msgspec.Struct):
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """Also answers Django's errors."""
+    """The answer to an exception. Also for Django's errors, which DRF does not answer."""
     if isinstance(exc, OUTAGES):
         logger.error("a request was answered 503, because a server failed: %s", exc)
         exc = OutageError()
@@ -308,7 +308,7 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
 
 
 def spend(scope: str, who: str, cost: int = 1) -> None:
-    """For a cost that depends on the body. Raises Throttled."""
+    """Count a call whose cost depends on the body. Raises Throttled."""
     wait = rates.hit(scope, who, cost)
     if wait is not None:
         raise exceptions.Throttled(wait)
@@ -321,7 +321,8 @@ def scope_of(view_rates: Mapping[str, str], method: str) -> str:
 
 
 class ApiView(APIView):
-    """Counts every request first (web.rates.Call), and checks it before asking who the caller is.
+    """Base of the API's views. Counts every request first (web.rates.Call), and checks it before asking who the caller
+    is.
 
     `rates`: scopes of methods with their own rate. POST, PATCH and the methods of `takes_bodies` take JSON of at most
     `body_bytes`, the methods of `takes_files` a form (web.uploads). `only_reads`: no POST writes what its caller may
@@ -338,7 +339,7 @@ class ApiView(APIView):
     throttle_classes: Sequence[Any] = []
 
     def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
-        """Copies attributes that DRF finds only after a failed look-up."""
+        """DRF's request, with attributes that DRF finds only after a failed look-up."""
         made = super().initialize_request(request, *args, **kwargs)
         vars(made).update(method=request.method, META=request.META)
         return made
@@ -387,7 +388,10 @@ class ApiView(APIView):
         return Call(scope, address)
 
     def perform_authentication(self, request: Request) -> None:
-        """Raises AuthenticationFailed, and PermissionDenied if the credential does not open this address."""
+        """Find the caller, and count the call for them.
+
+        Raises AuthenticationFailed, Throttled, and PermissionDenied if the credential does not open this address.
+        """
         try:
             request._authenticate()  # type: ignore[attr-defined]  # `request.user` would first look in vain
         except exceptions.AuthenticationFailed:
@@ -406,19 +410,21 @@ class ApiView(APIView):
                 raise
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """`no-store`: an answer is for one caller and moment."""
+        """Add `no-store`: an answer is for one caller and moment."""
         response = super().finalize_response(request, response, *args, **kwargs)
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 
 class PublicApiView(ApiView):
-    """Everybody may read, unless the site is for members only."""
+    """Base of views that everybody may read, unless the site is for members only."""
 
     permission_classes = [IsAuthenticatedOrReadOnly]
 
     def perform_authentication(self, request: Request) -> None:
-        """A stranger's call counts for the address. Raises Throttled."""
+        """Find the caller. A stranger's call counts for the address. Raises Throttled, and NotAuthenticated on a site
+        for members.
+        """
         super().perform_authentication(request)
         is_stranger = not request.user.is_authenticated
         if is_stranger and getattr(request._request, "is_for_members", False):
@@ -429,7 +435,7 @@ class PublicApiView(ApiView):
 
 
 class NotFoundView(ApiView):
-    """Addresses without a route: 404."""
+    """Answers 404 for addresses without a route."""
 
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []

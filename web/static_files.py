@@ -21,12 +21,12 @@ MODULES = {"feedsite/strangers.js": COMMON, "feedsite/members.js": COMMON + MEMB
 
 
 class ScriptFinder(finders.BaseFinder):
-    """Makes scripts: at each request in development and tests, else once."""
+    """Finds and makes the scripts of pages: at each request in development and tests, else once."""
 
     folder = Path(settings.DATA_DIR, "scripts")
 
     def find(self, path: str, find_all: bool = False, **options: Any) -> str | list[str]:  # type: ignore[override]  # Django's name
-        """If it is one of ours."""
+        """The path of a script, if it is one of ours."""
         if path not in MODULES:
             return []
         found = str(self.make(path))
@@ -53,7 +53,7 @@ class ScriptFinder(finders.BaseFinder):
 
 
 class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # it has no types
-    """Gzip only: Brotli would add half a minute to the first start."""
+    """The storage of static files. Gzip only: Brotli would add half a minute to the first start."""
 
     def create_compressor(self, **options: Any) -> Any:
         """A compressor for gzip only."""
@@ -61,7 +61,7 @@ class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
-    """Also files collected after the start, because two versions may share a port."""
+    """Sends static files, also those collected after the start, because two versions may share a port."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -43,7 +43,7 @@ def _constant(name: str) -> NoReturn:
 
 
 class _Numbers:
-    """PostgreSQL stores 1e308 as 309 digits."""
+    """Parses numbers, and bounds their digits: PostgreSQL stores 1e308 as 309 digits."""
 
     def __init__(self) -> None:
         self.digits = 0
@@ -82,7 +82,7 @@ def check_text(value: Any) -> None:
 
 
 def parse_json(data: bytes) -> dict[str, Any]:
-    """Raises ParseError."""
+    """Parse a body that must be a JSON object. Raises ParseError."""
     numbers = _Numbers()
     try:
         value = json.loads(
@@ -105,7 +105,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 class StrictJSONParser(BaseParser):
-    """At most `body_bytes`, whatever Content-Length says."""
+    """Parses bodies of at most `body_bytes`, whatever Content-Length says."""
 
     media_type = JSON_TYPE
 
@@ -115,7 +115,7 @@ class StrictJSONParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Raises ParseError and PayloadTooLargeError."""
+        """The body's object. Raises ParseError and PayloadTooLargeError."""
         allowed = getattr((parser_context or {}).get("view"), "body_bytes", BODY_BYTES)
         data = stream.read(allowed + 1)
         if len(data) > allowed:

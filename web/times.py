@@ -28,7 +28,7 @@ LETTERS = {
 
 @cache
 def _pattern(form: str, _language: str | None) -> str | None:
-    """A format for `str.format`, or None if it has other letters."""
+    """A date format of Django as a format for `str.format`. None if it has letters that this module does not know."""
     letters = get_format(form)
     if not set(re.findall(r"[A-Za-z\\]", letters)) <= LETTERS.keys():
         return None
@@ -42,7 +42,7 @@ def _months(_language: str | None) -> list[tuple[str, str]]:
 
 
 def written(moment: datetime, form: str) -> str:
-    """In the reader's zone and language, 20 times as fast as Django's function."""
+    """A time in the reader's zone and language, 20 times as fast as by Django's function."""
     moment, language = timezone.localtime(moment), get_language()
     pattern = _pattern(form, language)
     if pattern is None:

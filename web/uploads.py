@@ -35,7 +35,7 @@ ADDRESSES = re.compile(
 
 
 def most_bytes(path: str) -> int:
-    """Of a body with files at this path, or 0."""
+    """The most bytes of a body with files at this path. 0 if it takes none."""
     if path == LISTS:
         return LIST_BYTES + ROOM_BYTES
     if path == ARCHIVES:
@@ -56,7 +56,7 @@ def folder() -> Path:
 
 
 class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripted at run time
-    """Deleted when closed. The path does not contain the sender's name."""
+    """An uploaded file on disk, deleted when closed. The path does not contain the sender's name."""
 
     def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
         file = tempfile.NamedTemporaryFile(suffix=".upload", dir=folder())  # noqa: SIM115 (it is the object)
@@ -76,7 +76,7 @@ class FileHandler(FileUploadHandler):
         self._uploads: list[Upload] = []
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
-        """Raises StopUpload for too many files, and OSError."""
+        """Begin a file. Raises StopUpload for too many files, and OSError."""
         super().new_file(*args, **kwargs)
         if len(self._uploads) == FILES_AT_ONCE:
             raise StopUpload(connection_reset=True)
@@ -84,7 +84,7 @@ class FileHandler(FileUploadHandler):
             self._uploads.append(Upload(self.file_name, self.content_type, self.charset))
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        """On a full disk deletes the body's files and raises OSError."""
+        """Write a part of the file. On a full disk deletes the body's files and raises OSError."""
         with self._all_or_nothing():
             self._uploads[-1].write(raw_data)
 

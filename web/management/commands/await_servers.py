@@ -17,13 +17,13 @@ VARIABLES = {
 
 
 class Command(BaseCommand):
-    """Asks late servers again for `LATE_SECONDS`."""
+    """Waits until the servers answer. Asks late ones again for `LATE_SECONDS`."""
 
     help = "Wait until PostgreSQL and the Redis servers answer. If one does not, fail and name its setting."
     requires_system_checks: list[str] = []  # `up` asks before anything else
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError if a server does not answer."""
+        """Wait for the servers. Raises CommandError if one does not answer."""
         deadline = time.monotonic() + LATE_SECONDS
         states = server_states()
         while any(state.endswith(LATE) for state in states.values()) and time.monotonic() < deadline:
