@@ -29,7 +29,7 @@ class DiscoverItem(ItemBody, kw_only=True):
 
 
 class DiscoverData(msgspec.Struct):
-    """`has_more` false: `load_more` starts a new recall."""
+    """A page of the feed. If `has_more` is false, `load_more` starts a new recall."""
 
     items: list[DiscoverItem]
     has_more: bool
@@ -47,7 +47,7 @@ class CountField(serializers.IntegerField):
     """How many items to list."""
 
     def to_internal_value(self, data: Any) -> int:
-        """At most `PAGE_LIMIT`. Raises ValidationError."""
+        """The number, at most `PAGE_LIMIT`. Raises ValidationError."""
         if not isinstance(data, int) or isinstance(data, bool) or data < 1:
             raise serializers.ValidationError("Send a whole number from 1. More than 100 count as 100.")
         return min(data, PAGE_LIMIT)

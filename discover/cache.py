@@ -10,7 +10,7 @@ from storage.connections import Command, feeds, pipelined
 
 
 class Entry(NamedTuple):
-    """`reason`: its code, empty if lost."""
+    """An item to recommend. `reason`: its code, empty if lost."""
 
     item_id: int
     reason: str
@@ -31,15 +31,15 @@ class CandidateList:
         pipelined(feeds(), [("DEL", self.key), ("DEL", self.reasons_key)])
 
     def push(self, entries: Sequence[Entry]) -> None:
-        """Append. The list lives for `CANDIDATES_TTL` from now."""
+        """Append entries. The list lives for `CANDIDATES_TTL` from now."""
         self._write("RPUSH", entries)
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Put popped entries back."""
+        """Put popped entries back at the front."""
         self._write("LPUSH", entries[::-1])
 
     def pop(self, count: int) -> tuple[list[Entry], int]:
-        """At most `count`, and how many are left."""
+        """Remove the first `count` entries or fewer. Returns them, and how many are left."""
         ids, reasons, left = pipelined(
             feeds(),
             [("LPOP", self.key, count), ("LPOP", self.reasons_key, count), ("LLEN", self.key)],

@@ -31,7 +31,7 @@ DEEPER = 4
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """`is_deduplicated`: the week's impressions and views were known."""
+    """The candidates that are left. `is_deduplicated`: the week's impressions and views were known."""
 
     candidates: list[Candidate]
     is_deduplicated: bool
@@ -58,7 +58,10 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
 
 
 def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[list[Candidate], bool]:
-    """All and False if what was seen is unknown."""
+    """The candidates that the reader has not seen.
+
+    False, with candidates that they may have seen, if that is unknown.
+    """
     ids = [one.item_id for one in candidates]
     left = set(ids)
     is_known = True
@@ -84,7 +87,7 @@ def _report(reader: User, found: int, excluded: Counter[str], left: int) -> None
 
 
 def mixed(candidates: Sequence[Candidate], size: int) -> list[Candidate]:
-    """In pages of `size`, each with at most `SENDER_CAP` of one sender. Later pages may have gaps."""
+    """The candidates in pages of `size`, each with at most `SENDER_CAP` of one sender. Later pages may have gaps."""
     pages: list[list[Candidate]] = []
     open_page = 0
     next_page: defaultdict[int, int] = defaultdict(int)

@@ -18,7 +18,7 @@ DAY_MILLISECONDS = 86_400_000
 
 
 def rate() -> float:
-    """1 / (2 sigma^2), the factor of the squared days."""
+    """The factor of the squared days in the exponent: 1 / (2 sigma^2)."""
     return -math.log(settings.DISCOVER_DECAY) / float(settings.DISCOVER_SCALE_DAYS) ** 2
 
 
@@ -28,17 +28,17 @@ def params() -> dict[str, Any]:
 
 
 def log_decay(item: str, origin: str = "%(origin)s::bigint") -> str:
-    """The logarithm of an item's decay: after some years the decay itself is 0 as a floating-point number."""
+    """SQL of the logarithm of an item's decay. After some years the decay itself is 0 as a floating-point number."""
     days = f"(({origin} >> {SEQUENCE_BITS}) - ({item} >> {SEQUENCE_BITS})) / {DAY_MILLISECONDS}.0::float8"
     return f"(-%(decay_rate)s::float8 * greatest({days} - %(decay_offset)s::float8, 0) ^ 2)"
 
 
 def older(item_id: int, exponent: float) -> int:
-    """Items below have less than 1 / e^exponent of the score of `item_id`, by age alone."""
+    """An id. Items below it have less than 1 / e^exponent of the score of `item_id`, by age alone."""
     days = float(settings.DISCOVER_OFFSET_DAYS) + math.sqrt(exponent / rate())
     return max(item_id - (math.ceil(days * DAY_MILLISECONDS) << SEQUENCE_BITS), 0)
 
 
 def recency(created_at: str, days: float) -> str:
-    """SQL: the weight of a follow or like, from 1 now to 1 / e after `days`."""
+    """SQL of the weight of a follow or like, from 1 now to 1 / e after `days`."""
     return f"exp(-least(extract(epoch FROM %(now)s - {created_at})::float8 / {days * 86_400}, 100))"

@@ -120,7 +120,7 @@ def view_weight(age: timedelta) -> float:
 
 
 def exclude(reader: User, candidates: Sequence[Candidate], *, now: datetime) -> Kept:
-    """Remove and weaken candidates for `reader`."""
+    """Remove candidates that the reader must not get, and lower the scores of others."""
     views = recent.views_of(reader.pk, now=now)
     items, replies = views or Views([], [])
     facts = _facts(reader, candidates, replies, now)

@@ -56,8 +56,9 @@ ISSUE = """
 
 @dataclass(slots=True)
 class FeedPage:
-    """`has_more`: the same recall has more. `sources`: `cache`, `recall`, `issued` (a repeated call), and `no-dedup` if
-    Redis could not say what was seen.
+    """A page of the feed. `has_more`: the same recall has more.
+
+    `sources`: `cache`, `recall`, `issued` (a repeated call), and `no-dedup` if Redis could not say what was seen.
     """
 
     items: list[ItemBody]
@@ -66,15 +67,15 @@ class FeedPage:
 
 
 class Buffer(Protocol):
-    """A queue of entries."""
+    """A queue of entries to recommend."""
 
     @property
     def left(self) -> int:
-        """Entries left."""
+        """The number of entries left."""
         ...
 
     def take(self, count: int) -> list[Entry]:
-        """At most `count`."""
+        """Remove and return the first `count` entries or fewer."""
         ...
 
     def put_back(self, entries: Sequence[Entry]) -> None:
@@ -84,17 +85,17 @@ class Buffer(Protocol):
 
 @dataclass(slots=True)
 class Recalled:
-    """Candidates just recalled."""
+    """A queue of candidates just recalled."""
 
     entries: list[Entry]
 
     @property
     def left(self) -> int:
-        """Entries left."""
+        """The number of entries left."""
         return len(self.entries)
 
     def take(self, count: int) -> list[Entry]:
-        """At most `count`."""
+        """Remove and return the first `count` entries or fewer."""
         taken, self.entries = self.entries[:count], self.entries[count:]
         return taken
 
@@ -105,13 +106,13 @@ class Recalled:
 
 @dataclass(slots=True)
 class Cached:
-    """Candidates of an earlier refresh. Raises what redis-py raises."""
+    """A queue of candidates of an earlier refresh. Raises what redis-py raises."""
 
     cache: CandidateList
     left: int = 0
 
     def take(self, count: int) -> list[Entry]:
-        """At most `count`."""
+        """Remove and return the first `count` entries or fewer."""
         taken, self.left = self.cache.pop(count)
         return taken
 
@@ -131,7 +132,7 @@ class Filled:
 
 # --- The two calls ---------------------------------------------------------------------------------------
 def refresh(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
-    """The best items that `reader` has not seen. Drops cached candidates.
+    """Start a new recall, and return the best items that `reader` has not seen. Drops cached candidates.
 
     Repeating a `request_id` within a day returns its page. Raises Django's database errors, but none of Redis.
     """
@@ -144,7 +145,7 @@ def refresh(reader: User, *, limit: int, request_id: str | None = None, now: dat
 
 
 def load_more(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
-    """The next page of the last refresh, maybe short. A refresh if nothing is left."""
+    """The next page of the last refresh, maybe short. If nothing is left, it is a refresh."""
     now = now or timezone.now()
     with transaction.atomic():
         _lock(reader)
@@ -158,12 +159,12 @@ def load_more(reader: User, *, limit: int, request_id: str | None = None, now: d
 
 
 def _lock(reader: User) -> None:
-    """Later statements then see what was issued meanwhile."""
+    """Let one call of a reader run at a time. Later statements then see what was issued meanwhile."""
     fetch("SELECT FROM pg_advisory_xact_lock(%s, %s)", [LOCK, reader.pk % 2**31])
 
 
 def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
-    """Without items that are now hidden."""
+    """The page of an earlier call with this id, without items that are now hidden. None if there is none."""
     if request_id is None:
         return None
     issued = IssuedPage.objects.filter(user=reader, request_id=request_id).first()
@@ -228,7 +229,7 @@ def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
 
 
 def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> list[tuple[ItemBody, Entry]]:
-    """Already issued ones only with `again`."""
+    """The bodies of the entries that the reader may see. Issued ones only with `again`."""
     if not entries:
         return []
     by_id = {entry.item_id: entry for entry in entries}
@@ -240,7 +241,7 @@ def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> li
 def _issue(
     reader: User, filled: Filled, request_id: str | None, now: datetime, *, has_more: bool, sources: list[str]
 ) -> FeedPage:
-    """Except in read-only mode."""
+    """Store the page, except in read-only mode, and return it."""
     if (filled.items or request_id is not None) and current().takes_notes:
         issued = id_array(int(item.id) for item in filled.items)
         fetch(ISSUE, [reader.pk, request_id, issued, filled.reasons, has_more, now])

@@ -6,7 +6,7 @@ from discover import indexing, refreshing
 
 
 def recommend() -> None:
-    """Refresh what the periodic tasks would."""
+    """Refresh what periodic tasks would refresh."""
     now = timezone.now()
     refreshing.refresh_words(now=now)
     refreshing.refresh_popular(now=now)

@@ -34,8 +34,9 @@ class Viewed(NamedTuple):
 
 
 def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> Viewed | None:
-    """The posts opened within 7 days, last opened first. None without Redis. `last_id` (exclusive) is a
-    `View.moment`.
+    """The posts opened within 7 days, last opened first. None without Redis.
+
+    `last_id` (exclusive) is a `View.moment`.
     """
     views = recent.views_of(reader.pk, now=now)
     if views is None:
@@ -52,7 +53,10 @@ def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, no
 
 
 def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """Last chosen first. `last_id` (exclusive) is the id of a NotInterested row."""
+    """The items that the reader does not want, last chosen first.
+
+    `last_id` (exclusive) is the id of a NotInterested row.
+    """
     rows = fetch(UNWANTED, {"reader": reader.pk, "below": below(last_id), "count": limit + 1})
     found = [(said_id, ItemRow.of(columns)) for said_id, *columns in rows]
     part = part_of(found, limit, itemgetter(0))
@@ -60,6 +64,6 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
 
 
 def why(reader: User, item_id: int) -> str | None:
-    """Why an item was recommended within the last day."""
+    """Why an item was recommended within the last day, in words. None if it was not."""
     rows = fetch(WHY, {"reader": reader.pk, "item": item_id})
     return reasons.words(rows[0][0]) if rows else None

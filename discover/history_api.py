@@ -39,7 +39,7 @@ class HistoryView(ApiView):
 
 
 class NotInterestedView(ApiView):
-    """An unwanted item."""
+    """An item that the caller does not want."""
 
     @extend_schema(operation_id="not_interested", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
@@ -50,7 +50,7 @@ class NotInterestedView(ApiView):
 
     @extend_schema(operation_id="interested_again", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Undo it, even if the item is hidden now."""
+        """Undo `not interested`, even if the item is hidden now."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: feedback.interested_again(user=user, item=item))
         return HttpResponse(status=204)

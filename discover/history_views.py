@@ -103,7 +103,7 @@ def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
 @signed_in
 @limited("write")
 def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """A line with an undo button replaces the item's card."""
+    """Never recommend an item again. A line with an undo button replaces its card."""
     item = item_or_404(item_id, reader)
     feedback.not_interested(user=reader, item=item)
     if wants_part(request):
@@ -116,7 +116,7 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
 @signed_in
 @limited("write")
 def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Undo it. The card comes back."""
+    """Undo `not_interested`. The card comes back."""
     item = take_back_or_404(item_id, reader, lambda item: feedback.interested_again(user=reader, item=item))
     if wants_part(request):
         shown = visible_item(item.pk, reader)

@@ -144,13 +144,13 @@ def _parts(item_ids: list[int]) -> Iterable[list[int]]:
 
 
 class _Chosen:
-    """The kind of filter, detected at first use, and again if BF.* is unknown or the key is of another kind."""
+    """The kind of filter in use. Detected at first use, and again if BF.* is unknown or the key is of another kind."""
 
     def __init__(self) -> None:
         self._found: str | None = None
 
     def run(self, client: redis.Redis, call: Callable[[Filter], T]) -> T:
-        """If the server lacks BF.*, detect again and retry once."""
+        """Call with the filter in use. If the server lacks BF.*, detect again and retry once."""
         kind = self._kind(client)
         try:
             return call(self._filter(kind))

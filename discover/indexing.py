@@ -68,14 +68,14 @@ DOCUMENTS = f"""
 
 # --- Items to write --------------------------------------------------------------------------------------
 def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
-    """Queue changed items, in their transaction."""
+    """Queue changed items for OpenSearch, in the transaction that changes them."""
     if settings.OPENSEARCH_URL:
         with connection.cursor() as cursor:
             cursor.execute(QUEUE_PUBLIC if only_public else QUEUE, {"items": id_array(item_ids)})
 
 
 def load_again() -> None:
-    """After writes past the verbs."""
+    """Load all items again, after writes past the verbs."""
     if settings.OPENSEARCH_URL:
         SearchIndex.objects.filter(name=server().name).update(position=ids.NO_BOUND)
 
@@ -121,7 +121,7 @@ def work() -> None:
 
 
 def write_changes() -> int:
-    """Returns 0 also if another writer is active. Raises OpenSearchError."""
+    """Write queued changes. Returns how many. 0 also if another writer is active. Raises OpenSearchError."""
     with transaction.atomic():
         index = _turn(skip=True)
         rows = fetch(CHANGES) if index else []
@@ -133,8 +133,9 @@ def write_changes() -> int:
 
 
 def load_part(*, wait: bool = False) -> int:
-    """Load the newest items not yet loaded. Returns 0 at the end, or without `wait` beside another writer. Raises
-    OpenSearchError.
+    """Load the newest items not yet loaded, and return how many.
+
+    Returns 0 at the end, or without `wait` beside another writer. Raises OpenSearchError.
     """
     with transaction.atomic():
         index = _turn(skip=not wait)
@@ -157,12 +158,12 @@ def left() -> int:
 
 
 def _turn(*, skip: bool) -> SearchIndex | None:
-    """Locked: rows read now are at least as new as earlier writes."""
+    """The locked row of the index. Rows read now are at least as new as earlier writes."""
     return SearchIndex.objects.select_for_update(skip_locked=skip).filter(name=server().name).first()
 
 
 def _write(index: SearchIndex, item_ids: Sequence[int]) -> None:
-    """Raises OpenSearchError, also if only some were accepted."""
+    """Send the items' documents to OpenSearch. Raises OpenSearchError, also if it took only some of them."""
     # By the clock, because a database restored from a backup would begin with old versions.
     index.version = max(index.version + 1, time.time_ns() // 1000)
     index.save(update_fields=["version"])
@@ -227,7 +228,10 @@ _decoder = msgspec.json.Decoder(_Answer)
 
 
 def _check(answer: bytes) -> None:
-    """Raise OpenSearchError if something must be retried. A document refused for its content is only logged."""
+    """Raise OpenSearchError if an answer to a bulk request names something to retry.
+
+    A document refused for its content is only logged.
+    """
     try:
         bulk = _decoder.decode(answer)
     except msgspec.MsgspecError as error:

@@ -115,7 +115,7 @@ NEAR = f"""
 
 
 def told(senders: str) -> str:
-    """A CTE that counts, for each of `senders` (SQL), the reader's followees who follow them."""
+    """SQL of a CTE that counts, for each of `senders` (SQL), the reader's followees who follow them."""
     return f"""
     told AS MATERIALIZED (
         SELECT s.sender_id, (
@@ -182,7 +182,7 @@ NEAR_SENDERS = f"""
 
 @dataclass(frozen=True, slots=True)
 class Interests:
-    """With weights of about 0 to 1 within each kind.
+    """What a reader is interested in, with weights of about 0 to 1 within each kind.
 
     `senders` also have a reason's code. `items` were liked by people who like the same. Age counts from the item
     `origin`.
@@ -197,7 +197,7 @@ class Interests:
 
 
 def interests_of(reader: User, *, now: datetime) -> Interests:
-    """From a replica if possible."""
+    """The reader's interests, read from a replica if possible."""
     return lagging(reader.pk, lambda on: _interests_of(reader, now, on))
 
 
@@ -217,7 +217,7 @@ def _interests_of(reader: User, now: datetime, on: str) -> Interests:
 
 
 def params_of(reader: User, now: datetime, on: str) -> dict[str, Any]:
-    """`origin` is the newest public post, or now."""
+    """The parameters of the statements. `origin` is the newest public post, or now."""
     below = ids.compose(now, 0)
     newest = fetch(NEWEST, {"below": below}, on=on)
     origin = newest[0][0] if newest else below

@@ -39,7 +39,7 @@ class IssuedPage(models.Model):
 
 
 class NotInterested(models.Model):
-    """`user` does not want `item`, and less like it."""
+    """A note that `user` does not want `item`, and less like it."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="not_interested", db_index=False
@@ -72,7 +72,10 @@ class WordRarity(models.Model):
 
 
 class PopularItem(models.Model):
-    """A periodic task rewrites the table, so it may contain withdrawn posts. `popularity` is above 0."""
+    """A popular post. `popularity` is above 0.
+
+    A periodic task rewrites the table, so it may contain withdrawn posts.
+    """
 
     item = models.OneToOneField(
         Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False
@@ -84,7 +87,7 @@ class PopularItem(models.Model):
 
 
 class SearchIndex(models.Model):
-    """The state of an index. Writers lock the row."""
+    """How far an index of OpenSearch is written. Writers lock the row."""
 
     name = models.CharField(max_length=200, primary_key=True)
     position = models.BigIntegerField(help_text="The items from this id on have been loaded into it; 0: all.")
@@ -95,7 +98,7 @@ class SearchIndex(models.Model):
 
 
 class ItemChange(models.Model):
-    """The queue of items to write to OpenSearch.
+    """An item to write to OpenSearch: a row of the queue.
 
     Items may repeat, because a writer may delete the row that it read before another change commits.
     """

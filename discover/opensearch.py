@@ -61,12 +61,12 @@ Reason = tuple[str, float]
 
 
 def written(moment: datetime) -> str:
-    """In the format strict_date_time, in milliseconds."""
+    """A time in the format strict_date_time, in milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -> tuple[dict[str, Any], list[Reason]]:
-    """The body, and the reason of each named clause: clause "3" is the fourth."""
+    """The body of a search, and the reason of each named clause: clause "3" is the fourth."""
     clauses, reasons = _clauses(interests)
     body = {
         "query": {
@@ -89,7 +89,7 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
 
 
 def _clauses(interests: Interests) -> tuple[list[dict[str, Any]], list[Reason]]:
-    """Named clauses have a reason."""
+    """The clauses of the query, and the reasons of the named ones."""
     reasons: list[Reason] = []
     clauses = [{"constant_score": {"filter": {"match_all": {}}, "boost": BASE}}]
 
@@ -187,10 +187,10 @@ breaker = Breaker(name="opensearch", failures=FAILURES, slow_share=math.inf)
 
 
 class OpenSearchRecall:
-    """Candidates as OpenSearch scores them."""
+    """Finds candidates with OpenSearch, as it scores them."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """Raises RecallUnavailableError, also while the index is loading."""
+        """The best candidates. Raises RecallUnavailableError, also while the index is loading."""
         if breaker.is_open:
             raise RecallUnavailableError("OpenSearch failed a moment ago")
         name = server().name
@@ -212,7 +212,7 @@ class OpenSearchRecall:
 
 
 def _capped(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
-    """With recall's usual cap per sender."""
+    """The first `count` candidates, with recall's usual cap per sender."""
     cap = max(LEAST_CAP, int(count * CAP_SHARE))
     of_sender: Counter[int] = Counter()
     kept = []
@@ -235,7 +235,7 @@ def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
 
 
 def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Interests) -> list[Candidate]:
-    """As logarithms: the server's 32-bit scores are too coarse."""
+    """The hits as candidates. Computes their scores as logarithms: the server's 32-bit scores are too coarse."""
     rate, offset = decay.rate(), settings.DISCOVER_OFFSET_DAYS
     newest = interests.origin >> ids.SEQUENCE_BITS
     candidates = []

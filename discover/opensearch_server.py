@@ -12,7 +12,7 @@ CONNECT_SECONDS = 1.0
 
 
 class OpenSearchError(Exception):
-    """`status` is 0 without an answer."""
+    """OpenSearch failed. `status` is 0 without an answer."""
 
     def __init__(self, message: str, status: int = 0, kind: str = "") -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class OpenSearchError(Exception):
 
 
 class Server:
-    """OpenSearch at `https://user:password@host:9200/name`. `name` is an alias of the index `name-1`.
+    """The OpenSearch server at `https://user:password@host:9200/name`. `name` is an alias of the index `name-1`.
 
     Without an alias (require_alias), a bulk request would recreate a deleted index without our mapping.
     """
@@ -47,7 +47,7 @@ class Server:
         kind: str = "application/json",
         encoding: str = "identity",
     ) -> bytes:
-        """The body within `patience` seconds. Raises OpenSearchError."""
+        """Send a request. Returns the answer's body within `patience` seconds. Raises OpenSearchError."""
         until = time.monotonic() + patience
         headers = self.headers | ({"Content-Type": kind} if body else {})
         if encoding != "identity":
@@ -78,7 +78,7 @@ class Server:
 
 
 def _read(response: urllib3.BaseHTTPResponse, until: float) -> bytes:
-    """The socket's time-out alone would allow a very slow server."""
+    """Read an answer until the deadline. The socket's time-out alone would allow a very slow server."""
     chunks, length = [], 0
     while chunk := response.read1(65_536):
         chunks.append(chunk)
@@ -99,7 +99,7 @@ class _Failure(msgspec.Struct):
 
 
 def _reason(answer: bytes) -> str:
-    """Not the message, which may contain users' text."""
+    """The kind of error in an answer. Not its message, which may contain users' text."""
     try:
         error = msgspec.json.decode(answer, type=_Failure).error
     except msgspec.MsgspecError:

@@ -56,10 +56,10 @@ Found = list[tuple[int, float, str]]
 
 
 class PostgresRecall:
-    """The default recall."""
+    """Finds candidates with PostgreSQL. This is the default recall."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        """From a replica if possible."""
+        """The best candidates, read from a replica if possible."""
         return lagging(reader.pk, lambda on: self._candidates(reader, count, now, on))
 
     def _candidates(self, reader: User, count: int, now: datetime, on: str) -> list[Candidate]:
@@ -79,7 +79,10 @@ class PostgresRecall:
 
 @cache
 def _rank(count: int) -> str:
-    """Limits are literals, because the planner takes an unknown LIMIT for a tenth of the table."""
+    """SQL that adds up the found items' weights and ranks them.
+
+    Limits are literals, because the planner takes an unknown LIMIT for a tenth of the table.
+    """
     return f"""
         WITH found AS (
             SELECT * FROM unnest(%(items)s::bigint[], %(relevances)s::float8[], %(reasons)s::text[])

@@ -8,7 +8,7 @@
 | `sender` | the reader liked or answered the sender's posts |
 | `follower` | the sender follows the reader |
 | `tag:NAME`, `words:WORD` | the hashtag or word with the largest weight |
-| `popular`, `fresh` | the same for all readers |
+| `popular`, `fresh` | many people like it now, or it is new |
 | `followed` | the reader follows the sender; comes last |
 """
 
@@ -24,7 +24,7 @@ PART_OF_A_WORD = compiled(f"{UNSPACED}|{COMPLEX}")
 
 
 def words(code: str) -> str:
-    """In the current language. An unknown or empty code gives general words."""
+    """A reason in the current language. An unknown or empty code gives general words."""
     kind, _colon, detail = code.partition(":")
     if kind in PLAIN and not detail:
         return PLAIN[kind]()

@@ -7,7 +7,9 @@ from accounts.models import User
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """`score` is a logarithm, because the decay of old items underflows. `reason`: see discover.reasons."""
+    """An item that recall found. `score` is a logarithm, because the decay of old items underflows. `reason`: see
+    discover.reasons.
+    """
 
     item_id: int
     sender_id: int
@@ -16,7 +18,7 @@ class Candidate:
 
 
 class Recall(Protocol):
-    """Finds candidates. Its callers filter them."""
+    """A way to find candidates. Its callers filter them."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
         """At most `count` public posts from before `now`, best first. Raises RecallUnavailableError."""

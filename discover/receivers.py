@@ -39,7 +39,7 @@ def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: lis
 
 
 def remember_play(reader: User, item_id: int) -> None:
-    """An outage is only logged."""
+    """Record a play. An outage is only logged."""
     now = timezone.now()
     try:
         played.record([Play(reader.pk, item_id, now)], now=now)
@@ -61,7 +61,7 @@ def export_history(sender: type[User], reader: User, **kwargs: Any) -> list[Expo
 
 @receiver([item_published, item_imported, item_edited, item_withdrawn])
 def note_change(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Queue public posts, and those that were public."""
+    """Queue an item for OpenSearch if it is or was a public post."""
     is_post = item.reply_to_id is None and item.repost_of_id is None
     if is_post and Visibility.PUBLIC in (item.visibility, kwargs.get("visibility_before")):
         indexing.note([item.pk])
@@ -69,5 +69,5 @@ def note_change(sender: type[Item], item: Item, **kwargs: Any) -> None:
 
 @receiver(counts_folded)
 def note_popularity(sender: type[Item], item_ids: list[int], **kwargs: Any) -> None:
-    """Inside the transaction of the fold."""
+    """Queue items for OpenSearch whose counts changed, inside the transaction that folds the counts."""
     indexing.note(item_ids, only_public=True)

@@ -66,7 +66,7 @@ READ = script(
 
 
 class View(NamedTuple):
-    """`moment`: milliseconds since 1970, unique within the list."""
+    """A viewed item. `moment`: milliseconds since 1970, unique within the list."""
 
     item_id: int
     moment: int
@@ -77,7 +77,7 @@ class View(NamedTuple):
         return EPOCH + self.moment * MILLISECOND
 
     def age(self, now: datetime) -> timedelta:
-        """Negative if the clocks of two machines differ."""
+        """How long ago the view was. Negative if the clocks of two machines differ."""
         return now - self.viewed_at
 
 
@@ -91,7 +91,7 @@ class Views(NamedTuple):
 
 
 class RecentViews:
-    """Methods return commands for `connections.pipelined`."""
+    """A list of recent views in Redis. Methods return commands for `connections.pipelined`."""
 
     __slots__ = ("cap", "key", "times")
 
@@ -100,12 +100,12 @@ class RecentViews:
 
     @classmethod
     def of_items(cls, user_id: int) -> "RecentViews":
-        """The posts that a user opened."""
+        """The list of posts that a user opened."""
         return cls(keys.views(user_id), settings.RECENT_VIEWS)
 
     @classmethod
     def of_replies(cls, user_id: int) -> "RecentViews":
-        """The replies that a user saw."""
+        """The list of replies that a user saw."""
         return cls(keys.reply_views(user_id), settings.RECENT_REPLY_VIEWS)
 
     def recording(self, ids: Sequence[int], now: datetime) -> Command:
@@ -151,7 +151,7 @@ def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = 
 
 
 def views_of(user_id: int, *, now: datetime) -> Views | None:
-    """None if Redis does not answer."""
+    """A user's recent views. None if Redis does not answer."""
     items, replies = RecentViews.of_items(user_id), RecentViews.of_replies(user_id)
     try:
         with feeds_errors():
@@ -165,7 +165,7 @@ def views_of(user_id: int, *, now: datetime) -> Views | None:
 
 
 def clear(user_id: int) -> None:
-    """Raises FeedsUnavailableError if that is uncertain."""
+    """Delete a user's recent views. Raises FeedsUnavailableError if it may have failed."""
     commands = [RecentViews.of_items(user_id).clearing(), RecentViews.of_replies(user_id).clearing()]
     with feeds_errors():
         pipelined(feeds(), commands)

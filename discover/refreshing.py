@@ -114,5 +114,5 @@ def refresh_popular(*, now: datetime) -> None:
 
 
 def _one_at_a_time(cursor: Any) -> None:
-    """The other refresh's rows must be deleted."""
+    """Wait until no other refresh runs: this one must delete the other's rows."""
     cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.discover.refresh'))")

@@ -38,5 +38,5 @@ def index() -> None:
 
 @shared_task(name="seen.check_impressions")
 def check_impressions() -> None:
-    """Check the filters. The task's name is from version 0.1.0."""
+    """Check how full today's filters of impressions are. The task's name is from version 0.1.0."""
     impressions.check(database_now().date())

@@ -51,8 +51,9 @@ def new_walk() -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def discover(request: PageRequest, reader: User) -> HttpResponse:
-    """POST asks for a page of a walk, GET also for the browser's current one. Prefetching is refused, because nobody
-    may look at the page.
+    """The Discover tab. POST asks for a page of a walk, GET also for the browser's current one.
+
+    Prefetching is refused, because nobody may look at the page.
     """
     if request.method == "HEAD" or fetches_ahead(request):
         return HttpResponse(status=200 if request.method == "HEAD" else 503, headers={"Cache-Control": "no-store"})
@@ -89,7 +90,7 @@ def _number(asked: QueryDict) -> int:
 
 
 def _kept(request: PageRequest, name: str) -> str | None:
-    """A malformed one is ignored."""
+    """The walk in a cookie. A malformed one is ignored."""
     walk = request.COOKIES.get(name, "")
     return walk if WALK.fullmatch(walk) else None
 
@@ -101,7 +102,7 @@ def _issue(reader: User, walk: str, number: int) -> FeedPage:
 
 # --- Answers ---------------------------------------------------------------------------------------------
 def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -> HttpResponse:
-    """A page fetched earlier for an absent reader begins their next visit."""
+    """The whole page. If a page was fetched for an absent reader, their next visit begins with it."""
     coming = _kept(request, COMING)
     for walk in filter(None, (asked or _kept(request, CURRENT), coming, new_walk())):
         page = _issue(reader, walk, number)
@@ -150,7 +151,7 @@ def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
 
 
 def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
-    """For an open page's badge. New items wait under their walk."""
+    """Fetch new items for an open page, which shows a badge. They wait under their walk."""
     page = _issue(reader, walk, 1)
     context = {"coming": walk if page.items else None, "next_walk": walk if page.items else new_walk()}
     response = _answer(request, "discover/_fresh.html", context | _poll(), page)
@@ -189,7 +190,7 @@ def _answer(request: PageRequest, template: str, context: dict[str, object], pag
 
 
 def _stay(request: PageRequest, response: HttpResponse, walk: str, page: FeedPage) -> None:
-    """Viewing an issued page again does not extend it."""
+    """Keep the walk in the cookie. Viewing an issued page again does not extend the cookie's life."""
     if page.items and (walk != _kept(request, CURRENT) or "issued" not in page.sources):
         _keep(response, CURRENT, walk)
 
