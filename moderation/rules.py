@@ -218,7 +218,7 @@ def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, 
 
 def _scaled(items: int) -> int:
     """A limit scaled like rates, for load tests. 0: no limit."""
-    return int(items * settings.RATE_SCALE)
+    return max(1, int(items * settings.RATE_SCALE)) if items else 0
 
 
 def _burst() -> int:

@@ -348,37 +348,6 @@ def _announce(user_ids: Sequence[int]) -> None:
         announce(*(Notified(user_id, payload) for user_id, payload in payloads.items()))
 
 
-# --- Acts of an earlier version -------------------------------------------------------------------------
-# Acts without an entry are deleted.
-GIVE_RECIPIENTS = """
-    WITH without AS MATERIALIZED (
-        SELECT id, notification_id FROM notifications_act
-        WHERE recipient_id IS NULL AND id > %(after)s::bigint ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-    ),
-    given AS (
-        UPDATE notifications_act a SET recipient_id = n.recipient_id
-        FROM without JOIN notifications_notification n ON n.id = without.notification_id WHERE a.id = without.id
-    ),
-    gone AS (
-        DELETE FROM notifications_act a USING without WHERE a.id = without.id AND NOT EXISTS (
-            SELECT FROM notifications_notification n WHERE n.id = without.notification_id OFFSET 0)
-    )
-    SELECT count(*), max(id) FROM without
-"""
-
-
-def give_recipients() -> int:
-    """Fill in the recipients of an earlier version's acts."""
-    total, last = 0, 0
-    while True:
-        rows: list[tuple[int, int]] = fetch(GIVE_RECIPIENTS, {"after": last, "limit": BATCH})
-        ((count, newest),) = rows
-        total += count
-        if count < BATCH:
-            return total
-        last = newest
-
-
 # --- Putting away ----------------------------------------------------------------------------------------
 # A viral item has many acts. The mark hides them until `forget_old`.
 MARK_PUT_AWAY = """

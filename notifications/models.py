@@ -121,9 +121,7 @@ class Notification(models.Model):
 
 
 class Act(models.Model):
-    """An act in an entry: one per person, however often redone. Apps use its id. `recipient` may be missing in an
-    earlier version's rows.
-    """
+    """An act in an entry: one per person, however often redone. Apps use its id."""
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
     # No constraint: it would lock the entry's row on every like of a viral item. No query finds an act without an

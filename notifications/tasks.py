@@ -8,8 +8,7 @@ from storage.queue import enqueue
 
 @shared_task(name="notifications.forget_old")
 def forget_old() -> None:
-    """Periodic: delete old entries, and complete acts of an earlier version."""
-    actions.give_recipients()
+    """Periodic: delete old entries."""
     forgetting.forget_old()
 
 

@@ -40,7 +40,6 @@ PART_REASONS = {
 }
 """What an imported post lost."""
 OTHER_REASONS = {
-    "bookmark": _("a bookmark of a post on another site"),  # counted by an earlier version
     "profile": _("a part of the profile that this site doesn't accept"),
 }
 LIST_REASONS = REFUSALS | {

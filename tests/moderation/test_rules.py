@@ -122,6 +122,8 @@ def test_the_rate(sender: User, say: Say, settings: Settings) -> None:
     assert say("another's", by=UserFactory.create()).status == Status.PUBLISHED
     settings.RATE_SCALE = 2.0
     assert say("words").status == Status.PUBLISHED
+    settings.RATE_SCALE = 0.01
+    assert say("words").status == Status.IN_REVIEW
     settings.MODERATION_BURST = 0
     assert say("words").status == Status.PUBLISHED
 

@@ -394,19 +394,6 @@ def test_a_crowd_is_put_away_by_two_statements_and_its_acts_are_dropped_when_the
     assert (Act.objects.count(), len(told(ann))) == (1, 1)
 
 
-def test_acts_of_an_earlier_version_get_their_recipient(ann: User, bob: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actions, "BATCH", 3)
-    for _ in range(4):
-        items.like(user=bob, item=say(ann))
-        items.like(user=ann, item=say(bob))
-    Act.objects.update(recipient=None)
-    Notification.objects.filter(pk=Notification.objects.earliest("pk").pk)._raw_delete("default")
-    assert actions.give_recipients() == 8
-    assert Act.objects.count() == 7
-    assert not Act.objects.exclude(recipient=F("notification__recipient")).exists()
-    assert actions.give_recipients() == 0
-
-
 @pytest.mark.slow
 def test_a_deleted_user_leaves_nothing(ann: User, bob: User, cid: User) -> None:
     post, other = say(ann), say(bob)
