@@ -42,7 +42,7 @@ events {{}}
 http {{
     access_log off;
     {folders}
-    upstream web {{ server 127.0.0.1:{first}; server 127.0.0.1:{second}; }}
+    upstream web {{ server 127.0.0.1:{first} fail_timeout=1s; server 127.0.0.1:{second} fail_timeout=1s; }}
     server {{
         listen 127.0.0.1:{port};
         location / {{
