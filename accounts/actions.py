@@ -139,7 +139,7 @@ def _save(user: User, fields: list[str]) -> None:
 
 
 def dismiss_announcement(*, user: User, mark: str) -> None:
-    """Record that an app dismissed it."""
+    """Record that the user dismissed an announcement in an app."""
     User.objects.filter(pk=user.pk).update(dismissed_announcement=mark)
 
 

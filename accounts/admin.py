@@ -182,7 +182,7 @@ class AppTokenAdmin(RevokedAdmin):
 
     @admin.display(description=_("until"), ordering="expires")
     def expires_at(self, token: AppToken) -> str:
-        """End. Use extends it, except for API tokens."""
+        """When the token ends. Use extends it, except for API tokens."""
         return shown_time(token.expires)
 
     def revoke(self, obj: AppToken) -> None:

@@ -146,7 +146,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     @admin.display(description=_("followers"), ordering="follower_count")
     def followers(self, user: User) -> int:
-        """The folded follower count."""
+        """The follower count without staged changes."""
         return user.follower_count
 
     def get_list_display(self, request: HttpRequest) -> Any:

@@ -155,7 +155,7 @@ class Kept:
         self._site = site
 
     def forget(self) -> None:
-        """Read again next time."""
+        """Make the next `get` read the site again."""
         self._until = 0.0
 
     def _read(self) -> Site:

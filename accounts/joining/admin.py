@@ -133,7 +133,7 @@ class InvitationAdmin(ActingAdmin):
 
     @admin.display(description=_("state"))
     def state(self, invitation: Invitation) -> Any:
-        """Whether it works."""
+        """Whether the invitation works, in words."""
         if invitation.is_good:
             return _("valid")
         return _("revoked") if invitation.revoked_at else _("expired or used up")

@@ -71,14 +71,14 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
         return {uri.partition(":")[0].lower() for uri in self.redirect_uris.split()} - FORBIDDEN_SCHEMES
 
     def redirect_uri_allowed(self, uri: str) -> bool:
-        """False for an invalid one, instead of an exception."""
+        """Whether the app may redirect to this address. False for an invalid one, instead of an exception."""
         try:
             return bool(super().redirect_uri_allowed(uri))
         except ValueError:
             return False
 
     def allows_grant_type(self, *grant_types: Any) -> bool:
-        """By a user's code, or in the app's own name for public data."""
+        """Whether an app may use one of these grants: a user's code, or the app's own name for public data."""
         return bool({self.GRANT_AUTHORIZATION_CODE, self.GRANT_CLIENT_CREDENTIALS} & set(grant_types))
 
 

@@ -57,7 +57,7 @@ def proven(view: Page[P]) -> Page[P]:
 
 
 def proven_to_act(view: Page[P]) -> Page[P]:
-    """Let a POST wait for a recent proof, which sends it on."""
+    """Run a POST only after a recent proof. The proof page keeps the POST and sends it on."""
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -70,7 +70,7 @@ def proven_to_act(view: Page[P]) -> Page[P]:
 
 
 def proven_by_factor(view: Page[P]) -> Page[P]:
-    """Like `proven`, only for accounts with a second factor."""
+    """Like `proven`, but accounts without a second factor need no proof."""
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
