@@ -41,7 +41,7 @@ from storage.connections import fetch
 
 ID_ATTEMPTS = 3
 BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility.PUBLIC]
-"""From the narrowest to the widest audience."""
+"""Audiences, from the narrowest to the widest."""
 
 
 def _insertion(columns: str, values: str) -> str:

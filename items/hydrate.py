@@ -1,4 +1,7 @@
-"""From item ids to item bodies. Plain rows and msgspec structs: a page of 20 costs a twentieth of model serializers."""
+"""Turns item ids into item bodies.
+
+Rows are plain and bodies are msgspec structs: a page of 20 costs a twentieth of model serializers.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime

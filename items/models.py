@@ -98,7 +98,8 @@ def was_edited(created_at: datetime, modified_at: datetime) -> bool:
 
 
 class Item(models.Model):
-    """PostgreSQL makes the id. It contains the time and is sort key, score and cursor.
+    """A post, reply, quote, repost or private mention. PostgreSQL makes the id. It contains the time and is sort key,
+    score and cursor.
 
     `sender` and id never change, `status` and `visibility` only through items.actions. A reply has a parent and the
     `root` of its thread. A repost has neither, no content, and is never of a repost. A quote has content and shows

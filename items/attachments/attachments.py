@@ -38,7 +38,9 @@ def claimed(item: Item) -> list[MediaFile]:
 
 
 def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
-    """`content` with an item's media in its order. Hidden ones stay. Raises ContentError for others."""
+    """The `content` of an edit with the item's media in the order that it asks for. Hidden media stay. Raises
+    ContentError if media are added or missing.
+    """
     known, shown_ids = media_ids(item.content), [int(entry["id"]) for entry in item.media]
     if not known:
         if content.get("media"):

@@ -319,7 +319,7 @@ def compiled_rules(reader: User) -> Iterable[Rule]:
 
 
 def filtered(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
-    """Add the reader's matching filters and their action."""
+    """Add to each item the reader's matching filters and their action. Returns the items."""
     version = reader.filters_version if isinstance(reader, User) else 0
     if not version or not items:
         return items

@@ -51,7 +51,7 @@ SWEPT = 1_000
 REMOVED = 100
 
 ALONE = "SELECT FROM pg_advisory_xact_lock(hashtext('feedsite.linkcards'))"
-"""Claims come one after the other, so that each counts those before it."""
+"""Lock under which workers claim pages one after another, so that each counts the claims before it."""
 CLAIM = """
     UPDATE items_linkcard SET state = 'asked', asked_at = now() WHERE id = (
         SELECT id FROM items_linkcard WHERE state = 'waiting' ORDER BY id DESC LIMIT 1 FOR UPDATE SKIP LOCKED
@@ -91,7 +91,7 @@ def card_after(item: Item, before: dict[str, Any]) -> int | None:
 
 
 def domain_of(host: str) -> str:
-    """A host with its parts reversed: those below it begin with it."""
+    """A host with its parts reversed, so that the hosts below it begin with it."""
     return ".".join([*reversed(host.lower().strip(".").split(".")), ""])
 
 

@@ -34,8 +34,9 @@ STEP = 32
 ITEM_CANDIDATES = 1_000
 """Matching items that a page checks in one stretch, visible or not."""
 INDEXED = 50_000
-"""The index is used for the second and third stretch up to this many items with all words of a query in any order, its
-tag, or its sender, by PostgreSQL's estimate. It checks all of them, 5 to 10 µs each.
+"""The index is used for the second and third stretch if a part of the query matches at most this many items, by
+PostgreSQL's estimate. Parts are all its words in any order, its tag, and its sender. The index checks all of these
+items, 5 to 10 µs each.
 """
 PROPOSALS = 2
 """How often a page asks a replica before the primary."""
