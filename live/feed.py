@@ -31,7 +31,7 @@ REPAIRS = 200
 WRITTEN_WITHIN = timedelta(seconds=5)
 """A missing snapshot may still be on its way for this long after the first page."""
 WAIT_SECONDS = 0.5
-"""How long a page waits for such a snapshot."""
+"""How long a page waits for a missing snapshot."""
 PAUSE_SECONDS = 0.02
 
 # Few hosts have pulled replays, but a reader may follow many hosts.
