@@ -55,7 +55,7 @@ def rewrite(source: str, target: str) -> Facts:
 
 
 class _Plan:
-    """What to copy, and what to write over it."""
+    """The parts of a video to copy, and the bytes to write over them."""
 
     def __init__(self, handle: int) -> None:
         self.handle = handle
@@ -656,7 +656,7 @@ class Element(NamedTuple):
     body: int
     end: int
     is_open: bool
-    """Of unknown length: it ends with its parent, or before the next element of its level."""
+    """Whether the length is unknown. The element ends with its parent, or before the next element of its level."""
 
 
 class _WebM:
