@@ -30,7 +30,7 @@ ROWS = 5_000
 NAME_LENGTH = 100
 """Characters kept of a name that is no local user, for the report."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""Cells that begin so are formulas to spreadsheets."""
+"""Beginnings of cells that spreadsheets take for formulas."""
 SEPARATORS = (",", ";", "\t")
 FIRST, ROWS_LOOKED_AT = 10_000, 20
 """Characters and rows used to find the separator."""

@@ -6,7 +6,7 @@ See docs/decisions.md: A rule for many readers ends with OFFSET 0.
 """
 
 READER = "%(reader)s"
-"""0 for readers who are not signed in: no relation has this id."""
+"""The reader's id. It is 0 for readers who are not signed in: no relation has this id."""
 PROBED = "OFFSET 0"
 
 
@@ -61,7 +61,7 @@ def wanted(reader: str, sender: str) -> dict[str, str]:
 
 
 def wanted_at_home(reader: str, sender: str) -> dict[str, str]:
-    """`wanted`, and exclusive lists."""
+    """The conditions of `wanted`, and that the sender is in none of the reader's exclusive lists."""
     return wanted(reader, sender) | {"exclusive": unlisted(reader, sender)}
 
 
