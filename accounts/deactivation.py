@@ -8,7 +8,7 @@ from accounts.models import User
 
 @transaction.atomic
 def deactivate(*, user: User) -> bool:
-    """Hide a user, and end their sessions and tokens."""
+    """Hide a user, and end their sessions and tokens. False if they are not active."""
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
     log_out_everywhere(user=user)

@@ -45,6 +45,6 @@ def save_rule(*, rule: Rule) -> Rule:
 
 @transaction.atomic
 def withdraw_rule(*, rule_id: int) -> bool:
-    """Withdraw a rule. Reports keep naming it."""
+    """Withdraw a rule. Reports keep naming it. False if it was withdrawn already."""
     transaction.on_commit(kept.forget)
     return bool(Rule.objects.filter(pk=rule_id, withdrawn_at=None).update(withdrawn_at=timezone.now()))

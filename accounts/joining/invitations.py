@@ -101,7 +101,7 @@ def made_by(user: User) -> list[Invitation]:
 
 
 def revoke(*, invitation_id: int, user: User | None = None) -> bool:
-    """Revoke an invitation, only `user`'s if given."""
+    """Revoke an invitation, only `user`'s if given. False if nothing was revoked."""
     rows = Invitation.objects.filter(pk=invitation_id, revoked_at=None)
     return bool((rows.filter(made_by=user) if user else rows).update(revoked_at=timezone.now()))
 

@@ -142,7 +142,7 @@ def renew() -> None:
 
 
 def follow_timeline() -> bool:
-    """Draw a new generation if PostgreSQL's timeline changed."""
+    """Draw a new generation if PostgreSQL's timeline changed. Returns whether it did."""
     return bool(fetch(FOLLOW_TIMELINE, configured()._asdict()))
 
 

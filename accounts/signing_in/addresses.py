@@ -94,7 +94,7 @@ def add(*, user: User, address: str) -> None:
 
 @transaction.atomic
 def send_again(*, user: User) -> bool:
-    """Send a new letter, which invalidates the last."""
+    """Send a new letter for the unconfirmed address. It invalidates the last. False if every address is confirmed."""
     row = EmailAddress.objects.select_for_update().filter(user=user, verified=False).order_by("-pk").first()
     if row is None:
         return False

@@ -175,14 +175,14 @@ def _words(row: Any) -> list[str]:
 
 
 def end_token(*, user: User, key: str) -> bool:
-    """Revoke a token by its key."""
+    """Revoke one of the user's tokens by its key. False if there is none."""
     rows = AccessToken.objects.filter(user=user).values_list("pk", "token_checksum")
     found = next((pk for pk, digest in rows if _name(digest) == key), None)
     return found is not None and revoke_token(token_id=found)
 
 
 def end_session(*, user: User, key: str) -> bool:
-    """End a session by its key."""
+    """End one of the user's sessions by its key. False if there is none."""
     keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
     found = next((each for each in keys if _name(each) == key), None)
     if found is None:

@@ -201,7 +201,7 @@ def use_passkey(*, user: User | None, answer: Any) -> User:
 # --- Either ----------------------------------------------------------------------------------------------
 @transaction.atomic
 def remove(*, user: User, row_id: int) -> bool:
-    """Remove a factor, and recovery codes with the last."""
+    """Remove a factor, and the recovery codes with the last one. False if there is no such factor."""
     User.objects.select_for_update().get(pk=user.pk)
     gone, _rows = Authenticator.objects.filter(user=user, pk=row_id, type__in=FACTORS).delete()
     if not gone:
@@ -235,7 +235,7 @@ def renew_recovery_codes(*, user: User) -> None:
 
 @transaction.atomic
 def forget(*, user: User) -> bool:
-    """Remove all factors, for an admin."""
+    """Remove all factors, for an admin. False without any."""
     gone, _rows = Authenticator.objects.filter(user=user).delete()
     if gone:
         addresses.tell(user, "factor_removed")
