@@ -210,15 +210,15 @@ def request_of(item_id: int, reader: User) -> int | None:
 
 
 def mark_read(*, reader: User, item_id: int) -> bool:
-    """Mark a message's conversation as read."""
+    """Mark a message's conversation as read. False if nothing changed."""
     return bool(fetch(MARK_READ, {"reader": reader.pk, "item": item_id}))
 
 
 def accept(*, reader: User, conversation_id: int) -> bool:
-    """Make a request a conversation."""
+    """Make a request a conversation. False if nothing changed."""
     return bool(fetch(ACCEPT, {"reader": reader.pk, "conversation": conversation_id}))
 
 
 def put_away(*, reader: User, conversation_id: int) -> bool:
-    """Remove a conversation from the list until the next message."""
+    """Remove a conversation from the list until the next message. False if the reader is not in it."""
     return bool(fetch(PUT_AWAY, {"reader": reader.pk, "conversation": conversation_id}))

@@ -170,7 +170,7 @@ def publish_due() -> int:
 
 @transaction.atomic
 def publish_scheduled(*, post_id: int) -> bool:
-    """Publish one post if it is due and nobody else has it."""
+    """Publish one post if it is due and nobody else has it. True if it is now published or held."""
     rows = ScheduledPost.objects.select_for_update(skip_locked=True, of=("self",)).select_related("sender")
     row = rows.filter(pk=post_id, publish_at__lte=Now(), failure="").first()
     if row is None:

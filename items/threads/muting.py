@@ -26,12 +26,12 @@ AMONG = f"""
 
 
 def mute_thread(*, user: User, item: Item) -> bool:
-    """Mute the thread of an item, or of a repost's original."""
+    """Mute the thread of an item, or of a repost's original. False if it was muted."""
     return bool(fetch(MUTE, {"user": user.pk, "root": _root_of(item)}))
 
 
 def unmute_thread(*, user: User, item: Item) -> bool:
-    """Unmute the thread of an item."""
+    """Unmute the thread of an item. False if it was not muted."""
     return bool(fetch(UNMUTE, {"user": user.pk, "root": _root_of(item)}))
 
 
