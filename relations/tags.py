@@ -39,7 +39,7 @@ FOLLOW = """
 
 @transaction.atomic
 def follow_tag(*, user: User, tag: str) -> bool:
-    """Follow a hashtag. Raises TagCapError."""
+    """Follow a hashtag. False if the user follows it already. Raises TagCapError."""
     count = User.objects.held().values_list("followed_tag_count", flat=True).get(pk=user.pk)
     if TagFollow.objects.filter(user=user, tag__name=tag).exists():
         return False
@@ -54,7 +54,7 @@ def follow_tag(*, user: User, tag: str) -> bool:
 
 @transaction.atomic
 def unfollow_tag(*, user: User, tag: str) -> bool:
-    """Stop following a hashtag."""
+    """Stop following a hashtag. False if the user does not follow it."""
     User.objects.held().values_list("pk").get(pk=user.pk)
     gone, _ = TagFollow.objects.filter(user=user, tag__name=tag).delete()
     if gone:
