@@ -337,7 +337,7 @@ def describe(
 
 @transaction.atomic
 def remove_unused(*, owner_id: int, media_id: int) -> bool:
-    """Remove an unused medium."""
+    """Remove an unused medium of its owner. False if there is none."""
     row = MediaFile.objects.select_for_update().filter(pk=media_id, owner_id=owner_id, use=Use.NONE).first()
     if row is None:
         return False
