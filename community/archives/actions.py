@@ -54,7 +54,7 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
 
 
 def cancel(*, user: User, import_id: int) -> bool:
-    """Stop an import at its next part."""
+    """Stop an import at its next part. False if it has ended."""
     running = ArchiveImport.objects.filter(user=user, pk=import_id, finished_at=None)
     return bool(running.update(state=State.CANCELLED, finished_at=Now()))
 
