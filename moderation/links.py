@@ -11,7 +11,9 @@ from moderation.models import Verb
 
 @transaction.atomic
 def remove(*, card: LinkCard, by: User, item: Item | None = None, note: str = "") -> bool:
-    """Remove a link card for good, from all posts with its link. `item`: the post that led to it."""
+    """Remove a link card for good, from all posts with its link. `item`: the post that led to it. False if it was
+    removed before.
+    """
     if not link_cards.remove(card=card):
         return False
     write(by, Verb.UNCARD, item=item, note=note, after={"link": card.url})

@@ -40,7 +40,7 @@ def show(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
 
 @transaction.atomic
 def uncover(*, session_id: int, medium_id: int, by: User, note: str = "") -> bool:
-    """Remove a session's cover for good, and tell the host why."""
+    """Remove a session's cover for good, and tell the host why. False if it is not shown."""
     subject = review.sessions.lock(session_id)
     if subject is None or not review.sessions.uncover(session_id, medium_id):
         return False

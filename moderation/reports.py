@@ -56,7 +56,9 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int
 
 @transaction.atomic
 def report_session(*, session_id: int, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
-    """Report a visible live session, by the same rules."""
+    """Report a visible live session, by the rules of `report`. False if it is gone or was reported before. Raises
+    OwnItemError.
+    """
     subject = review.sessions.lock(session_id)
     if subject is None or Report.objects.filter(session_id=session_id, reporter=reporter).exists():
         return False

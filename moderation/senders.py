@@ -54,7 +54,7 @@ def unban(*, user: User, by: User | None, reason: str = "") -> bool:
 
 @transaction.atomic
 def reactivate_unless_banned(*, user: User) -> bool:
-    """Reactivate a user without a ban."""
+    """Reactivate a user unless they are banned. False if nothing changed."""
     rule = _rule_of(User.objects.held().get(pk=user.pk))
     return (rule is None or rule.kind != SenderKind.BAN) and reactivate(user=user)
 
@@ -74,7 +74,7 @@ def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderR
 
 @transaction.atomic
 def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
-    """Remove a sender's rule, and lift a ban."""
+    """Remove a sender's rule, and lift a ban. False without a rule."""
     if unban(user=user, by=by, reason=reason):
         return True
     rule = _rule_of(user)

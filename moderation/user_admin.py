@@ -74,7 +74,7 @@ class ModeratedUserAdmin(CountedUserAdmin):
         ]
 
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:
-        """Reactivate. Lifting a ban needs the permission to decide."""
+        """Reactivate a user. False if nothing changed. Lifting a ban needs the permission to decide."""
         if self.has_decide_permission(request) and senders.unban(user=user, by=request.user):  # type: ignore[arg-type]
             return True
         return senders.reactivate_unless_banned(user=user)
