@@ -44,12 +44,12 @@ def judge(session_id: int, status: str) -> bool:
 
 
 def uncover(session_id: int, medium_id: int) -> bool:
-    """Remove this cover for good."""
+    """Remove this cover for good. False if it is not shown."""
     return actions.uncover(session=LiveSession(pk=session_id), medium_id=medium_id, now=timezone.now())
 
 
 def end(session_id: int) -> bool:
-    """End a session, for an admin."""
+    """End or cancel a session, for an admin. False if nothing changed."""
     return actions.force_end(session=LiveSession(pk=session_id), now=timezone.now())
 
 
