@@ -10,7 +10,7 @@ from web.admin import LogAdmin
 
 
 class FailedFilter(admin.SimpleListFilter):
-    """Filters runs by result."""
+    """A filter of merges by result."""
 
     title = _("result")
     parameter_name = "result"

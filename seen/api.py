@@ -29,14 +29,14 @@ FILTER_BYTES = 256 * 1024
 
 
 class IdsField(serializers.Field[list[int], Any, list[str], Any]):
-    """Ids read at once: 10,000 serializer fields would cost more than the answer."""
+    """A list of ids, read at once: 10,000 serializer fields would cost more than the answer."""
 
     def __init__(self, *, most: int) -> None:
         super().__init__()
         self.most = most
 
     def to_internal_value(self, data: Any) -> list[int]:
-        """Raises ValidationError."""
+        """The ids as numbers. Raises ValidationError."""
         if not isinstance(data, list) or not 1 <= len(data) <= self.most:
             raise serializers.ValidationError(f"Send a list of 1 to {self.most} ids.")
         try:
@@ -76,10 +76,10 @@ class AskedField(IdsField):
     }
 )
 class PlaysField(serializers.Field[dict[int, list[int]], Any, Any, Any]):
-    """Ids by user. A user may appear again."""
+    """Played ids of several users. A user may appear again."""
 
     def to_internal_value(self, data: Any) -> dict[int, list[int]]:
-        """Ids by user. Raises ValidationError."""
+        """The ids by user. Raises ValidationError."""
         if not isinstance(data, list) or not 1 <= len(data) <= USERS:
             raise serializers.ValidationError(f"Send a list of 1 to {USERS} users.")
         user, ids = IdsField(most=1), IdsField(most=REPORTED)
@@ -95,7 +95,7 @@ class PlaysField(serializers.Field[dict[int, list[int]], Any, Any, Any]):
 
 
 class ReportSerializer(StrictSerializer):
-    """`user_id`: another user, for services."""
+    """Items that a user played or was issued. `user_id`: another user, for services."""
 
     ids = ReportedField(most=REPORTED)
     user_id = IdField(required=False)
@@ -108,7 +108,7 @@ class BatchSerializer(StrictSerializer):
 
 
 class AskSerializer(StrictSerializer):
-    """`user_id`: another user, for services."""
+    """Items to ask about. `user_id`: another user, for services."""
 
     ids = AskedField(most=ASKED)
     user_id = IdField(required=False)
@@ -128,7 +128,7 @@ class Wait(msgspec.Struct):
 
 
 class Refused(msgspec.Struct):
-    """The plays that were not taken. `unknown`: no such active users."""
+    """The plays that were not taken. `unknown`: ids of users who do not exist or are not active."""
 
     refused: list[Wait]
     unknown: list[str]
@@ -145,7 +145,7 @@ def _whose(request: Request, fields: dict[str, Any]) -> int:
 
 
 def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
-    """Raises OutageError."""
+    """Take plays. Returns the seconds to wait for users whose plays were not taken. Raises OutageError."""
     try:
         return report(plays, now=timezone.now())
     except PlayedUnavailableError as error:

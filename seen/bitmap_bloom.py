@@ -171,21 +171,21 @@ class BitmapFilter:
 
     @property
     def full(self) -> float:
-        """The share of bits of a full block."""
+        """The share of set bits in a full block."""
         return float((self.error / CHOICES) ** (1 / HASHES))
 
     @property
     def bits_per_item(self) -> float:
-        """Bits of a full block for each item."""
+        """The bits that a full block has for each item."""
         return -HASHES / math.log1p(-self.full)
 
     @property
     def length(self) -> int:
-        """Bytes of a new string."""
+        """The length of a new string in bytes."""
         return math.ceil(self.capacity * self.bits_per_item / 8)
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """`Filter.known`."""
+        """Implements `Filter.known`."""
         seed, *block_hashes = _user(user_id)
         asked, foreign = list(keys), set[str]()
         by_size: dict[int, list[bytes]] = {}
@@ -207,7 +207,7 @@ class BitmapFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """`Filter.add`."""
+        """Implements `Filter.add`."""
         left, refused = list(additions), list[Addition]()
         for nth in range(FILTERS):
             replies = list(sent(client, [self._adding(addition, nth, replace=replace) for addition in left]))
@@ -234,7 +234,7 @@ class BitmapFilter:
         return ("EVALSHA", BITMAP_ADD, 1, further_impressions(key, nth), *block_hashes, *options)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """`Filter.fill`, estimated (Swamidass, Baldi 2007)."""
+        """Implements `Filter.fill` by an estimate (Swamidass, Baldi 2007)."""
         names = [further_impressions(key, nth) for key in keys for nth in range(FILTERS)]
         replies = tried(client, [command for name in names for command in (("STRLEN", name), ("BITCOUNT", name))])
         each = [self._fill(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]

@@ -17,7 +17,7 @@ PIPELINE_LENGTH = 500
 
 
 class Addition(NamedTuple):
-    """Shown items. `expires_at` (Unix time) is for a new key."""
+    """Items that a user was shown, to add to a key. `expires_at` (Unix time) is for a new key."""
 
     key: str
     user_id: int
@@ -26,27 +26,28 @@ class Addition(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The known items, and keys of another kind of filter."""
+    """Which items the filters know, and which keys are of another kind of filter."""
 
     item_ids: set[int]
     foreign_keys: set[str]
 
 
 class Fill(NamedTuple):
-    """A key's members, maybe estimated, and its capacity."""
+    """How full a key is: its members, maybe estimated, and its capacity."""
 
     members: int
     capacity: int
 
 
 class Filter(Protocol):
-    """Filters of one kind. Further members go into further filters, which keeps the error rate. Raises redis-py's
-    errors.
+    """Filters of one kind in Redis. Raises redis-py's errors.
+
+    Members beyond a filter's capacity go into further filters, which keeps the error rate.
     """
 
     @property
     def capacity(self) -> int:
-        """The members of a key's first filter."""
+        """How many members a key's first filter takes."""
         ...
 
     @property
@@ -71,7 +72,7 @@ class Filter(Protocol):
 
 
 def is_foreign(reply: Any) -> bool:
-    """Whether the key is of another kind. Raises other errors."""
+    """Whether a reply says that the key is of another kind. Raises other errors."""
     if not isinstance(reply, redis.ResponseError):
         return False
     if str(reply).startswith("WRONGTYPE"):
@@ -80,18 +81,18 @@ def is_foreign(reply: Any) -> bool:
 
 
 def sent(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
-    """Replies, None for a foreign key. Raises other errors."""
+    """Send commands and yield their replies, None for a foreign key. Raises other errors."""
     for first in range(0, len(commands), PIPELINE_LENGTH):
         for reply in tried(client, commands[first : first + PIPELINE_LENGTH]):
             yield None if is_foreign(reply) else reply
 
 
 def has_module(client: redis.Redis) -> bool:
-    """Whether the server has BF.*, and tells it."""
+    """Whether the server has BF.*, and lists it in COMMAND INFO."""
     (reply,) = tried(client, [("COMMAND", "INFO", "BF.RESERVE", "BF.MADD", "BF.MEXISTS", "BF.INFO")])
     return not isinstance(reply, redis.ResponseError) and all(reply)
 
 
 def is_module_missing(error: redis.ResponseError) -> bool:
-    """Whether the server does not know BF.*."""
+    """Whether the error says that the server does not know BF.*."""
     return "unknown" in str(error).lower() and "command" in str(error).lower()

@@ -25,7 +25,7 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
 
 
 def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
-    """`unseen` for an array."""
+    """The ids of an array that the user has not seen, like `unseen`."""
     recent = played.recent(user_id)
     waiting = recent.played if recent.is_whole else played.waiting_of(user_id, ids.tolist())
     month = month_of(now)

@@ -44,7 +44,7 @@ class Kept(NamedTuple):
 
 
 def files(reader: User, *, now: datetime) -> list[ExportFile]:
-    """The export's files."""
+    """The files about plays for a user's data export."""
     trouble = ""
     try:
         kept = _kept(reader.pk, now)
@@ -64,7 +64,7 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
 
 
 def _kept(user_id: int, now: datetime) -> Kept:
-    """Reads Redis before the filters, like seen.checker."""
+    """Read everything stored about a user's plays. Reads Redis before the filters, like seen.checker."""
     dated, issued = played.dated(user_id), played.recent(user_id).issued
     this_month = month_of(now)
     shelved = old.keys_of(user_id)

@@ -51,7 +51,7 @@ Change = Callable[[FilterKey, bytes | None], bytes | None]
 
 
 def month_of(moment: datetime) -> int:
-    """Months since the year 0."""
+    """The month of a moment, in months since the year 0."""
     return moment.year * 12 + moment.month - 1
 
 
@@ -82,18 +82,18 @@ def expires_at(key: FilterKey) -> datetime:
 
 
 class FilterStore(Protocol):
-    """A store. All methods raise StoreUnavailableError."""
+    """A disk store of month filters. All methods raise StoreUnavailableError."""
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """The filters, in order. One call."""
+        """The filters of these keys, in order. One call."""
         ...
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """`read` for requests, with a short time-out and a breaker."""
+        """Like `read`, for requests: with a short time-out and a breaker."""
         ...
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """Write what `change` returns (None: no filter). May call it more than once for a key."""
+        """Replace each filter by what `change` returns (None: no filter). May call it more than once for a key."""
         ...
 
     def purge(self, *, now: datetime, limit: int) -> int:
@@ -118,5 +118,5 @@ class FilterStore(Protocol):
 
 
 def more(old: bytes | None, new: bytes | None) -> int:
-    """Change in the number of keys: -1, 0 or 1."""
+    """The change in the number of keys by a write: -1, 0 or 1."""
     return int(old is None) - int(new is None)

@@ -55,7 +55,7 @@ class BadFilterError(ValueError):
 
 
 def id_numbers(ids: Sequence[int]) -> Ids:
-    """Ids as an array."""
+    """The ids as an array of numpy."""
     return np.fromiter(ids, dtype=np.uint64, count=len(ids))
 
 
@@ -70,7 +70,7 @@ class Hashes:
         self._at_once = 8 if len(ids) <= FEW else 1
 
     def row(self, number: int) -> Ids:
-        """The hashes of all ids by one function."""
+        """The hashes of all ids by one of the functions."""
         while len(self._rows) <= number:
             first = len(self._rows) // 2 + 1
             steps = np.arange(first, first + self._at_once, dtype=np.uint64) * np.uint64(GOLDEN)
@@ -92,13 +92,13 @@ class Part:
 
     @classmethod
     def empty(cls, capacity: int, error: float) -> "Part":
-        """With as few bits as possible."""
+        """A part for `capacity` ids with as few bits as the error rate allows."""
         size = math.ceil(capacity * -math.log(error) / math.log(2) ** 2 / 64) * 64
         hashes = max(round(size / capacity * math.log(2)), 1)
         return cls(size, capacity, 0, hashes, np.zeros(size // 8, dtype=np.uint8))
 
     def known(self, hashes: Hashes, among: Places) -> Places:
-        """Which places have all bits set. The cost grows with the ids, not with the part."""
+        """Those of the places whose ids have all bits set. The cost grows with the ids, not with the part."""
         for number in range(self.hashes):
             row = hashes.row(number)
             asked = row if len(among) == len(row) else row.take(among)
@@ -111,7 +111,7 @@ class Part:
         return among
 
     def add(self, ids: Ids, seed: int) -> None:
-        """Raises ValueError if the filter is read-only."""
+        """Add ids. Raises ValueError if the filter is read-only."""
         if not self.bits.flags.writeable:  # numpy would write into the bytes read
             raise ValueError("this filter is read-only")
         hashes = Hashes(ids, seed)
@@ -129,21 +129,21 @@ class MonthFilter:
 
     @classmethod
     def empty(cls, user_id: int, *, expected: int, error: float) -> "MonthFilter":
-        """For about `expected` ids. The error rate holds for any number."""
+        """A filter for about `expected` ids. The error rate holds for any number."""
         first = Part.empty(max(expected, LEAST), error * (1 - TIGHTENING))
         return cls(splitmix64(user_id), [first])
 
     @property
     def count(self) -> int:
-        """Ids added, without those that seemed known."""
+        """The number of added ids, without those that seemed known."""
         return sum(part.count for part in self.parts)
 
     def known(self, ids: Ids) -> Mask:
-        """Which ids were added, and a few others."""
+        """For each id, whether it was added. True also for a few others."""
         return known([self], ids)
 
     def add(self, ids: Ids) -> int:
-        """Add ids; returns how many were new."""
+        """Add ids. Returns how many were new."""
         new = np.unique(ids[~self.known(ids)])
         left = new
         while len(left):
@@ -157,7 +157,7 @@ class MonthFilter:
         return len(new)
 
     def to_bytes(self) -> bytes:
-        """The stored bytes."""
+        """The filter as bytes, for the store."""
         heads = (_PART.pack(part.size, part.capacity, part.count, part.hashes) for part in self.parts)
         return b"".join(
             [
@@ -169,12 +169,12 @@ class MonthFilter:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> "MonthFilter":
-        """A read-only filter. Raises BadFilterError."""
+        """A read-only filter from stored bytes. Raises BadFilterError."""
         return cls._read(data, copy=False)
 
     @classmethod
     def writable(cls, data: bytes | memoryview) -> "MonthFilter":
-        """A filter for `add`. Raises BadFilterError."""
+        """A filter from stored bytes, for `add`. Raises BadFilterError."""
         return cls._read(data, copy=True)
 
     @classmethod
@@ -203,7 +203,7 @@ class MonthFilter:
 
 
 def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
-    """Bad bytes are only logged: some items may be recommended again."""
+    """The filter in stored bytes, or None. Bad bytes are only logged: some items may be recommended again."""
     try:
         return MonthFilter.from_bytes(data) if data is not None else None
     except BadFilterError as error:
@@ -212,7 +212,7 @@ def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
 
 
 def known(filters: Iterable[MonthFilter], ids: Ids) -> Mask:
-    """Which ids some filter has, and a few others."""
+    """For each id, whether some filter has it. True also for a few others."""
     mask = np.zeros(len(ids), dtype=bool)
     left = np.arange(len(ids))
     hashes = Hashes(ids, 0)

@@ -17,14 +17,15 @@ DELETED = "SELECT id FROM accounts_user WHERE id = ANY(%(ids)s::bigint[]) AND de
 
 
 def deleted(user_ids: Sequence[int]) -> list[int]:
-    """The deleted users among these."""
+    """Those of the users whose accounts are deleted."""
     return [row[0] for row in fetch(DELETED, {"ids": id_array(user_ids)})]
 
 
 def forget(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Delete everything about these users, except shared filters of a week. 0 if nothing is left.
+    """Delete everything about these users, except shared filters of a week.
 
-    Raises PlayedUnavailableError and StoreUnavailableError.
+    Returns how many entries there were, so 0 if nothing is left. Raises PlayedUnavailableError and
+    StoreUnavailableError.
     """
     with played.errors():
         taken = played.forget(user_ids) + old.forget(user_ids)

@@ -37,7 +37,7 @@ def hashed(ids: Sequence[int], *, seed: int, hashes: int) -> Numbers:
 
 
 def mixed(words: Numbers) -> Numbers:
-    """The finaliser of splitmix64, in place."""
+    """Apply the finaliser of splitmix64 to the words, in place."""
     words ^= words >> np.uint64(30)
     words *= np.uint64(0xBF58476D1CE4E5B9)
     words ^= words >> np.uint64(27)

@@ -51,16 +51,19 @@ class LmdbStore:
         self._opened: tuple[int, Any, list[Any]] | None = None
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """`FilterStore.read`, in one transaction."""
+        """Implements `FilterStore.read` in one transaction."""
         with self._transaction(write=False) as (transaction, (filters, _, _)):
             return [transaction.get(self._FILTER.pack(key.month, key.user_id), db=filters) for key in keys]
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """Same as `read`."""
+        """Does the same as `read`."""
         return self.read(keys)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """Computes the changes before the write transaction, which blocks others, and repeats outdated ones."""
+        """Implements `FilterStore.update`.
+
+        Computes the changes before the write transaction, which blocks others, and repeats outdated ones.
+        """
         read = self.read(keys)
         changed = [change(key, old) for key, old in zip(keys, read, strict=True)]
         with self._transaction(write=True) as (transaction, (filters, expiries, months)):
@@ -81,7 +84,7 @@ class LmdbStore:
                 self._count(transaction, months, key.month, more(old, new), len(new or b"") - len(old or b""))
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """`FilterStore.purge`."""
+        """Implements `FilterStore.purge`."""
         purged = 0
         end = clock(now)
         with self._transaction(write=True) as (transaction, (filters, expiries, months)):
@@ -102,11 +105,11 @@ class LmdbStore:
         environment.copyfd(handle, compact=True)
 
     def stats(self) -> dict[int, MonthStats]:
-        """`FilterStore.stats`."""
+        """Implements `FilterStore.stats`."""
         return {month: stats for month, stats in self._counts().items() if stats.filters and month >= FIRST_MONTH}
 
     def count(self, month: int) -> int:
-        """`FilterStore.count`."""
+        """Implements `FilterStore.count`."""
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
@@ -115,7 +118,7 @@ class LmdbStore:
         return (self.folder / "data.mdb").exists() and any(stats.filters for stats in self._counts().values())
 
     def clear(self, month: int) -> Iterator[int]:
-        """`FilterStore.clear`."""
+        """Implements `FilterStore.clear`."""
         first = self._FILTER.pack(month, 0)
         while True:
             cleared = size = 0
@@ -169,7 +172,7 @@ class LmdbStore:
             return self._opened[1], self._opened[2]
 
     def _reserve_locks(self) -> None:
-        """Writing LMDB's table of readers to a full disk ends in SIGBUS. Raises OSError."""
+        """Reserve space for LMDB's table of readers. Writing it to a full disk ends in SIGBUS. Raises OSError."""
         file = os.open(self.folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(file, 0, LOCK_BYTES)

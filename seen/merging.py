@@ -66,7 +66,7 @@ class BadPlaysError(Exception):
 
 @dataclass(slots=True)
 class Merged:
-    """The result of a merge. `failed`: users."""
+    """The result of a merge. `failed`: the number of users whose plays were not merged."""
 
     users: int = 0
     plays: int = 0
@@ -100,7 +100,7 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
 
 
 def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
-    """Merge all marked users. Failed ones are left to the next pass."""
+    """Merge the plays of all users who are marked in these shards. Failed ones are left to the next pass."""
     merged = Merged()
     try:
         for marked in _marked(node, shards):
@@ -140,7 +140,7 @@ def merge_early(user_id: int, *, now: datetime) -> int:
 
 
 def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Write plays to their filters and remove them from Redis. Returns how many."""
+    """Write these users' plays to their filters, and remove them from Redis. Returns the number of plays."""
     plays = 0
     left = list(user_ids)
     for _ in range(rounds()):
@@ -155,12 +155,12 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
 
 
 def rounds() -> int:
-    """Parts for all waiting plays, and one for new plays."""
+    """The most rounds of a merge: enough parts for all waiting plays, and one for new plays."""
     return -(-int(settings.PLAYED_WAITING_CAP) // PART) + 1
 
 
 def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:
-    """Merge each user's oldest plays. Returns the number by user."""
+    """Merge the oldest plays of each user, at most `PART`. Returns how many by user."""
     with errors():
         before = old.unmigrated(user_ids, now=now)
         replies = pipelined(
@@ -200,12 +200,14 @@ def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
 
 
 def _error() -> float:
-    """Four filters are asked together."""
+    """The error rate of one filter. It is a part of the configured rate, because `MONTHS` filters are asked
+    together.
+    """
     return float(settings.PLAYED_ERROR_RATE) / MONTHS
 
 
 def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Ids]) -> dict[FilterKey, int]:
-    """Last month's number, or twice the first batch, plus migrated plays."""
+    """How many plays each filter is made for: last month's number or twice the first batch, plus migrated plays."""
     before = store().read([FilterKey(key.user_id, key.month - 1) for key in months]) if months else []
     filters = (readable(key.user_id, data) for key, data in zip(months, before, strict=True))
     counts = (found.count if found else 0 for found in filters)
@@ -233,7 +235,7 @@ def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
 
 
 def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
-    """A user who has plays again is marked on the current node.
+    """Remove merged users' marks. A user who has plays again is marked on the current node.
 
     A later play sets its mark after the removal, like histories of a migration.
     """
@@ -258,7 +260,7 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
 
 
 def mark_strays(*, now: datetime) -> int:
-    """Mark all users with plays, in case a merge died without their mark."""
+    """Mark all users with plays, in case a merge died without their mark. Returns how many."""
     cursor: Any = 0
     marked = 0
     pattern = keys.played_recent(0)[:-1] + "*"
@@ -274,7 +276,7 @@ def mark_strays(*, now: datetime) -> int:
 
 
 def purge(*, now: datetime) -> int:
-    """Remove expired filters in the idle hours, in small batches, because others wait to write."""
+    """Remove expired filters in the idle hours, in small batches, because others wait to write. Returns how many."""
     purged = 0
     while now.astimezone(settings.SITE_ZONE).hour < IDLE_HOURS:
         found = store().purge(now=now, limit=PURGED_AT_ONCE)
@@ -285,6 +287,6 @@ def purge(*, now: datetime) -> int:
 
 
 def forget_runs(*, now: datetime) -> int:
-    """Delete old records of merges."""
+    """Delete old records of merges. Returns how many."""
     deleted, _ = MergeRun.objects.filter(started_at__lt=now - RUNS_KEPT).delete()
     return deleted

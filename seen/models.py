@@ -4,7 +4,7 @@ from django.utils.translation import gettext_noop
 
 
 class MergeRun(models.Model):
-    """One task's merge. Not recorded if it found no user."""
+    """A merge of plays by one task. Not recorded if it found no user."""
 
     node = models.PositiveSmallIntegerField(_("node"))
     task_shard = models.PositiveSmallIntegerField(_("task shard"))

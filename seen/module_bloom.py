@@ -43,7 +43,7 @@ MODULE_ADD = script(
 
 @dataclass(frozen=True, slots=True)
 class ModuleFilter:
-    """BF.* of the server, with members `{user}:{item}`.
+    """Filters by BF.* of the server, with members `{user}:{item}`.
 
     RedisBloom makes the first filter for half the requested error, so it is asked for twice the rate. valkey-bloom does
     not.
@@ -53,7 +53,7 @@ class ModuleFilter:
     error: float
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """`Filter.known`."""
+        """Implements `Filter.known`."""
         # RESP by hand, because packing the members for each key costs more than the question.
         user = f"{user_id}:"
         tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
@@ -68,7 +68,7 @@ class ModuleFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """`Filter.add`."""
+        """Implements `Filter.add`."""
         additions = list(additions)
         replies = sent(client, [self._adding(addition, replace=replace) for addition in additions])
         return [addition for addition, reply in zip(additions, replies, strict=True) if reply is None]
@@ -79,7 +79,7 @@ class ModuleFilter:
         return ("EVALSHA", MODULE_ADD, 1, key, self.error, self.capacity, expires_at, int(replace), *members)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """`Filter.fill`."""
+        """Implements `Filter.fill`."""
         replies = tried(client, [("BF.INFO", key) for key in keys])
         return [self._fill(reply) for reply in replies]
 

@@ -58,7 +58,7 @@ class PlayedRefusedError(PlayedUnavailableError):
 
 
 class PlaysFullError(Exception):
-    """Too many plays of a user wait."""
+    """So many plays of a user wait that no more are taken."""
 
 
 class Play(NamedTuple):
@@ -70,7 +70,7 @@ class Play(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """`is_whole`: no more plays wait than allowed."""
+    """A user's waiting plays and issued items. `is_whole`: no more plays wait than allowed."""
 
     played: list[int]
     issued: list[int]
@@ -84,12 +84,15 @@ _client = cache(client_of)
 
 
 def client() -> redis.Redis:
-    """The server for workers and commands."""
+    """The client of the plays' server, for workers and commands."""
     return _client(settings.PLAYED_URL, TIMEOUT_SECONDS)
 
 
 def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
-    """For a request within `PLAYED_TIMEOUT_SECONDS`. Raises PlayedUnavailableError."""
+    """Send commands to the plays' server. Raises PlayedUnavailableError.
+
+    For a request, all replies must come within `PLAYED_TIMEOUT_SECONDS`.
+    """
     with errors():
         if not is_request:
             return pipelined(client(), commands)
@@ -118,15 +121,16 @@ def is_marked() -> bool:
 
 
 def record(plays: Iterable[Play], *, now: datetime) -> None:
-    """`take`, but raises PlaysFullError."""
+    """Take plays like `take`, but raise PlaysFullError if some do not fit."""
     if full := take(plays, now=now):
         raise PlaysFullError(f"{settings.PLAYED_WAITING_CAP} plays of user {full[0]} wait")
 
 
 def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
-    """Take plays; then all answers know them. Returns users whose plays did not fit: none of theirs were taken.
+    """Take plays. After that, all answers know them.
 
-    Repeating it changes nothing. During a migration writes to the old server too. Raises PlayedUnavailableError.
+    Returns users whose plays did not fit: none of theirs were taken. Repeating it changes nothing. During a migration
+    writes to the old server too. Raises PlayedUnavailableError.
     """
     by_user: dict[int, list[int]] = {}
     for play in plays:
@@ -149,7 +153,7 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
 
 
 def is_crowded(size: int) -> bool:
-    """Whether so full that an early merge is due."""
+    """Whether so many plays of a user wait that an early merge is due."""
     return size >= int(settings.PLAYED_WAITING_CAP) // 2
 
 
@@ -190,14 +194,14 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True
 
 
 def recent(user_id: int) -> Recent:
-    """Waiting plays, up to the bound, and issued items. Raises PlayedUnavailableError."""
+    """The user's waiting plays, up to the bound, and issued items. Raises PlayedUnavailableError."""
     most = settings.PLAYED_WAITING_CAP
     played, issued = _ask([("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)])
     return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
 
 
 def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
-    """The ids with waiting plays, even beyond the bound. Raises PlayedUnavailableError."""
+    """Those of the ids whose plays wait, even beyond the bound. Raises PlayedUnavailableError."""
     key = keys.played_recent(user_id)
     parts = [item_ids[first : first + AT_ONCE] for first in range(0, len(item_ids), AT_ONCE)]
     replies = _ask([("ZMSCORE", key, *part) for part in parts])
@@ -206,7 +210,7 @@ def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
 
 
 def dated(user_id: int) -> list[Play]:
-    """Waiting plays, oldest first. Raises PlayedUnavailableError."""
+    """The user's waiting plays with their times, oldest first. Raises PlayedUnavailableError."""
     found: dict[bytes, bytes] = {}
     cursor: Any = 0
     while True:  # ZSCAN returns everything that is there from its start to its end
@@ -219,7 +223,7 @@ def dated(user_id: int) -> list[Play]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Delete users' plays, issued items and marks. Returns how many."""
+    """Delete the users' plays, issued items and marks. Returns how many entries were deleted."""
     commands: list[Command] = []
     for user_id in user_ids:
         commands += [("UNLINK", keys.played_recent(user_id)), ("UNLINK", keys.issued(user_id))]

@@ -11,7 +11,7 @@ from seen import export, forgetting
 
 @receiver(account_purged)
 def forget_plays(sender: type[User], user: User, **kwargs: Any) -> int:
-    """Returns how many entries there were."""
+    """Delete a deleted account's plays. Returns how many entries there were."""
     return forgetting.forget([user.pk], now=timezone.now())
 
 

@@ -67,7 +67,7 @@ def _errors() -> Iterator[None]:
 
 
 class RedisStore:
-    """Filters as strings with an expiry."""
+    """A store of filters on a server: strings with an expiry."""
 
     def __init__(self, url: str) -> None:
         self.client = client_of(url, TIMEOUT_SECONDS)
@@ -75,17 +75,17 @@ class RedisStore:
         self._request_client = client_of(url, self._patience)
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """`FilterStore.read`, in one round trip."""
+        """Implements `FilterStore.read` in one round trip."""
         return self._ask([("GET", self._key(key)) for key in keys])
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """`FilterStore.read_briefly`."""
+        """Implements `FilterStore.read_briefly`."""
         commands = [("GET", self._key(key)) for key in keys]
         with _errors(), breaker.asking(self._patience):
             return pipelined(self._request_client, commands, patience_seconds=self._patience)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """`FilterStore.update`, with at most `ATTEMPTS` tries."""
+        """Implements `FilterStore.update` with at most `ATTEMPTS` tries."""
         left = list(keys)
         for _ in range(ATTEMPTS):
             if not left:
@@ -104,20 +104,20 @@ class RedisStore:
         raise StoreUnavailableError(f"{len(left)} filters are written by others all the time")
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """0: the server removes expired filters."""
+        """Does nothing and returns 0: the server removes expired filters."""
         return 0
 
     def stats(self) -> dict[int, MonthStats]:
-        """Approximate after a failure."""
+        """Implements `FilterStore.stats`. Approximate after a failure."""
         end = month_of(datetime.now(UTC)) - KEPT_MONTHS
         return {month: one for month, one in self._counts().items() if one.filters and month >= end}
 
     def count(self, month: int) -> int:
-        """As exact as `stats`."""
+        """Implements `FilterStore.count`, as exactly as `stats`."""
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
-        """`FilterStore.holds_any`."""
+        """Implements `FilterStore.holds_any`."""
         with _errors(), breaker.asking(self._patience):
             (found,) = pipelined(
                 self._request_client, [("EXISTS", keys.played_months())], patience_seconds=self._patience
@@ -125,7 +125,7 @@ class RedisStore:
         return bool(found)
 
     def clear(self, month: int) -> Iterator[int]:
-        """`FilterStore.clear`."""
+        """Implements `FilterStore.clear`."""
         cursor: Any = 0
         pattern = keys.played_filter(0, month)[:-1] + "*"
         while True:

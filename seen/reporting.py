@@ -9,9 +9,9 @@ SCOPE = "played_ids"
 
 
 def report(plays: Mapping[int, Sequence[int]], *, now: datetime) -> dict[int, float]:
-    """Take plays of now. Returns the seconds to wait for users whose plays were not taken.
+    """Take plays that happen now. Returns the seconds to wait for users whose plays were not taken.
 
-    Refused plays cost nothing of the rate. Raises PlayedUnavailableError; then nothing is acknowledged.
+    Refused plays cost nothing of the rate. Raises PlayedUnavailableError. No play is acknowledged then.
     """
     costs = {str(user_id): len(ids) for user_id, ids in plays.items()}
     waits = {int(who): wait for who, wait in rates.hit_each(SCOPE, costs).items()}

@@ -17,12 +17,12 @@ HOUR_SECONDS = 3600
 
 
 def node_of(moment: datetime) -> int:
-    """The node for plays of this moment."""
+    """The node that gets the marks of plays at this moment."""
     return int(moment.timestamp()) // HOUR_SECONDS % NODES
 
 
 def node_before(moment: datetime) -> int:
-    """The node to merge now."""
+    """The node to merge at this moment: the one before `node_of`."""
     return (node_of(moment) - 1) % NODES
 
 
@@ -32,6 +32,6 @@ def shard_of(user_id: int) -> int:
 
 
 def shards_of_task(task_shard: int) -> range:
-    """The shards of one task."""
+    """The shards that one task merges."""
     shards, tasks = settings.PLAYED_SHARDS, settings.PLAYED_TASK_SHARDS
     return range(shards * task_shard // tasks, shards * (task_shard + 1) // tasks)

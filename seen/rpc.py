@@ -82,7 +82,7 @@ Response = TypeVar("Response")
 
 
 class RefusedError(Exception):
-    """`retry_after` in seconds."""
+    """A call is refused. `retry_after` in seconds, or 0."""
 
     def __init__(self, code: grpc.StatusCode, detail: str, retry_after: float = 0) -> None:
         super().__init__(detail)
@@ -93,7 +93,7 @@ class RefusedError(Exception):
 
 # --- The service -----------------------------------------------------------------------------------------
 class Seen(seen_pb2_grpc.SeenServicer):
-    """The calls, named as in the proto."""
+    """The service's calls, named as in the proto."""
 
     def Filter(self, request: FilterRequest, context: grpc.ServicerContext) -> FilterResponse:  # noqa: N802
         """Which ids the user has not seen."""
@@ -148,7 +148,7 @@ def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
 
 
 def _batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
-    """Checks everything before taking anything."""
+    """Record the plays of many users. Checks everything before taking anything."""
     plays: dict[int, list[int]] = {}
     if not 1 <= len(request.plays) <= USERS:
         raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {USERS} users, not {len(request.plays)}.")
@@ -223,7 +223,7 @@ def check_time(context: grpc.ServicerContext) -> None:
 
 
 def _caller(context: grpc.ServicerContext) -> User:
-    """Counts the call first."""
+    """The user whose token the call has. Counts the call first. Raises RefusedError."""
     given = [value for name, value in context.invocation_metadata() if name == "authorization"]
     words = given[0].split() if len(given) == 1 else []
     is_token = len(words) == 2 and words[0].lower() == "token"
@@ -246,7 +246,7 @@ def _let_wait(seconds: float | None) -> None:
 
 
 def _address(context: grpc.ServicerContext) -> str:
-    """gRPC writes `ipv4:192.0.2.1:50000` or `ipv6:[::1]:50000`."""
+    """The caller's address for rates. gRPC writes it as `ipv4:192.0.2.1:50000` or `ipv6:[::1]:50000`."""
     kind, _, place = unquote(context.peer()).partition(":")
     return rates.customer(place.rpartition(":")[0].strip("[]")) if kind in ("ipv4", "ipv6") else kind
 
@@ -265,10 +265,10 @@ def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
 
 # --- The server ------------------------------------------------------------------------------------------
 class Server:
-    """gRPC on one port, with health and reflection."""
+    """The gRPC server on one port, with health and reflection."""
 
     def __init__(self, address: str, *, threads: int) -> None:
-        """Raises RuntimeError if it cannot listen on `address`."""
+        """Prepare the server. Raises RuntimeError if it cannot listen on `address`."""
         # Watchers of health do not hold a thread.
         self._health = HealthServicer(experimental_non_blocking=True)
         self._state: dict[str, str] = {}
@@ -285,15 +285,15 @@ class Server:
         self.port: int = self._server.add_insecure_port(address)
 
     def start(self) -> None:
-        """Start serving and checking the servers behind."""
+        """Start serving, and checking the servers behind it."""
         self._look()
         self._server.start()
         self._watch.start()
 
     def stop(self, grace: float) -> None:
-        """Wait for running calls for at most `grace` seconds.
+        """Stop, and wait for running calls for at most `grace` seconds.
 
-        Tell watchers of health first, because their calls do not end by themselves.
+        Tells watchers of health first, because their calls do not end by themselves.
         """
         self._stopping.set()
         self._health.enter_graceful_shutdown()
@@ -301,7 +301,7 @@ class Server:
         self._watch.join()
 
     def _look_again(self) -> None:
-        """Until `stop`, whatever a check raises."""
+        """Check the servers again and again until `stop`, whatever a check raises."""
         while not self._stopping.wait(LOOK_SECONDS):
             try:
                 self._look()

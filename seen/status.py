@@ -48,7 +48,7 @@ class NodeState(StrEnum):
 
 
 class Ring(NamedTuple):
-    """The users who wait."""
+    """The users whose plays wait on the ring."""
 
     states: list[NodeState]
     """By node."""
@@ -56,7 +56,7 @@ class Ring(NamedTuple):
     by_task_shard: list[int]
 
     def waiting(self, state: NodeState) -> int:
-        """Users on nodes in this state."""
+        """The number of users on nodes in this state."""
         return sum(users for one, users in zip(self.states, self.by_node, strict=True) if one == state)
 
 
@@ -70,7 +70,7 @@ class Failure(NamedTuple):
 
 
 class Month(NamedTuple):
-    """A month's filters. `size` in bytes."""
+    """The filters of a month. `size` in bytes."""
 
     month: str
     age: int
@@ -93,14 +93,14 @@ class Moving(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A name for machines, and a sentence for people."""
+    """A problem of the played history: a name for machines, and a sentence for people."""
 
     name: str
     text: str
 
 
 class Merged(NamedTuple):
-    """The merges of a day."""
+    """What the merges of a day did."""
 
     users: int
     plays: int
@@ -123,7 +123,7 @@ class Status(NamedTuple):
 
 
 def collect(*, now: datetime) -> Status:
-    """Raises only Django's database errors."""
+    """Collect the state of the played history. Raises only Django's database errors."""
     problems: list[Problem] = []
     ring = _tried(lambda: _ring(now), problems, "plays")
     months, migration = _tried(lambda: (_months(now), _moving()), problems, "store") or ([], None)
@@ -135,7 +135,7 @@ def collect(*, now: datetime) -> Status:
 
 
 def measure(*, now: datetime) -> Status:
-    """Set the metrics."""
+    """Set the metrics of the played history from its state, and return it."""
     status = collect(now=now)
     down = {problem.name for problem in status.problems}
     for name in ("plays", "store"):

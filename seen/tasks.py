@@ -7,7 +7,7 @@ from storage.connections import database_now
 
 @shared_task(name="seen.merge_plays")
 def merge_plays() -> None:
-    """Twice an hour: the second pass gets what the first missed."""
+    """Enqueue the merge of the last hour's plays. Twice an hour: the second pass gets what the first missed."""
     for task_shard in range(settings.PLAYED_TASK_SHARDS):
         merge_task_shard.delay(task_shard)
 
@@ -20,7 +20,7 @@ def merge_task_shard(task_shard: int) -> None:
 
 @shared_task(name="seen.merge_user")
 def merge_user(user_id: int) -> None:
-    """Merge a user who fills half of their room."""
+    """Merge the plays of a user who has filled half of their room."""
     merging.merge_early(user_id, now=database_now())
 
 

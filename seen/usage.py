@@ -19,7 +19,7 @@ ASKED_EVERY_SECONDS = 60.0
 
 
 class Usage:
-    """This process's last answer."""
+    """This process's last answer to whether the site keeps a played history."""
 
     def __init__(self) -> None:
         self._asking = threading.Lock()
@@ -27,7 +27,7 @@ class Usage:
         self._until = 0.0
 
     def is_kept(self) -> bool:
-        """During an outage the last answer counts.
+        """Whether the site keeps a played history. During an outage the last answer counts.
 
         Without one raises PlayedUnavailableError or StoreUnavailableError.
         """

@@ -72,14 +72,14 @@ class Status(NamedTuple):
 
 # --- The file ----------------------------------------------------------------------------------------------
 class Line(NamedTuple):
-    """A user, and their ids by month."""
+    """A line of the file: a user, and the ids that they played, by month."""
 
     user_id: int
     months: Months
 
 
 class HistoryFile:
-    """Iterates from the saved position. `at` is after the last line read."""
+    """Reads the lines of a file from the saved position. `at` is after the last line read."""
 
     def __init__(self, at: File, *, quiet: bool) -> None:
         self.at = at
@@ -131,11 +131,11 @@ class HistoryFile:
         self._show()
 
     def checkpoint(self, *, is_whole: bool) -> File:
-        """The position, to be saved."""
+        """The position after the last line, to be saved."""
         return File(self.at.path, self.at.lines, self.at.offset, _digest(self._head), is_whole)
 
     def user_of(self, line: bytes) -> int:
-        """Does not check the rest of the line."""
+        """The user's id in a line. Does not check the rest of the line."""
         found = _USER.match(line)
         user_id = int(found.group()) if found else 0
         if not 0 < user_id <= LARGEST_ID:
@@ -143,7 +143,7 @@ class HistoryFile:
         return user_id
 
     def parsed(self, line: bytes, *, now: datetime) -> Line:
-        """Raises MigrationError."""
+        """Parse a line. Raises MigrationError."""
         if not _LINE.fullmatch(line):
             raise self.wrong(_fault(line))
         user, *plays = line.split()
@@ -273,7 +273,7 @@ def _read(file: HistoryFile, clock: Clock, again: bool) -> None:
 
 
 def _stage(lines: list[Line], *, again: bool, now: datetime) -> None:
-    """Write histories where reads find them, then mark their users."""
+    """Write the lines' histories to the store, where reads find them. Then mark their users for a merge."""
     histories: dict[int, Months] = {}
     for line in lines:
         before = histories.get(line.user_id)
@@ -313,7 +313,7 @@ def _write_down(file: File) -> None:
 
 # --- Ending ------------------------------------------------------------------------------------------------
 def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
-    """Stop using the old data, if all users are migrated. Returns their number.
+    """Stop using the old data, if all users are migrated. Returns the number of users checked.
 
     Checks every user, because counts may be wrong after a failure.
     """
@@ -335,7 +335,7 @@ def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
 
 
 def _verified(at: File, quiet: bool) -> int:
-    """Returns the number of lines. Raises MigrationError."""
+    """Check that all users of a file are migrated. Returns the number of its lines. Raises MigrationError."""
     left = 0
     user_ids: list[int] = []
     with HistoryFile(at, quiet=quiet) as file:
@@ -388,7 +388,7 @@ def _clear_marks(say: Say) -> None:
 
 
 def status() -> Status:
-    """On a server the counts are approximate after a failure."""
+    """How far the migration is. On a server the counts are approximate after a failure."""
     migration = old.state()
     users = sum(file.lines for file in migration.files)
     merged, histories = store().count(MIGRATED), store().count(HISTORY)
@@ -398,7 +398,7 @@ def status() -> Status:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """One run at a time. A killed command loses its lock."""
+    """Let one run at a time into the block. A killed command loses its lock."""
     with connection.cursor() as cursor:
         for _ in range(50):
             cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [LOCK])

@@ -88,12 +88,12 @@ class Migration(msgspec.Struct):
 
 
 def state() -> Migration:
-    """Raises StoreUnavailableError."""
+    """The state of the migration. Raises StoreUnavailableError."""
     return _decoded(store().read([STATE_KEY])[0])
 
 
 def change_state(change: Callable[[Migration], Migration]) -> None:
-    """Without a race. Raises StoreUnavailableError."""
+    """Change the state of the migration, without a race. Raises StoreUnavailableError."""
     store().update([STATE_KEY], lambda _, data: msgspec.json.encode(change(_decoded(data))))
 
 
@@ -106,13 +106,13 @@ Months = dict[int, Ids]
 
 
 def packed(months: Months) -> bytes:
-    """Ids by month as bytes."""
+    """A history as bytes."""
     heads = b"".join(_MONTH.pack(month, len(ids)) for month, ids in months.items())
     return b"".join([_HEAD.pack(_MAGIC, _VERSION, len(months)), heads, *(ids.tobytes() for ids in months.values())])
 
 
 def unpacked(data: bytes) -> Months:
-    """Raises BadFilterError."""
+    """The history in these bytes. Raises BadFilterError."""
     try:
         magic, version, count = _HEAD.unpack_from(data)
         heads = [_MONTH.unpack_from(data, _HEAD.size + place * _MONTH.size) for place in range(count)]
@@ -129,7 +129,7 @@ def unpacked(data: bytes) -> Months:
 
 
 def joined(one: Months, other: Months) -> Months:
-    """Both, without duplicates."""
+    """The ids of both histories by month, without duplicates."""
     return {month: np.union1d(one.get(month, _NOTHING), other.get(month, _NOTHING)) for month in sorted({*one, *other})}
 
 
@@ -146,7 +146,7 @@ def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months
 
 # --- Reading, until it is in the filters -------------------------------------------------------------------
 def keys_of(user_id: int) -> list[FilterKey]:
-    """Keys to read before a user's filters."""
+    """The keys to read before a user's filters, for `known`."""
     keys = [FilterKey(user_id, HISTORY)]
     if settings.PLAYED_OLD_URL:
         keys += [FilterKey(user_id, MIGRATED), STATE_KEY]
@@ -154,8 +154,9 @@ def keys_of(user_id: int) -> list[FilterKey]:
 
 
 def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
-    """The user's plays that may not be in the filters, from the values of `keys_of`. Raises redis.RedisError and
-    OSError.
+    """The user's plays that may not be in the filters, from the values of `keys_of`.
+
+    Raises redis.RedisError and OSError.
     """
     history, *rest = found
     ids = [_NOTHING] if history is None else list(unpacked(history).values())
@@ -170,7 +171,7 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
 
 # --- Double writing ----------------------------------------------------------------------------------------
 def write(scores: Mapping[int, Sequence[int]]) -> None:
-    """Also write plays to the old Redis, until the cut-over. It may refuse some.
+    """Write plays to the old Redis too, until the cut-over. It may refuse some.
 
     `scores`: each user's plays as milliseconds, item id, and so on. Raises redis.RedisError and OSError.
     """
@@ -186,7 +187,7 @@ def write(scores: Mapping[int, Sequence[int]]) -> None:
 
 # --- Merging -----------------------------------------------------------------------------------------------
 class Before(NamedTuple):
-    """Old plays that filters lack."""
+    """Old plays that the filters lack, to be merged."""
 
     months: dict[FilterKey, Ids]
     user_ids: list[int]
@@ -196,7 +197,7 @@ class Before(NamedTuple):
 
 
 def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
-    """The old plays to add. Raises StoreUnavailableError and redis.RedisError."""
+    """The users' old plays that the filters lack. Raises StoreUnavailableError and redis.RedisError."""
     if state().phase != Phase.RUNNING:
         return Before({}, [], {})
     found = store().read(shelved(user_ids))
@@ -231,7 +232,7 @@ def migrated(before: Before) -> None:
 
 
 def waiting(user_ids: Sequence[int]) -> set[int]:
-    """The users with a history to merge. Raises StoreUnavailableError."""
+    """Those of the users with a history to merge. Raises StoreUnavailableError."""
     if state().phase != Phase.RUNNING:
         return set()
     found = store().read([FilterKey(user_id, HISTORY) for user_id in user_ids])
@@ -239,7 +240,7 @@ def waiting(user_ids: Sequence[int]) -> set[int]:
 
 
 def forget(user_ids: Sequence[int]) -> int:
-    """Delete deleted accounts from the old Redis. They count as migrated. Returns how many had data.
+    """Delete deleted accounts' plays from the old Redis. They count as migrated. Returns how many had data.
 
     Raises StoreUnavailableError and redis.RedisError.
     """
@@ -252,7 +253,7 @@ def forget(user_ids: Sequence[int]) -> int:
 
 
 def shelved(user_ids: Sequence[int]) -> list[FilterKey]:
-    """The keys of marks, then of histories."""
+    """The keys of the users' marks, then of their histories."""
     return [FilterKey(user_id, shelf) for shelf in (MIGRATED, HISTORY) for user_id in user_ids]
 
 
@@ -263,12 +264,12 @@ _client = cache(client_of)
 
 
 def client() -> redis.Redis:
-    """The old server for workers and commands."""
+    """The client of the old server, for workers and commands."""
     return _client(settings.PLAYED_OLD_URL, TIMEOUT_SECONDS)
 
 
 def _ask(commands: Sequence[Command]) -> list[Any]:
-    """Raises RedisError and OSError."""
+    """Send commands to the old server. Raises RedisError and OSError."""
     patience = settings.PLAYED_TIMEOUT_SECONDS
     with breaker.asking(patience):
         return pipelined(_client(settings.PLAYED_OLD_URL, patience), commands, patience_seconds=patience)
@@ -284,7 +285,7 @@ def _dated_range(user_id: int) -> tuple[str, str, int, int, str]:
 
 
 def _numbers(members: Sequence[bytes], scores: Iterable[bytes] = ()) -> tuple[Ids, NDArray[np.float64]]:
-    """Members that are ids, and their scores."""
+    """Those of the members that are ids, and their scores."""
     numbers = np.array([int(each) if each.isdigit() and len(each) <= 16 else 0 for each in members], dtype=np.uint64)
     is_id = (numbers > 0) & (numbers <= LARGEST_ID)
     moments = np.array(list(map(float, scores)) or [0.0] * len(members))

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     help = "Serve the played history over gRPC (seen/seen.proto) on FEEDSITE_GRPC_PORT."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError without a port, or if it cannot listen."""
+        """Serve until a signal. Raises CommandError without a port, or if it cannot listen."""
         if not settings.GRPC_PORT:
             raise CommandError("FEEDSITE_GRPC_PORT is not set. Set it to the port to listen on.")
         postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)

@@ -35,7 +35,7 @@ class Command(BaseCommand):
         what.add_argument("--rollback", action="store_true", help="Return to the old data. Only before the cut-over.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Raises CommandError."""
+        """Do the step that the options name. Raises CommandError."""
         try:
             if options["status"]:
                 self.tell_status()

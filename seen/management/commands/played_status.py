@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = "Show the plays that wait, the merges and the filters. Exits with 1 if there are problems."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Exit code 1 if there are problems."""
+        """Print the state. Exit code 1 if there are problems."""
         found = status.collect(now=timezone.now())
         self.stdout.write("\n".join(_lines(found)))
         if found.problems:
