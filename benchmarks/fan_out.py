@@ -78,12 +78,12 @@ def fill(community: Community, level: int, followers: Sequence[int]) -> None:
 
 
 def raw_key(follower: int) -> str:
-    """As long as an inbox's key."""
+    """A follower's key for the limit, as long as an inbox's key."""
     return f"rawin:{follower}"
 
 
 def rare_key(follower: int) -> str:
-    """The peer's key for a follower."""
+    """A follower's key for the limit that trims rarely."""
     return f"rarein:{follower}"
 
 
@@ -131,14 +131,14 @@ def _measure(report: Report, community: Community, publisher: int, followers: in
 
 
 def raw(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], cap: int) -> None:
-    """A trim by rank and a ZADD, as bytes."""
+    """Write an item by a trim by rank and a ZADD for each key, as bytes."""
     add, trim = _templates(item_id, publisher, cap)
     both = trim + add
     _send(client, [both % ((len(key), key.encode()) * 2) for key in keys], 2)
 
 
 def rarely(client: redis.Redis, item_id: int, publisher: int, keys: Sequence[str], cap: int, number: int) -> None:
-    """Trim only keys that have used up their slack."""
+    """Write an item, and trim only keys that have used up their slack."""
     add, trim = _templates(item_id, publisher, cap)
     slack = settings.WINDOW_SLACK
     adds = [add % (len(key), key.encode()) for key in keys]
@@ -155,7 +155,7 @@ def _templates(item_id: int, publisher: int, cap: int) -> tuple[bytes, bytes]:
 
 
 def _send(client: redis.Redis, parts: Sequence[bytes], each: int) -> None:
-    """Reads `each` replies per part while the next chunk is under way."""
+    """Send the parts in chunks. Reads `each` replies per part while the next chunk is under way."""
     waiting = 0
     with borrowed(client) as connection:
         answers = replies(connection)

@@ -131,7 +131,7 @@ class Followers:
         return {count: found[publisher] for count, publisher in self.publishers.items()}
 
     def set_big_v(self, counts: Iterable[int]) -> None:
-        """Only these senders, with known active fans."""
+        """Make only these senders big-Vs, and build their sets of active fans."""
         chosen = [self.publishers[count] for count in counts]
         User.objects.filter(is_big_v=True).update(is_big_v=False)
         User.objects.filter(pk__in=chosen).update(is_big_v=True)
@@ -140,7 +140,7 @@ class Followers:
 
 
 def give_windows(followers: Sequence[int]) -> None:
-    """A window of one old entry, and the same for the peer."""
+    """Give each follower a window of one old entry, and the same for the peer."""
     client = feeds_for_tasks()
     old = Entry(2**20, 1)
     build_window("model:window", [old])
@@ -152,7 +152,7 @@ def give_windows(followers: Sequence[int]) -> None:
 
 
 def _copy(model: bytes, key: str) -> bytes:
-    """RESP by hand: packing millions of commands takes long."""
+    """A command that copies a key, as RESP by hand: packing millions of commands takes long."""
     return b"*4\r\n$4\r\nCOPY\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$7\r\nREPLACE\r\n" % (
         *(len(model), model),
         *(len(key), key.encode()),
@@ -160,7 +160,7 @@ def _copy(model: bytes, key: str) -> bytes:
 
 
 def deliver_all(item_id: int) -> None:
-    """The fan-out and its ranges."""
+    """Deliver an item by its fan-out and all its ranges."""
     if not fanout.fan_out(item_id):
         for range_id in DeliveryRange.objects.filter(delivery_id=item_id).order_by("pk").values_list("pk", flat=True):
             fanout.fan_out_range(range_id)
@@ -183,7 +183,7 @@ class Work:
         self.last = 0
 
     def publish_and_deliver(self, number: int) -> None:
-        """Store the times."""
+        """Publish and deliver an item, and store how long it took."""
         begin = time.perf_counter()
         item = publish(sender=self.sender, content={"text": f"growth {number}"})
         published = time.perf_counter()

@@ -158,7 +158,7 @@ def run(community: Community) -> Report:
 
 
 class Peers:
-    """The shortest ways, on their own connections."""
+    """The shortest ways to the same page, on connections of their own."""
 
     def __init__(self, truth: "psycopg.Connection[tuple[object, ...]]") -> None:
         self.truth = truth
@@ -279,7 +279,7 @@ def _in_turn(community: Community, reader_ids: Mapping[str, Sequence[int]]) -> T
 
 
 def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
-    """The unverified candidates of a first page."""
+    """The candidates of a first page from the windows, not verified."""
     wanted = LIMIT + 1 + SLACK
     windows = [Inbox(reader_id), *(Outbox(big_v) for big_v in big_vs)]
     counts = [wanted] * len(windows)
@@ -331,7 +331,7 @@ def depth(community: Community) -> Report:
 
 
 def walk(reader: User) -> list[tuple[int | None, str]]:
-    """Each page's start and source, until two pages past the floor."""
+    """Page through a home until two pages past the floor. Returns each page's start and source."""
     pipelined(feeds(), [Tail(reader.pk).drop()])
     steps: list[tuple[int | None, str]] = []
     last_id: int | None = None
@@ -344,7 +344,7 @@ def walk(reader: User) -> list[tuple[int | None, str]]:
 
 
 def first_below(steps: list[tuple[int | None, str]]) -> int:
-    """The place of the first page from PostgreSQL."""
+    """The index of the first page that PostgreSQL served."""
     return next(place for place, (_, source) in enumerate(steps) if source == "sql")
 
 
@@ -385,7 +385,7 @@ def hidden(community: Community) -> Report:
 
 
 def _publish(cursor: CursorWrapper, kind: str, reader: int, like: int, count: int) -> None:
-    """A reader with the followees of `like`, and one with `count` newest items hidden by `kind`."""
+    """Create a reader with the followees of `like`, and one more with `count` newest items hidden by `kind`."""
     params = {"reader": reader, "sender": reader + 1, "like": like, "count": count, "active": kind != "suspended"}
     params |= {"visibility": kind if kind in ("mutuals", "self") else "public"}
     cursor.execute(PAIR, params)

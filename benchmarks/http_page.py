@@ -115,20 +115,20 @@ class ConstantView(APIView):
     """The least that an authenticated DRF view does."""
 
     def get(self, request: DrfRequest) -> Response:
-        """A constant."""
+        """Return a constant."""
         return Response({"answer": 42})
 
 
 class CountedConstantView(ApiView):
-    """A constant with strict envelope and counted calls."""
+    """The same constant by the site's own ApiView, which counts calls."""
 
     def get(self, request: DrfRequest) -> Response:
-        """A constant."""
+        """Return a constant."""
         return Response({"answer": 42})
 
 
 def processor_time(request: HttpRequest) -> HttpResponse:
-    """User and system seconds."""
+    """The user and system seconds of this process."""
     return HttpResponse(repr(time.process_time()))
 
 

@@ -76,7 +76,7 @@ def run(alone: Alone) -> Report:
 
 @contextmanager
 def up(folder: Path) -> Iterator[int]:
-    """Yields the port."""
+    """Run `up --demo` in the folder. Yields the site's port."""
     (port,) = free_ports(1)
     own = {name: value for name, value in os.environ.items() if not name.startswith(("FEEDSITE_", "PROMETHEUS_"))}
     kept = {name: os.environ[name] for name in ("FEEDSITE_VENV",) if name in os.environ}
@@ -119,7 +119,10 @@ def visit(folder: Path, port: int) -> None:
 def asked(
     port: int, method: str, path: str, cookies: dict[str, str], body: str | None = None
 ) -> tuple[int, dict[str, str], str]:
-    """Each call has its own connection, so that all processes take part."""
+    """Send a request. Returns status, cookies and page.
+
+    Each call has its own connection, so that all processes take part.
+    """
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     headers = {"Host": "localhost", "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     if body is not None:

@@ -77,7 +77,7 @@ FOLLOW = """
 
 
 class Hosts:
-    """`readers` by number of followed hosts."""
+    """Hosts with sessions, and their followers. `readers` by number of followed hosts."""
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
@@ -133,7 +133,7 @@ def run(hosts: Hosts) -> Report:
 
 
 def _process(report: Report, count: int, readers: list[User], rounds: int) -> dict[str, float]:
-    """Add the ratios. Returns each call's ms."""
+    """Measure in this process, and add the ratios. Returns each call's ms."""
     raw = redis.Redis.from_url(settings.REDIS_URL)
     lineups = [[keys.lineup(row[0]) for row in fetch(FOLLOWED, [reader.pk])] for reader in readers]
     first = [live_page(reader, page_size=LIMIT, now=timezone.now()) for reader in readers]
@@ -184,14 +184,14 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> di
 
 
 def _zrevrange(key: str) -> bytes:
-    """As RESP."""
+    """A ZREVRANGE of a whole key with scores, as RESP."""
     name = key.encode()
     head = b"*5\r\n$9\r\nZREVRANGE\r\n$%d\r\n%b\r\n" % (len(name), name)
     return head + b"$1\r\n0\r\n$2\r\n-1\r\n$10\r\nWITHSCORES\r\n"
 
 
 def _seam(reader: User) -> int:
-    """Where the reader's second page of replays begins."""
+    """The id where the reader's second page of replays begins."""
     page = live_page(reader, last_id=2**53 - 1, page_size=LIMIT, now=timezone.now())
     assert page.last_id
     return page.last_id

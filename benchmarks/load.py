@@ -84,7 +84,7 @@ FOLLOWS = """
 
 # --- The people ----------------------------------------------------------------------------------------------
 class Crowd:
-    """People 1 to `size.load_people`, and a big-V."""
+    """The users of the load: people 1 to `size.load_people`, and a big-V."""
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
@@ -146,7 +146,7 @@ class Ledger:
         """When each item was acknowledged."""
 
     def note(self, kind: str, user: int, what: int | str) -> Callable[["Answer"], None]:
-        """For the answer to a write. `what` is the text, the item or the followee."""
+        """A function for the answer to a write, which notes it. `what` is the text, the item or the followee."""
 
         def told(answer: Answer) -> None:
             if 200 <= answer.status < 300:
@@ -176,7 +176,7 @@ def _found(kind: str, pairs: list[tuple[int, int | str]]) -> int:
 
 
 class Acts:
-    """Nobody likes an item or follows somebody twice."""
+    """Draws random calls. Nobody likes an item or follows somebody twice."""
 
     def __init__(self, crowd: Crowd, ledger: Ledger, chance: random.Random) -> None:
         self.crowd, self.ledger, self.chance = crowd, ledger, chance
@@ -205,7 +205,7 @@ class Acts:
         return self.chance.choice(self.crowd.people)
 
     def get(self, kind: str, path: str, *, opens: bool = False) -> "Call":
-        """By a random person."""
+        """A GET by a random person."""
         return Call(kind, self.request("GET", path, self.someone()), opens=opens)
 
     def like(self) -> "Call":
@@ -226,7 +226,7 @@ class Acts:
         return Call(kind, request, self.ledger.note("publish", user, words))
 
     def pair(self, kind: str, draw: Callable[[], int]) -> tuple[int, int]:
-        """Each pair only once."""
+        """A random person and what `draw` gives. Each pair comes only once."""
         while True:
             drawn = (kind, self.someone(), draw())
             if drawn not in self.used and not (kind == "follow" and drawn[1] == drawn[2]):
@@ -234,7 +234,7 @@ class Acts:
                 return drawn[1:]
 
     def request(self, method: str, path: str, user: int, body: bytes = b"") -> bytes:
-        """A call of the API by a user."""
+        """The bytes of a call of the API by a user."""
         return text(method, f"{API}{path}", self.crowd.tokens[user], body)
 
 
@@ -248,7 +248,7 @@ def text(method: str, path: str, headers: dict[str, str] | None = None, body: by
 
 # --- The generator -------------------------------------------------------------------------------------------
 class Answer(NamedTuple):
-    """`status` is 0 without an answer."""
+    """The answer to a call. `status` is 0 without an answer."""
 
     status: int
     retry_after: str
@@ -256,7 +256,7 @@ class Answer(NamedTuple):
 
 
 class Call(NamedTuple):
-    """`told` gets the answer. `opens`: a stream, answered when it is open."""
+    """A call to send. `told` gets the answer. `opens`: a stream, answered when it is open."""
 
     kind: str
     request: bytes
@@ -265,7 +265,7 @@ class Call(NamedTuple):
 
 
 class Made(NamedTuple):
-    """`intended` is when it should have been sent (time.monotonic())."""
+    """A call that was sent. `intended` is when it should have been sent (time.monotonic())."""
 
     kind: str
     intended: float
@@ -290,8 +290,10 @@ NOTHING = Answer(0, "", b"")
 
 
 class Generator:
-    """In an open loop calls come at random times (Poisson). Their time counts from when they should have been sent, so
-    a stalled site delays every call (no coordinated omission).
+    """Sends calls in closed or open loops, and stores the results.
+
+    In an open loop calls come at random times (Poisson). Their time counts from when they should have been sent, so a
+    stalled site delays every call (no coordinated omission).
     """
 
     def __init__(self, port: int, stream_port: int, chance: random.Random) -> None:
@@ -300,7 +302,7 @@ class Generator:
         self.made: list[Made] = []
 
     async def closed(self, calls: Callable[[], Call], *, clients: int, seconds: float) -> None:
-        """Each client sends the next call when it has its answer."""
+        """Let clients send calls. Each one sends the next call when it has its answer."""
         until = time.monotonic() + seconds
 
         async def client() -> None:
@@ -331,7 +333,7 @@ class Generator:
             call.told(answer)
 
     async def asked(self, request: bytes) -> Answer:
-        """With a Content-Length or no body."""
+        """Send a request whose answer has a Content-Length or no body. Returns the answer."""
         line = None
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -351,7 +353,7 @@ class Generator:
         return Answer(int(head[9:12]), fields.get(b"retry-after", b"").decode(), body)
 
     async def opened(self, request: bytes) -> Answer:
-        """Open and close a stream. 200 if it opened."""
+        """Open and close a stream. The status is 200 if it opened."""
         line = await listening(self.stream_port, request)
         if line is None:
             return NOTHING
@@ -367,7 +369,7 @@ class Generator:
         return Line(*await asyncio.open_connection("127.0.0.1", self.port), 0.0)
 
     def taken(self) -> list[Made]:
-        """The calls since the last time."""
+        """The results since the last call of this method."""
         made, self.made = self.made, []
         return made
 
@@ -382,7 +384,7 @@ def _split(line: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 async def listening(port: int, request: bytes) -> Line | None:
-    """None if it was refused."""
+    """Open a stream. None if it was refused."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
@@ -397,7 +399,7 @@ async def listening(port: int, request: bytes) -> Line | None:
 
 
 async def hear(line: Line, heard: Callable[[int, float], None]) -> None:
-    """Report each item, until the stream's end."""
+    """Call `heard` for each item, until the stream's end."""
     while news := await line.reader.readline():
         if news.startswith(b'data: {"id":"'):
             heard(int(news.split(b'"')[3]), time.monotonic())
@@ -420,7 +422,7 @@ class Ports(NamedTuple):
 
 @contextmanager
 def site() -> Iterator[Ports]:
-    """On the last processor. This process keeps the first one."""
+    """Run the site on the last processor. This process keeps the first one."""
     cores = sorted(os.sched_getaffinity(0))
     ports = Ports(*free_ports(2))
     # This site waits for Redis as real sites do, and has their memory.
@@ -455,7 +457,7 @@ def site() -> Iterator[Ports]:
 
 
 def _pin(cores: set[int]) -> None:
-    """All threads of the site."""
+    """Move all threads of the site to these processors."""
     for process in processes.of_site(settings.DATA_DIR):
         for thread in Path(f"/proc/{process.pid}/task").glob("*"):
             with suppress(OSError):  # it has ended
@@ -525,7 +527,7 @@ class Phase:
         return [made for made in self.calls if not 200 <= made.answer.status < 300 and made.answer.status != SHED]
 
     def p(self, share: float, calls: Iterable[Made] | None = None) -> float:
-        """In ms. 0 without any."""
+        """A percentile of the calls' times in ms. 0 without any."""
         times = [made.seconds for made in (self.answered if calls is None else calls)]
         return percentile(times, share) if times else 0.0
 
@@ -607,13 +609,13 @@ class Loads:
         await asyncio.sleep(min(3.0, self.size.load_seconds))
 
     async def open(self, name: str, share: float, seconds: float) -> Phase:
-        """At a share of the capacity."""
+        """Send calls at a share of the capacity."""
         async with self.phase(name) as phase:
             await self.generator.open(self.acts, rate=share * self.capacity, seconds=seconds)
         return phase
 
     async def with_big_v(self, seconds: float) -> None:
-        """With and without a publishing big-V, in turns."""
+        """Send calls with and without a publishing big-V, in turns."""
         for number in range(2 * BIG_V_ROUNDS):
             publishes = number % 2 == 1
             async with self.phase(BIG_V if publishes else NO_BIG_V):
@@ -632,7 +634,7 @@ class Loads:
 
     @asynccontextmanager
     async def phase(self, name: str) -> AsyncIterator[Phase]:
-        """Measure the block, for the phase of this name."""
+        """Measure the block, and add it to the phase of this name."""
         phase = self.phases.setdefault(name, Phase(name))
         self.generator.taken()
         before, began, own = processor_time(), time.monotonic(), time.process_time()
@@ -678,7 +680,7 @@ class Loads:
             report.notes.append("**The generator was the limit** of a load above: its processor was busy.")
 
     def streams(self) -> str:
-        """The delay from an item's acknowledgement to its arrival."""
+        """A sentence about the delay from an item's acknowledgement to its arrival."""
         published = self.ledger.published
         times = [max(0.0, at - published[item]) for item, at in self.heard if item in published]
         if not times:
@@ -688,14 +690,14 @@ class Loads:
 
 
 async def opened_streams(crowd: Crowd, acts: Acts, ports: Ports) -> list[Line]:
-    """Streams that stay open."""
+    """Open streams that stay open."""
     requests = [acts.request("GET", "/stream", user) for user in crowd.people[: crowd.size.load_streams]]
     lines = [await listening(ports.stream, request) for request in requests]
     return [line for line in lines if line is not None]
 
 
 def by_kind(phase: Phase) -> str:
-    """p50 and p99 of every kind of call."""
+    """A sentence with p50 and p99 of every kind of call."""
     kinds = {kind: list(calls) for kind, calls in groupby(sorted(phase.answered, key=_kind), _kind)}
     said = (f"{kind} {phase.p(0.5, calls):.0f} / {phase.p(0.99, calls):.0f}" for kind, calls in kinds.items())
     return f"p50 / p99 in ms by kind ({phase.name}): {', '.join(said)}."
@@ -706,7 +708,7 @@ def _kind(made: Made) -> str:
 
 
 def returned(calls: list[Made], limit: float) -> float:
-    """Seconds until the last second with shed or too slow calls."""
+    """Seconds from the first call to the last second in which many calls were shed or too slow."""
     begin = min(made.intended for made in calls)
     slow = [made for made in calls if made.answer.status == SHED or made.seconds > limit]
     times = sorted(made.intended - begin for made in slow)
@@ -717,5 +719,5 @@ def returned(calls: list[Made], limit: float) -> float:
 
 
 def over(one: float, other: float) -> float:
-    """A ratio. 0 without a second value."""
+    """The ratio of both values. 0 if the second one is 0."""
     return one / other if other else 0.0

@@ -143,7 +143,7 @@ QUICK = Size(
 # --- Reports ---------------------------------------------------------------------------------------------
 @dataclass(slots=True)
 class Ratio:
-    """Two figures of a run. `at_least` and `at_most` are targets."""
+    """A ratio of two figures of a run. `at_least` and `at_most` are targets."""
 
     name: str
     value: float
@@ -159,7 +159,7 @@ class Ratio:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the ratio reaches its target."""
+        """Whether the ratio reaches its target. None without one."""
         if self.at_least is not None:
             return self.value >= self.at_least
         return None if self.at_most is None else self.value <= self.at_most
@@ -220,23 +220,23 @@ def interleaved(cases: Mapping[str, Case], *, rounds: int, warm_up: int = 3) -> 
 
 
 def milliseconds(times: Sequence[float]) -> float:
-    """The median, in ms."""
+    """The median of times, in ms."""
     return median(times) * 1000
 
 
 def over(times: Times, one: str, other: str, middle: Callable[[Sequence[float]], float] = median) -> float:
-    """The median of `one` over that of `other`."""
+    """The median (or other `middle`) of `one` over that of `other`."""
     return middle(times[one]) / middle(times[other])
 
 
 def percentile(times: Sequence[float], share: float) -> float:
-    """A percentile, in ms."""
+    """A percentile of times, in ms."""
     ordered = sorted(times)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
 
 
 def exponent(points: Sequence[tuple[float, float]]) -> float:
-    """Of y = factor * x ** exponent. 0 is flat, 1 linear."""
+    """The exponent of y = factor * x ** exponent that fits best. 0 is flat, 1 linear."""
     return linear_regression([math.log(x) for x, _ in points], [math.log(y) for _, y in points]).slope
 
 
@@ -264,7 +264,7 @@ def _processes() -> dict[int, _Process]:
 
 
 def servers_time() -> tuple[float, float]:
-    """Processor seconds, with children."""
+    """Processor seconds of PostgreSQL and of Redis, with children."""
     spent, processes = {"postgres": 0.0, "valkey": 0.0}, _processes()
     kinds = {number: kind for number, each in processes.items() for kind in spent if kind in each.name}
     own = {number for number in kinds if processes[number].is_of_site}
@@ -275,13 +275,13 @@ def servers_time() -> tuple[float, float]:
 
 
 def family_time(parent: int) -> float:
-    """With children."""
+    """Processor seconds of a process and its children."""
     return sum(each.seconds for number, each in _processes().items() if parent in (number, each.parent))
 
 
 # --- A server of pages -----------------------------------------------------------------------------------
 class Request(NamedTuple):
-    """A GET, or a POST of `body` as JSON."""
+    """A request to measure: a GET, or a POST of `body` as JSON."""
 
     path: str
     headers: Mapping[str, str]
@@ -295,7 +295,7 @@ class Client:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
 
     def time(self, request: Request) -> float:
-        """Seconds of one request."""
+        """Send a request. Returns the seconds until its answer."""
         begin = time.perf_counter()
         self.ask(request)
         return time.perf_counter() - begin
@@ -305,7 +305,7 @@ class Client:
         return float(self.ask(Request("/bench/processor", {})))
 
     def ask(self, request: Request) -> bytes:
-        """The body of a successful answer."""
+        """Send a request. Returns the body of a successful answer."""
         path, headers, body = request
         if body is None:
             self.connection.request("GET", path, headers={"Host": "localhost", **headers})
@@ -319,7 +319,7 @@ class Client:
 
 
 class Blocks:
-    """A row per block of requests."""
+    """The costs of one kind of request, a row per block."""
 
     def __init__(self) -> None:
         self.spent: list[tuple[float, ...]] = []
@@ -328,12 +328,12 @@ class Blocks:
 
     @property
     def worker(self) -> float:
-        """The median of the blocks, by granian's own clock."""
+        """The median of the worker's processor seconds, by granian's own clock."""
         return median(parts[0] for parts in self.spent)
 
     @property
     def parts(self) -> list[float]:
-        """Means: the kernel counts only hundredths of a second."""
+        """The mean processor seconds of each part. Means, because the kernel counts only hundredths of a second."""
         return [mean(parts) for parts in zip(*self.spent, strict=True)]
 
     @property
@@ -371,7 +371,7 @@ def over_http(
 
 
 def application() -> Callable[..., Any]:
-    """The site and http_page's addresses."""
+    """The WSGI application: the site, with the addresses of http_page."""
     from django.core.wsgi import get_wsgi_application
 
     settings.ROOT_URLCONF = "benchmarks.http_page"
@@ -380,7 +380,7 @@ def application() -> Callable[..., Any]:
 
 @contextmanager
 def served() -> Iterator[int]:
-    """One worker. Yields the port."""
+    """Run granian with one worker. Yields the port."""
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--no-ws", "--host", "127.0.0.1"]
     command += ["--port", str(port), "--workers", "1", "--blocking-threads", "1", "--log-level", "warning"]
@@ -404,7 +404,7 @@ def _answers(port: int) -> bool:
 
 @contextmanager
 def workers() -> Iterator[int]:
-    """Two Celery workers. Yields their parent's id."""
+    """Run two Celery workers. Yields their parent's id."""
     command = [sys.executable, "-m", "celery", "-A", "feedsite", "--quiet", "worker", "--concurrency", "2"]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "error"]
     worker = subprocess.Popen(
@@ -433,7 +433,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def stop(program: subprocess.Popen[bytes], seconds: float) -> None:
-    """After `seconds` kill it and raise TimeoutExpired."""
+    """End a program. After `seconds` kill it and raise TimeoutExpired."""
     program.terminate()
     try:
         program.wait(seconds)

@@ -75,13 +75,13 @@ def run(community: Community) -> Report:
 
 
 def add_row(report: Report, what: str, times: Sequence[float], cpu: float, done: int) -> None:
-    """Add a row. `done` is the work per time."""
+    """Add a row to the table. `done`: the number of things done in each time."""
     figures = [round(milliseconds(times), 3), round(cpu * 1000, 3), round(done / median(times))]
     report.rows.append([what, *figures])
 
 
 def cpu_of(case: Case, first: int, rounds: int = 5) -> float:
-    """Mean CPU seconds of this process."""
+    """Mean CPU seconds of this process for a round."""
     begin = time.process_time()
     for number in range(first, first + rounds):
         case(number)
@@ -119,7 +119,7 @@ def ingest(report: Report, rounds: int) -> None:
 
 
 def ingest_over_http(report: Report, rounds: int, requests: int) -> tuple[float, float]:
-    """Seconds per play, one user in a request and many in a batch."""
+    """Time plays over HTTP. Returns seconds per play: one user in a request, and many in a batch."""
     service = User.objects.order_by("pk")[0]
     service.user_permissions.add(Permission.objects.get(codename="act_for_others"))
     users = list(User.objects.active().order_by("pk").values_list("pk", flat=True)[:IN_A_BATCH])
@@ -158,7 +158,7 @@ def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
 
 # --- Merge -----------------------------------------------------------------------------------------------
 def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
-    """Ten plays of every user, against writing the same bytes."""
+    """Time the merge of ten plays of every user, against writing the same bytes."""
     month, chance = month_of(NOW), random.Random(2)  # noqa: S311 (the same in every run)
     one = _filter(chance, A_MONTH // 2, error=merging._error())
     store.store().update([FilterKey(user, month) for user in range(1, users + 1)], lambda key, data: one)
@@ -198,7 +198,7 @@ def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
 def _filter(
     chance: random.Random, plays: int, *, error: float, expected: int = 0, at_once: int = MERGED_PLAYS
 ) -> bytes:
-    """With nothing expected it grows from the first merge on."""
+    """A filter with random plays, as bytes. If nothing is expected it grows from the first merge on."""
     found = MonthFilter.empty(7, expected=expected or 2 * at_once, error=error)
     for _ in range(plays // at_once):
         found.add(id_numbers([ID + chance.randrange(ID) for _ in range(at_once)]))
@@ -207,7 +207,7 @@ def _filter(
 
 # --- Filter ----------------------------------------------------------------------------------------------
 def ask(report: Report, rounds: int) -> None:
-    """Time asking for plays."""
+    """Time asking which ids a user has not played."""
     chance, client = random.Random(3), played.client()  # noqa: S311 (the same in every run)
     month = month_of(NOW)
     for user, kind, expected in ((1, "", A_MONTH), (2, ", grown", 0)):
@@ -243,7 +243,7 @@ def ask(report: Report, rounds: int) -> None:
 
 # --- Bytes -----------------------------------------------------------------------------------------------
 def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
-    """Three months of plays: as filters, in LMDB's file, and as a ZSET."""
+    """Compare the bytes of three months of plays: as filters, in LMDB's file, and as a ZSET."""
     client, error = played.client(), merging._error()
     for plays in kept:
         chance = random.Random(plays)  # noqa: S311 (the same in every run)

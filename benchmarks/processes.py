@@ -24,7 +24,7 @@ KINDS = {
 
 
 class Process(NamedTuple):
-    """`pss`: bytes, with shared pages in parts. `seconds`: with ended children."""
+    """A process of the site. `pss`: bytes, with shared pages in parts. `seconds`: with ended children."""
 
     pid: int
     kind: str
@@ -33,7 +33,7 @@ class Process(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """All processes of one kind."""
+    """What all processes of one kind use."""
 
     processes: int
     pss: int
@@ -58,7 +58,7 @@ def of_site(data_dir: Path) -> list[Process]:
 
 
 def usage(processes: list[Process]) -> dict[str, Usage]:
-    """The sums per kind, in the order of `KINDS`."""
+    """The sums of each kind, in the order of `KINDS`."""
     sums: dict[str, Usage] = {}
     for kind in KINDS.values():
         own = [each for each in processes if each.kind == kind]

@@ -77,7 +77,7 @@ def run(community: Community) -> Report:
 
 
 def _split(act: Callable[[int], object], rounds: int) -> Iterator[tuple[str, float]]:
-    """(part, median seconds)."""
+    """Time the parts of publishing. Yields each part and its median seconds."""
     parts: dict[str, list[float]] = {name: [] for name in ("statements", "commit", "task to the broker", "event")}
     whole: list[float] = []
     spent: dict[str, float] = {}

@@ -36,7 +36,7 @@ def machine() -> dict[str, Any]:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Markdown that also reads well as text."""
+    """A table in Markdown that also reads well as text."""
     texts = [[str(column) for column in columns], *([_cell(cell) for cell in row] for row in rows)]
     widths = [max(len(row[place]) for row in texts) for place in range(len(columns))]
     numeric = [all(isinstance(row[place], int | float) for row in rows) for place in range(len(columns))]
@@ -56,12 +56,12 @@ def _cell(cell: Any) -> str:
 
 
 def written(value: float) -> str:
-    """With two digits, without "-0.00"."""
+    """A number with two digits, without "-0.00"."""
     return f"{round(value, 2) + 0.0:.2f}"
 
 
 def as_text(report: Report) -> str:
-    """Question, table, ratios, notes."""
+    """The report as text: question, table, ratios, notes."""
     parts = [f"### {report.name}: {report.question}", f"{report.n}.", table(report.columns, report.rows)]
     ratios = [[one.name, written(one.value), one.target, MET[one.is_met]] for one in report.ratios]
     parts += [table(["ratio", "value", "target", ""], ratios)] if ratios else []
@@ -75,7 +75,7 @@ def write(path: Path, reports: Mapping[str, Report]) -> None:
 
 
 def renew(page: Path, reports: Mapping[str, Report]) -> None:
-    """Replace each report between its marks, or append it."""
+    """Replace each report in the page between its marks, or append it."""
     text = page.read_text()
     head = text.partition("<!-- figures: ")[0]
     for name, report in reports.items():
@@ -90,7 +90,10 @@ def renew(page: Path, reports: Mapping[str, Report]) -> None:
 
 
 def as_part(report: Report, head: str) -> str:
-    """The page's part: date and machine, table, targets, notes. It does not repeat what the page's head tells."""
+    """The report's part of the page: date and machine, table, targets, notes.
+
+    Does not repeat what the page's head tells.
+    """
     facts = report.machine
     load = " to ".join(f"{facts[name]:g}" for name in ("load_before", "load_after") if name in facts)
     versions = f"Python {facts['python']}, PostgreSQL {facts['postgresql']}, Valkey {facts['valkey']}"
@@ -114,7 +117,7 @@ def _targets(ratios: Sequence[Ratio]) -> list[str]:
 
 
 def _named(ratios: Sequence[Ratio]) -> str:
-    """Ratios of the same two things and the same target stand together."""
+    """A line of ratios. Those of the same two things and the same target stand together."""
     groups: dict[tuple[str, str], list[str]] = {}
     for one in ratios:
         about, _, case = one.name.partition(", ")

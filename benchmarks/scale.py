@@ -106,7 +106,7 @@ TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """In seconds of one core and bytes of Redis, on 2 cores of an AMD EPYC. A run measures them again."""
+    """Unit costs in seconds of one core and bytes of Redis, on 2 cores of an AMD EPYC. A run measures them again."""
 
     push: float = 14.2e-6
     """One delivery of a fan-out to 10,000 followers of level 3."""
@@ -123,7 +123,7 @@ class Costs:
 
 
 def window_bytes(entries: Floats, costs: Costs) -> Floats:
-    """By the number of entries."""
+    """The bytes of windows with these numbers of entries."""
     held: Floats = entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)
     return held
 
@@ -241,7 +241,7 @@ def _page(cpu: Callable[[Callable[[int], object]], float], reader_ids: list[int]
 
 
 def _floor(reader: User) -> int:
-    """A position below which PostgreSQL serves the home."""
+    """An id below which PostgreSQL serves the reader's home."""
     last_id = None
     for _ in range(200):
         page = home_page(reader, last_id=last_id, limit=100)
@@ -263,7 +263,7 @@ def _delivery(community: Community) -> float:
 
 
 def _rows(community: Community) -> dict[str, float]:
-    """With indexes."""
+    """The bytes of a row of each kind, with indexes."""
     community.index_words(ROWS)
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
@@ -283,7 +283,7 @@ def _rows(community: Community) -> dict[str, float]:
 
 
 def _entries(community: Community) -> tuple[float, float]:
-    """Packed (hybrids, level 2), and a skiplist (level 3)."""
+    """The bytes of an entry in a packed inbox (hybrids, level 2), and in a skiplist (level 3)."""
     kinds = []
     for readers in (community.hybrids[min(community.hybrids)], community.readers[max(community.readers)]):
         key = Inbox(readers[0]).key
@@ -292,7 +292,7 @@ def _entries(community: Community) -> tuple[float, float]:
 
 
 def _impression(reader: int) -> float:
-    """Bytes of a day's filter and shard, over its capacity."""
+    """The bytes of an impression: those of a day's filter of a shard, over its capacity."""
     today = datetime.now(UTC).date()
     record([Impression(reader, today, range(1, 1_001))])
     held = feeds().memory_usage(keys.impressions(today, shard_of(reader)), samples=0) or 0
@@ -300,7 +300,7 @@ def _impression(reader: int) -> float:
 
 
 def _task() -> float:
-    """Empties the queue."""
+    """The bytes of a task in the queue. Empties the queue."""
     broker = redis.Redis.from_url(settings.CACHE_URL.partition("?")[0])  # the same server, database 0
     app.control.purge()
     for number in range(TASKS):
@@ -329,7 +329,7 @@ BUSY = 0.5
 
 @dataclass(frozen=True)
 class Site:
-    """A site in numbers."""
+    """The size of a site to compute."""
 
     name: str
     users: float
@@ -341,12 +341,12 @@ class Site:
     """Followers of the most followed user."""
 
     def a_second(self, a_day: float) -> float:
-        """In the busiest hour."""
+        """How often an act that each user does `a_day` times happens a second, in the busiest hour."""
         return self.users * a_day / DAY * PEAK
 
     @property
     def items(self) -> float:
-        """In the busiest hour."""
+        """Items a second in the busiest hour."""
         return self.a_second(PAGES) / READS if self.given is None else self.given
 
 
@@ -360,7 +360,7 @@ IN_ALL = "**cores in all, half busy**"
 
 
 def needs(u: Units) -> dict[str, Callable[[Site], float]]:
-    """What a site needs in its busiest hour."""
+    """Functions that compute what a site needs in its busiest hour."""
     item = u["publish"] + LIKED * u["like"]
     discover = u["refresh of Discover"] + u["further page of Discover"]
     liked = u["row: like"] + u["row: act in a notification"]
@@ -418,7 +418,7 @@ SKEW = 3
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """`readers[i]` follows `senders[i]`, both array indexes. Rates are items and pages a day."""
+    """A follow graph. `readers[i]` follows `senders[i]`, both array indexes. Rates are items and pages a day."""
 
     levels: Integers
     items: Floats
@@ -437,13 +437,13 @@ class Graph:
 
 
 def levels_of(pages: Floats) -> Integers:
-    """With this many pages a day, evenly spread."""
+    """The levels of users who read this many pages a day, evenly spread."""
     ages = sorted((age.total_seconds() / DAY for age in settings.LEVEL_AGES.values()), reverse=True)
     return np.searchsorted(1 / np.array(ages), pages, side="right")
 
 
 def by_chance(users: int, *, seed: int, pages: float = PAGES, reads: float = READS) -> Graph:
-    """Popularity by a power law, followees, reading and writing lognormal."""
+    """A random graph. Popularity follows a power law. Followees, reading and writing are lognormal."""
     chance = np.random.default_rng(seed)
     counts = chance.lognormal(sigma=1.0, size=users)
     counts = np.minimum(counts * (MEAN_FOLLOWEES / counts.mean()), settings.FOLLOW_CAP).astype(np.int64)
@@ -459,7 +459,7 @@ def by_chance(users: int, *, seed: int, pages: float = PAGES, reads: float = REA
 
 
 def of_dataset(folder: Path, *, pages: float = PAGES, reads: float = READS) -> Graph:
-    """Pages follow from its interactions, or are equal without them."""
+    """The graph of a data set. Pages follow from its interactions, or are equal without them."""
     dataset = Dataset(folder, quiet=True)
     places = {row.id: place for place, row in enumerate(dataset.users())}
     follows = ((places.get(row.follower_id), places.get(row.followee_id)) for row in dataset.follows())
@@ -488,31 +488,34 @@ def _counted(places: dict[int, int], user_ids: Iterable[int]) -> Floats:
 
 # --- Policies: which follows are pushed ----------------------------------------------------------------------
 def push_all(graph: Graph) -> Mask:
-    """A policy is an array with True for each pushed follow."""
+    """The policy that pushes every follow.
+
+    A policy is an array with True for each pushed follow.
+    """
     return np.ones(len(graph.senders), dtype=bool)
 
 
 def pull_all(graph: Graph) -> Mask:
-    """Pull every follow."""
+    """The policy that pulls every follow."""
     return np.zeros(len(graph.senders), dtype=bool)
 
 
 def hybrid(graph: Graph, threshold: int, push_level: int) -> Mask:
-    """Senders with `threshold` followers push only to followers from `push_level` on."""
+    """The policy in which senders with `threshold` followers push only to followers from `push_level` on."""
     minimum = np.where(graph.followers() >= threshold, max(1, push_level), 1)
     pushed: Mask = graph.levels[graph.readers] >= minimum[graph.senders]
     return pushed
 
 
 def per_pair(graph: Graph, costs: Costs) -> Mask:
-    """The cheaper way for each follow."""
+    """The policy that takes the cheaper way for each follow."""
     pushed: Mask = (graph.items * costs.push)[graph.senders] < (graph.pages * costs.pull)[graph.readers]
     return pushed
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """In seconds of one core. `p50` and `p99` are per page."""
+    """What a day costs under a policy, in seconds of one core. `p50` and `p99` are per page."""
 
     policy: str
     pushed: int
@@ -529,7 +532,7 @@ class Outcome:
 
     @property
     def total(self) -> float:
-        """Seconds of a core a day."""
+        """Seconds of a core for a day's writing and reading."""
         return self.writing + self.reading
 
 
@@ -567,7 +570,7 @@ def _arriving(graph: Graph, pushed: Mask) -> Floats:
 
 
 def quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list[float]:
-    """Weighted quantiles. Zeros without weight."""
+    """Weighted quantiles of the values. Zeros without weight."""
     order = np.argsort(values)
     reached = np.cumsum(weights[order])
     if not len(reached) or reached[-1] <= 0:
@@ -579,7 +582,7 @@ def quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list[
 # --- The threshold -------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A day under a threshold and push level."""
+    """What a day costs with a threshold and push level."""
 
     threshold: int
     push_level: int
@@ -588,7 +591,7 @@ class Point:
 
 
 def curve(graph: Graph, costs: Costs) -> list[Point]:
-    """At every push level and threshold."""
+    """What a day costs at every push level and threshold."""
     followers = graph.followers()
     return [
         Point(
@@ -603,7 +606,7 @@ def curve(graph: Graph, costs: Costs) -> list[Point]:
 
 
 def thresholds(most: int) -> list[int]:
-    """1, 2, 5, 10 and so on up to `most`, then `NEVER`."""
+    """The thresholds to try: 1, 2, 5, 10 and so on up to `most`, then `NEVER`."""
     found = [factor * 10**power for power in range(len(str(most))) for factor in (1, 2, 5)]
     return [*(threshold for threshold in found if threshold <= most), NEVER]
 
@@ -621,7 +624,7 @@ def recommend(points: Sequence[Point], *, lag: float, push_level: int) -> Point:
 
 
 def compare(report: Report, graph: Graph, costs: Costs) -> None:
-    """Add the policies to the report."""
+    """Add the policies and their costs to the report."""
     level = policy.configured().push_level
     best = recommend(curve(graph, costs), lag=LAG, push_level=level)
     as_set = hybrid(graph, settings.BIG_V_THRESHOLD or NEVER, level)

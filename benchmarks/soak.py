@@ -59,7 +59,7 @@ BY_MEMBERS = (
 
 
 class Slope(NamedTuple):
-    """In MB and MB an hour. `margin` is half the 95 % interval."""
+    """How memory grows: `size` in MB, `slope` in MB an hour. `margin` is half the 95 % interval."""
 
     size: float
     slope: float
@@ -166,7 +166,7 @@ class Soak:
         ]
 
     def writes(self, kind: str) -> int:
-        """Acknowledged writes in the measured time."""
+        """The number of acknowledged writes in the measured time."""
         return len(self.ledger.done[kind]) - self.earlier[kind]
 
     def explained(self, table: str) -> int:
@@ -175,7 +175,7 @@ class Soak:
         return allowed + len(self.crowd.people) * (table in BY_MEMBERS)
 
     def grown(self, what: str, steady: int) -> list[str]:
-        """What has grown too much."""
+        """What has grown by more than `steady`, in words."""
         before, after = self.before[what], self.after[what]
         more = after - before
         return [f"{kind} from {before[kind]:,} to {after[kind]:,}" for kind, count in more.items() if count > steady]
@@ -200,7 +200,7 @@ def _rows() -> Counter[str]:
 
 
 def _keys(*urls: str) -> Counter[str]:
-    """By kind: without the parts that contain a digit."""
+    """The number of keys of each kind. A kind is a key without the parts that contain a digit."""
     found: Counter[str] = Counter()
     for url in dict.fromkeys(url.replace("redis+socket://", "unix://").replace("virtual_host=", "db=") for url in urls):
         for key in client_of(url, 10).scan_iter(count=1_000):
@@ -210,7 +210,7 @@ def _keys(*urls: str) -> Counter[str]:
 
 
 def _files(folder: Path) -> Counter[str]:
-    """Without PostgreSQL's."""
+    """The number of files in each folder, without PostgreSQL's."""
     found: Counter[str] = Counter()
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not (Path(parent) / name / "PG_VERSION").exists()]
@@ -219,7 +219,7 @@ def _files(folder: Path) -> Counter[str]:
 
 
 def anonymous(pid: int) -> float | None:
-    """In MB: neither files nor shared. None if it ended."""
+    """The memory of a process that is neither of files nor shared, in MB. None if it ended."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -229,7 +229,7 @@ def anonymous(pid: int) -> float | None:
 
 
 def slope(sizes: Sequence[tuple[float, float]]) -> Slope:
-    """Correlation between neighbours widens the interval."""
+    """Fit a line to sizes over time. Correlation between neighbours widens the interval."""
     xs, ys = zip(*sizes, strict=True)
     count, middle = len(sizes), mean(xs)
     line = linear_regression(xs, ys)

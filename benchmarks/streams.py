@@ -107,13 +107,13 @@ def run(community: Community) -> Report:
 
 
 def opened_by_pages(community: Community) -> list[bytes]:
-    """For pages that show their home."""
+    """Requests of pages that show their home."""
     listeners = User.objects.in_bulk(list(community.followers[: community.size.streams]))
     return [request("/api/v1/stream", by_token(user)) for user in listeners.values()]
 
 
 def opened_by_apps(community: Community, publisher: User) -> list[bytes]:
-    """A socket, a stream, and so on."""
+    """Requests of apps: a socket, a stream, and so on."""
     listeners = list(User.objects.in_bulk(list(community.followers[: community.size.app_streams])).values())
     requests = []
     for place, (user, headers) in enumerate(zip(listeners, by_app(listeners), strict=True)):
@@ -127,7 +127,7 @@ def opened_by_apps(community: Community, publisher: User) -> list[bytes]:
 
 
 def listened_to(kind: int, user: User, publisher: User) -> tuple[str, str]:
-    """A stream with the publisher's items."""
+    """Path and query of a stream with the publisher's items."""
     match kind:
         case 0:
             return "public/local", ""
@@ -147,7 +147,7 @@ def request(target: str, headers: dict[str, str]) -> bytes:
 
 
 def measure(name: str, requests: list[bytes], opened: bytes, publisher: User, rounds: int, report: Report) -> Found:
-    """When each connection hears of published items."""
+    """Measure a server, and add a row: memory, time, and when each connection hears of published items."""
     count = len(requests)
     with served(name) as (port, pid):
         empty = memory(pid)
@@ -198,7 +198,7 @@ class Listeners:
         self.selector.close()
 
     def hear(self, item: bytes) -> list[float]:
-        """When each connection received the item."""
+        """Wait until each connection has received the item. Returns when they did."""
         moments: dict[int, float] = {}
         until = time.monotonic() + 60
         while len(moments) < len(self.sockets):
@@ -212,7 +212,7 @@ class Listeners:
 
 @contextmanager
 def served(name: str) -> Iterator[tuple[int, int]]:
-    """Yields the port, and the id of the working process."""
+    """Run a server. Yields the port, and the id of the working process."""
     (port,) = free_ports(1)
     server = subprocess.Popen(
         [sys.executable, *(part.format(port=port, most=settings.STREAM_CAP + 100) for part in SERVERS[name])],
@@ -237,13 +237,13 @@ def answers(port: int) -> bool:
 
 
 def memory(pid: int) -> float:
-    """Resident memory, in KB."""
+    """A process's resident memory, in KB."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return float(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
 
 def processor_time(pid: int) -> float:
-    """Of all threads."""
+    """The processor seconds of a process, of all its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
