@@ -8,7 +8,7 @@
 | `sender` | the reader liked or answered the sender's posts |
 | `follower` | the sender follows the reader |
 | `tag:NAME`, `words:WORD` | the hashtag or word with the largest weight |
-| `popular`, `fresh` | many people like it now, or it is new |
+| `popular`, `fresh` | many people like it now, or it is new: the same for all readers |
 | `followed` | the reader follows the sender; comes last |
 """
 
