@@ -107,7 +107,7 @@ def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
 
 
 def build(big_v_id: int) -> bool:
-    """Fill every shard from PostgreSQL. True if all are complete."""
+    """Fill every shard of a big-V's active fans from PostgreSQL. True if all are complete."""
     client = feeds_for_tasks()
     token = f"build:{secrets.token_hex(8)}"
     shards = range(settings.ACTIVE_FANS_SHARDS)
@@ -124,7 +124,7 @@ def build(big_v_id: int) -> bool:
 
 
 def drop(big_v_id: int) -> None:
-    """Delete the sets. Fan-out then asks PostgreSQL."""
+    """Delete a big-V's sets of active fans. Fan-out then asks PostgreSQL."""
     pipelined(
         feeds_for_tasks(),
         [("UNLINK", keys.active_fans(big_v_id, shard)) for shard in range(settings.ACTIVE_FANS_SHARDS)],

@@ -50,7 +50,7 @@ def cancel(*, sender: User) -> bool:
 
 
 def run(backfill_id: int) -> bool:
-    """Fill the remaining followers, after a kill too. True if the flag was cleared."""
+    """Fill the inboxes of the remaining followers, after a kill too. True if the flag was cleared."""
     rows = fetch(CLAIM, {"backfill": backfill_id, "lease": LEASE})
     if not rows:
         return False

@@ -52,7 +52,7 @@ WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHS
 
 
 class Checked(NamedTuple):
-    """A row of `READERS`."""
+    """A user, and what their windows must be built for: a row of `READERS`."""
 
     user_id: int
     has_inbox: bool
@@ -82,7 +82,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Content:
-    """A whole window."""
+    """Everything that a window in Redis holds."""
 
     floor: int
     epoch: int
@@ -95,7 +95,7 @@ class Content:
 
     @property
     def is_used(self) -> bool:
-        """Whether it is built, and of the server's run."""
+        """Whether the window is built, and in the server's current run."""
         return not self.building and self.is_of_this_run
 
 

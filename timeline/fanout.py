@@ -183,7 +183,7 @@ def _claim(item_id: int) -> Claim | None:
 
 
 def _few() -> int:
-    """The follower count up to which no ranges are made. Half a range, because the count may lag."""
+    """The follower count up to which one attempt delivers to all. Half a range, because the count may lag."""
     few: int = settings.FAN_OUT_RANGE // 2
     return few
 

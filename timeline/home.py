@@ -101,7 +101,7 @@ class Progress:
 
     @property
     def room(self) -> int:
-        """Items still needed."""
+        """The number of items that the page still needs."""
         return self.limit - len(self.shown)
 
     @property
@@ -183,7 +183,7 @@ class Walk:
 
     @classmethod
     def of(cls, reader: User, limit: int, last_id: int | None = None, list_id: int = 0) -> "Walk":
-        """Start below `last_id`, or at the top."""
+        """A walk that starts below `last_id`, or at the top."""
         scope = Scope(reader.pk, list_id) if list_id else Scope.home_of(reader)
         return cls(reader, Progress(scope, limit, INFINITY if last_id is None else last_id))
 

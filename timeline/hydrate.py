@@ -109,22 +109,22 @@ class Verified(NamedTuple):
 
     @property
     def is_by_sender(self) -> bool:
-        """Whether it is an entry by its sender."""
+        """Whether the item is an entry because of its sender."""
         return self.belongs and self.is_held
 
     @property
     def is_entry(self) -> bool:
-        """Whether it is an entry, shown or not."""
+        """Whether the item is an entry, shown or not."""
         return self.is_by_sender or self.tags is not None
 
     @property
     def is_shown(self) -> bool:
-        """Whether it is an entry, and may be shown with its original."""
+        """Whether the item is an entry, and may be shown with its original."""
         return self.has_shown_original is True if self.is_by_sender else self.is_welcome and self.tags is not None
 
     @property
     def is_hidden(self) -> bool:
-        """Whether it belongs but is hidden now."""
+        """Whether the item belongs to the reader's home but is hidden now."""
         return (self.belongs or self.tags is not None) and not self.is_shown
 
     @property
@@ -142,7 +142,7 @@ ALONE_WIDTH = MET + len(Verified._fields) - 2 - TAG_COLUMNS
 
 
 def verify_bodies(scope: Scope, ids: Sequence[int], below: int = 0) -> dict[int, Verified]:
-    """Those of the candidates that exist, by id. `below`: an id; if given, each row says what is below it."""
+    """Those of the candidates that exist, by id. `below`: an id. If given, each row says what is below it."""
     if not ids:
         return {}
     query: Statement = VERIFY_LAST_BODIES if below else VERIFY_BODIES

@@ -42,7 +42,7 @@ FORGET = """
 
 
 class Place(NamedTuple):
-    """What is known before a page is read."""
+    """What a page of home reads before its items: the time, the reader's stored place, and held posts."""
 
     now: int
     """The database's clock in milliseconds. What becomes visible later is new to the page."""
@@ -66,7 +66,7 @@ class Offer(NamedTuple):
 
 
 def place_of(reader: User) -> Place:
-    """The reader's stored place in the home."""
+    """Read the reader's `Place`."""
     return Place(*fetch(READ, _params(reader))[0])
 
 

@@ -353,6 +353,6 @@ def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Can
 
 
 def around(scope: Scope, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
-    """`above` entries from `last_id` up and `below` under it, with what they repost."""
+    """The `above` entries from `last_id` up and the `below` entries under it, each with the id of what it reposts."""
     params = {"last_id": last_id, "above": above, "below": below}
     return [(item_id, repost_of) for item_id, repost_of in AROUND.rows(params, scope)]

@@ -33,7 +33,7 @@ class Scope(NamedTuple):
 
     @classmethod
     def home_of(cls, reader: User) -> "Scope":
-        """The reader's home."""
+        """The scope of the reader's home."""
         return cls(reader.pk, has_tags=reader.followed_tag_count > 0)
 
 

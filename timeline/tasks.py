@@ -72,7 +72,7 @@ def materialise_outbox(source: int, token: str) -> None:
 
 @shared_task(name="timeline.build_active_fans")
 def build_active_fans(user_id: int) -> None:
-    """Build a big-V's sets."""
+    """Build a big-V's sets of active fans."""
     active_fans.build(user_id)
 
 
