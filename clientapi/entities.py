@@ -165,7 +165,7 @@ def _pairs(profile_fields: str) -> list[tuple[str, str]]:
 
 
 class Source(msgspec.Struct):
-    """What only the user sees and edits, as typed."""
+    """The parts of an account that only its user sees and edits, as typed."""
 
     privacy: Visibility
     sensitive: bool

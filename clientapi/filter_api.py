@@ -145,7 +145,7 @@ def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = No
 
 
 def _keywords(params: Params, listed: Listed | None) -> list[Keyword] | None:
-    """All keywords after the request, or None if it names none. Raises InvalidError."""
+    """All keywords of the filter as the request leaves them, or None if it names none. Raises InvalidError."""
     parts = params.parts("keywords_attributes")
     if not parts:
         return None

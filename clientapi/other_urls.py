@@ -1,4 +1,4 @@
-"""Mastodon's other addresses, and OAuth's, after all other packages'."""
+"""Mastodon's other addresses, and OAuth's. They come after the addresses of all other packages."""
 
 from django.urls import include, path, re_path
 

@@ -90,7 +90,7 @@ class ListView(ClientView):
         return FeedResponse(list_of(list_or_404(list_id, owner)))
 
     def delete(self, request: Request, list_id: str) -> HttpResponse:
-        """Delete it. Members stay followed."""
+        """Delete the list. Members stay followed."""
         with _answers():
             lists.delete(owner=caller_of(request), list_id=parse_id(list_id) or 0)
         return nothing()

@@ -86,7 +86,7 @@ def key_of(act: ToldAct, grouped: Collection[str] = GROUPED) -> str:
 
 
 def page(reader: User, asked: Wanted, chosen: Chosen, grouped: Collection[str]) -> tuple[list[Group], NoticePage]:
-    """Up to `asked.limit` groups, and their page of acts."""
+    """A page of up to `asked.limit` groups, and the page of acts that it shows."""
     wide = Wanted(ACTS, asked.max_id, asked.since_id, asked.min_id)
     found = notices.page(reader, wide, chosen)
     walked = found.acts[::-1] if asked.goes_up else found.acts

@@ -1,4 +1,4 @@
-"""A poll has the id of its status."""
+"""Polls of Mastodon's API. A poll has the id of its status."""
 
 from typing import Any
 

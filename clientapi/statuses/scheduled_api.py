@@ -1,4 +1,4 @@
-"""Scheduled statuses, failed ones too: a new time lets them wait again."""
+"""Scheduled statuses, also those whose publishing failed. A new time lets these wait again."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Only the stream process serves them."""
+"""Addresses of Mastodon's streams. Only the stream process opens a stream. Others redirect to it."""
 
 from django.urls import path
 
