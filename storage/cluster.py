@@ -191,7 +191,7 @@ class Trips(redis.ConnectionPool):
         return Trip(self._ask)
 
     def release(self, connection: Any) -> None:
-        """Nothing to release."""
+        """Do nothing: a trip has nothing to give back."""
 
 
 class Trip:

@@ -176,7 +176,7 @@ def count_asked() -> Iterator[Asked]:
 
 
 def is_of_another_version(error: Exception) -> bool:
-    """Whether the database lacks this version's migrations."""
+    """Whether the error says that the database lacks this version's migrations."""
     return isinstance(error.__cause__, (UndefinedTable, UndefinedColumn, UndefinedFunction))
 
 
