@@ -99,7 +99,7 @@ AWAY = ("08", "57P", "25006", "25P03", "25P04")
 
 
 def cause_away(error: BaseException) -> BaseException | None:
-    """The cause that says that PostgreSQL is away."""
+    """The error among the causes that says that PostgreSQL is away, or None."""
     import psycopg  # the supervisor uses this module without psycopg
 
     for _ in range(5):

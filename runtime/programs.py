@@ -18,7 +18,7 @@ TOO_LARGE_SECONDS = 30
 
 
 def mark_program(home: Home) -> None:
-    """Hold a lock until this process ends."""
+    """Mark that a program of the data folder runs: hold a lock until this process ends."""
     handle = os.open(home.run / f"{LOCK}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     os.set_inheritable(handle, True)  # the program replaces this process
     fcntl.flock(handle, fcntl.LOCK_SH)

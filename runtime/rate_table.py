@@ -52,7 +52,7 @@ RATES = {
 
 @lru_cache
 def parse_rate(text: str) -> tuple[int, int]:
-    """Calls and seconds of `20/hour`. Raises ValueError."""
+    """Parse a rate such as `20/hour` into calls and seconds. Raises ValueError."""
     calls, _, period = text.partition("/")
     if not re.fullmatch(r"0*[1-9][0-9]{0,9}", calls) or period not in PERIODS:
         raise ValueError

@@ -195,7 +195,7 @@ def only_one_site(home: Home) -> Iterator[None]:
 
 
 def running_site(home: Home) -> int | None:
-    """The pid of this data folder's `up`."""
+    """The pid of the `up` that runs this data folder, or None."""
     if not (home.run / "up.lock").exists():
         return None
     with lock_file(home, "up") as lock:

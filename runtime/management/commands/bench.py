@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--soak", metavar="SECONDS", help="soak: how long it runs.")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Exit with its code."""
+        """Run the benchmarks, and exit with their code."""
         command = [sys.executable, "-m", "benchmarks", *options["name"]]
         command += ["--quick"] if options["quick"] else []
         for name in ("data", "json", "page"):
