@@ -191,7 +191,7 @@ def _http(report: Report, readers: list[User], entries: list[Entry], pages: int)
 
 # --- Filters -------------------------------------------------------------------------------------------------
 def impressions(community: Community) -> Report:
-    """Run impressions."""
+    """Run the benchmark `impressions`."""
     size = community.size
     report = Report(
         "impressions",
@@ -432,7 +432,7 @@ def _forget_since(moment: datetime) -> None:
 
 
 def quality(data: RealData) -> Report:
-    """Run discover_quality."""
+    """Run the benchmark `discover_quality`."""
     size = data.size
     report = Report(
         "discover_quality",

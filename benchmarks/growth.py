@@ -225,7 +225,7 @@ class Work:
 
 # --- Followers -----------------------------------------------------------------------------------------------
 def followers(followed: Followers) -> Report:
-    """Run growth_followers."""
+    """Run the benchmark `growth_followers`."""
     size = followed.size
     report = Report(
         "growth_followers",
@@ -307,7 +307,7 @@ def _pages(followed: Followers) -> dict[int, list[float]]:
 
 # --- A big-V -------------------------------------------------------------------------------------------------
 def big_v(followed: Followers) -> Report:
-    """Run big_v."""
+    """Run the benchmark `big_v`."""
     size = followed.size
     counts = list(followed.publishers)[1:]
     report = Report(
@@ -377,7 +377,7 @@ class Growing:
 
 
 def items(growing: Growing) -> Report:
-    """Run growth_items."""
+    """Run the benchmark `growth_items`."""
     sizes, calls = growing.size.growth_items, growing.size.growth_calls
     few, many = min(sizes), max(sizes)
     report = Report(

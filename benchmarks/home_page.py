@@ -290,7 +290,7 @@ def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
 
 # --- Depth ---------------------------------------------------------------------------------------------------
 def depth(community: Community) -> Report:
-    """Run depth."""
+    """Run the benchmark `depth`."""
     readers = users(community.readers[FOLLOWEES])
     walks = [walk(reader) for reader in readers]
     floors = [first_below(steps) for steps in walks]
@@ -350,7 +350,7 @@ def first_below(steps: list[tuple[int | None, str]]) -> int:
 
 # --- Hidden items ---------------------------------------------------------------------------------------------
 def hidden(community: Community) -> Report:
-    """Run hidden."""
+    """Run the benchmark `hidden`."""
     count = community.size.hidden
     ordinary = community.readers[FOLLOWEES][0]
     readers = {kind: FIRST_HIDDEN + 2 * place for place, kind in enumerate(KINDS)}

@@ -194,9 +194,9 @@ class Report:
 
 # --- Times -----------------------------------------------------------------------------------------------
 def interleaved(cases: Mapping[str, Case], *, rounds: int, warm_up: int = 3) -> Times:
-    """Seconds of each case in each round, without warm-up.
+    """Run every case in every round. Returns each case's seconds by round, without warm-up.
 
-    Every round runs every case, begins with another one, and passes its number.
+    Every round begins with another case, and passes its number.
     """
     names = list(cases)
     times: Times = {name: [] for name in names}
@@ -328,7 +328,7 @@ class Blocks:
 
     @property
     def worker(self) -> float:
-        """The median of the worker's processor seconds, by granian's own clock."""
+        """The worker's processor seconds per request: the median of the blocks, by granian's own clock."""
         return median(parts[0] for parts in self.spent)
 
     @property
@@ -338,7 +338,7 @@ class Blocks:
 
     @property
     def total(self) -> float:
-        """Processor seconds of all processes."""
+        """The processor seconds of all processes per request."""
         return sum(self.parts)
 
 

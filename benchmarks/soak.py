@@ -67,7 +67,7 @@ class Slope(NamedTuple):
 
     @property
     def is_flat(self) -> bool:
-        """Whether no relevant growth is shown."""
+        """Whether the memory shows no relevant growth."""
         return self.slope - self.margin <= max(FLAT_MB, FLAT_SHARE * self.size)
 
 
@@ -182,7 +182,7 @@ class Soak:
 
 
 def look() -> dict[str, Counter[str]]:
-    """Rows by table, keys by kind and files by folder."""
+    """Count rows by table, keys by kind and files by folder."""
     try:
         urls = (settings.REDIS_URL, settings.BROKER_URL, settings.PLAYED_URL)
         return {"rows": _rows(), "keys": _keys(*urls), "files": _files(settings.DATA_DIR)}
