@@ -1,4 +1,4 @@
-"""Candidates for the next pages: a Redis LIST per reader, with the reasons in another. It may be lost or outdated."""
+"""Candidates for the next pages: a Redis LIST per reader, with the reasons in another. They may be lost or outdated."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

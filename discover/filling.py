@@ -1,4 +1,4 @@
-"""Recommendations after `demo` and `load`, which write past the verbs."""
+"""Refreshes recommendations after `demo` and `load`, which write rows without the site's actions."""
 
 from django.utils import timezone
 

@@ -75,7 +75,7 @@ def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
 
 
 def load_again() -> None:
-    """Load all items again, after writes past the verbs."""
+    """Load all items again, after items were written without the site's actions."""
     if settings.OPENSEARCH_URL:
         SearchIndex.objects.filter(name=server().name).update(position=ids.NO_BOUND)
 
