@@ -40,7 +40,7 @@ class ProbeMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer probes; pass on other requests."""
+        """Answer a probe, or pass another request on."""
         match = PROBES.get(request.path_info)
         if match is None or (match.func is metrics.show and not metrics.may_read(request)):
             return self.get_response(request)
@@ -124,7 +124,7 @@ def server_states() -> dict[str, str]:
 
 
 def key_check() -> Callable[[], object]:
-    """A check of the secret key."""
+    """A check that this process's secret key is the site's, on a connection of its own."""
     parameters: dict[str, Any] = connection.get_connection_params()
     return lambda: site_key.compare(*probe(parameters, site_key.QUESTION))
 

@@ -25,7 +25,7 @@ APOSTROPHES = "'\u2018\u2019\u201b\u02bb\u02bc\u2032\uff07`\u00b4"
 
 
 def compiled(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
-    """A pattern with set operations."""
+    """A compiled pattern that may use set operations."""
     return regex.compile(pattern, regex.V1 | flags)
 
 
@@ -56,7 +56,7 @@ def is_blank(text: str) -> bool:
 
 
 def beginning(text: str, most: int) -> str:
-    """At most `most` characters, splitting no grapheme cluster."""
+    """The beginning of a text: at most `most` characters, splitting no grapheme cluster."""
     if len(text) <= most:
         return text
     part = text[: most + 1]  # a border depends on the next character

@@ -35,7 +35,7 @@ class OutageMiddleware:
         return wrong_method(request, response) if isinstance(response, HttpResponseNotAllowed) else response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
-        """503 for an outage; None for other errors."""
+        """Answer 503 for an outage. None for other errors."""
         if not isinstance(exception, OUTAGES):
             return None
         logger.error("a request was answered 503, because a server failed: %s", exception)

@@ -130,7 +130,7 @@ class TextField(serializers.CharField):
     """A text. Refuses numbers, which DRF's field accepts."""
 
     def to_internal_value(self, data: Any) -> str:
-        """Raises ValidationError."""
+        """The text. Raises ValidationError."""
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
@@ -143,7 +143,7 @@ class ObjectField(serializers.DictField):
         super().__init__(child=serializers.JSONField(), **kwargs)
 
     def to_internal_value(self, data: Any) -> Any:
-        """Raises ValidationError."""
+        """The object. Raises ValidationError."""
         if not isinstance(data, dict):
             self.fail("not_a_dict", input_type=type(data).__name__)
         return data
@@ -153,7 +153,7 @@ class FlagField(serializers.BooleanField):
     """A boolean. Refuses "yes" and 1, which DRF's field accepts."""
 
     def to_internal_value(self, data: Any) -> bool:
-        """Raises ValidationError."""
+        """The boolean. Raises ValidationError."""
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
@@ -163,7 +163,7 @@ class NumberField(serializers.IntegerField):
     """A whole number. Refuses text, which DRF's field accepts."""
 
     def to_internal_value(self, data: Any) -> int:
-        """Raises ValidationError."""
+        """The number. Raises ValidationError."""
         if not isinstance(data, int) or isinstance(data, bool):
             self.fail("invalid")
         return data
@@ -173,7 +173,7 @@ class IdField(serializers.CharField):
     """An id as a decimal string."""
 
     def to_internal_value(self, data: Any) -> int:  # type: ignore[override]
-        """Raises ValidationError."""
+        """The id as a number. Raises ValidationError."""
         number = parse_id(data) if isinstance(data, str) else None
         if number is None:
             raise serializers.ValidationError("An id must be a decimal string.")
@@ -203,7 +203,7 @@ class StrictSerializer(serializers.Serializer[Any]):
     """A serializer that refuses unknown fields: an ignored one is a mistake."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """Raises ValidationError for unknown fields."""
+        """The validated fields. Raises ValidationError for unknown fields too."""
         unknown = [name for name in data if name not in self.fields or self.fields[name].read_only]
         if unknown:
             raise serializers.ValidationError({name[:64]: ["This field cannot be set."] for name in unknown[:10]})
