@@ -22,7 +22,7 @@ WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2) and listpacks (7.0)"
 
 
 def redis_roles() -> dict[str, str]:
-    """The Redis servers by role."""
+    """The addresses of the Redis servers by role."""
     broker: str = settings.BROKER_URL
     if broker.startswith("redis+socket://"):
         broker = broker.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db=")
