@@ -52,7 +52,7 @@ class Rest:
 
     @property
     def is_over(self) -> bool:
-        """Whether the work may be tried."""
+        """Whether the pause is over, so that the work may be tried."""
         return time.monotonic() >= self._until
 
     @property

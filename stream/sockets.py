@@ -36,7 +36,7 @@ END_SECONDS = 1.0
 
 
 def request_of(scope: Message) -> ASGIRequest:
-    """The request that opens a socket or a stream, without a body."""
+    """The request that opens a connection, as Django's request without a body."""
     headers = [
         (name, readable(value.decode("latin-1")).encode("latin-1") if name == b"content-type" else value)
         for name, value in scope["headers"]
