@@ -59,7 +59,7 @@ def _icon(site: Site, name: str, sizes: str, purpose: str) -> dict[str, str]:
 def worker_of(site: Site) -> str:
     """The service worker's script.
 
-    It names the files to keep and a version, so another offline page gives another script, and browsers take it.
+    It has the files to keep and a version. So another file or offline page gives another script, and browsers take it.
     """
     files = [static(f"feedsite/{name}") for name in FRAME]
     if sheet := theme_of(site):

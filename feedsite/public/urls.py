@@ -1,4 +1,4 @@
-"""`home` is strangers' front page and members' home timeline."""
+"""Addresses of public pages. `home` is strangers' front page and members' home timeline."""
 
 from django.urls import include, path
 
