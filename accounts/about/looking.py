@@ -22,7 +22,7 @@ OPEN = frozenset(
         *("oauth-metadata", "oauth-token", "oauth-revoke", "nodeinfo-links", "nodeinfo"),
     }
 )
-"""Names of pages for everyone."""
+"""URL names of pages that everyone may open."""
 OPEN_ADDRESSES = frozenset(
     {
         *("/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/api/v1/auth/password-reset", "/favicon.ico"),

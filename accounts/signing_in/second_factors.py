@@ -39,7 +39,7 @@ MALFORMED = (ValidationError, ValueError, TypeError, LookupError, AttributeError
 NAME_LENGTH = 50
 CODE_LENGTH = 20
 SECRETS = {Type.TOTP: "secret", Type.RECOVERY_CODES: "seed"}
-"""Where a type's rows hold the secret."""
+"""Key of the secret in a row's data, by type."""
 AT_ONCE = 500
 """Rows re-encrypted per transaction."""
 

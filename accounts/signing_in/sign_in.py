@@ -54,7 +54,7 @@ class WrongCodeError(Exception):
 
 
 CODE_ERRORS = (WaitError, CodeNeededError, WrongCodeError)
-"""Errors after the right password."""
+"""Errors about attempts and codes, not about name and password."""
 
 
 def decide(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:

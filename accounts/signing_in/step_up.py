@@ -25,7 +25,7 @@ from web.pages import PageRequest, next_page
 P = ParamSpec("P")
 
 PROVEN = "proven_at"
-"""Session key: seconds since 1970."""
+"""Session key of the last proof, in seconds since 1970."""
 SECONDS = 900
 """How long a proof counts."""
 OPEN_SECONDS = 3_600
