@@ -65,7 +65,7 @@ class Keyword(NamedTuple):
     phrase: str
     whole_word: bool
     id: int = 0
-    """0: new."""
+    """The id of the phrase's row. 0 for a new one."""
 
 
 @transaction.atomic

@@ -15,7 +15,7 @@ from web.letters import folded
 COUNT = 6
 """Completions offered."""
 FOUND = 20
-"""Users considered."""
+"""Users considered for a completion."""
 TAGS = 30
 """Hashtags with the typed beginning that are considered, in alphabetical order."""
 USES = 20

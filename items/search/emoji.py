@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("emoji.tsv")
 GROUPS = ("0", "1", "3", "4", "5", "6", "7", "8", "9")
 """CLDR's groups, in order. 2 are parts of other emoji."""
 SHOWN = 48
-"""Emoji of a search in the picker."""
+"""Most emoji that a search in the picker shows."""
 LENGTH = 30
 """Most letters of a searched name."""
 
