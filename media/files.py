@@ -12,7 +12,7 @@ from typing import IO, NamedTuple, Protocol
 from storage.breaker import UnavailableError
 
 PREFIXES = [f"{number:02x}" for number in range(256)]
-"""The folders. Each name begins with one."""
+"""The store's folders. Each file name begins with one."""
 NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]{30}(?:\.small|\.[0-9a-z]{4}(?=\.vtt))?\.(jpg|webp|mp4|mov|webm|vtt)", re.ASCII)
 TYPES = {
     "jpg": "image/jpeg",
