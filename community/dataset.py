@@ -42,7 +42,7 @@ LARGEST_ID = 2**63 - 1
 
 
 _PATH = re.compile(r" - at `\$\.([a-z_]+)")
-"""The key in msgspec's error message."""
+"""Finds the key in msgspec's error message."""
 
 Tell = Callable[[LineError], None]
 

@@ -36,7 +36,7 @@ SMALLEST, LARGEST = 12, 20_000
 """Number of users. Nine have fixed names. For more than 20,000 use `manage.py load`."""
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
-"""Without letters that look alike: people type these."""
+"""Characters of the passwords. None look alike: people type these."""
 
 ADMIN = "site-admin"
 READERS = ("mira", "tomas", "lin-wei")
