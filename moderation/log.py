@@ -9,7 +9,7 @@ from items.models import Item
 from moderation.models import Decision, Verb
 
 logger = logging.getLogger("moderation.actions")
-"""The documented name (docs/metrics.md, Logs)."""
+"""Operators find decisions in the logs by this name."""
 
 
 def write(

@@ -1,4 +1,4 @@
-"""Bans, black list and white list. Each action is one transaction and logs a decision."""
+"""Bans, black list and white list. Each action is one transaction and, except reactivating, logs a decision."""
 
 from django.db import transaction
 
