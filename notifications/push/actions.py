@@ -18,7 +18,7 @@ from notifications.push.encryption import CURVE, bytes_of, letters, public_key
 from web import outbound
 
 MOST = 10
-"""Subscriptions of one user; the oldest goes."""
+"""Most subscriptions of a user. A further one replaces the oldest."""
 ENDPOINT_LENGTH = 2000
 KEY_BYTES, SECRET_BYTES = 65, 16
 """The length of a browser's public key and of its secret."""

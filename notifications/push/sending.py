@@ -39,7 +39,7 @@ RETRIES = (15, 60, 240)
 """Seconds after which a message that was not taken is sent again."""
 LONGEST_PAUSE = timedelta(hours=6)
 FORGOTTEN_AFTER = timedelta(days=7)
-"""A device that fails so long is forgotten."""
+"""A device that fails for this long is forgotten."""
 GONE = (404, 410)
 """The answers by which a service says that a device is no longer there."""
 AGAIN = (408, 425, 429)
