@@ -1,7 +1,7 @@
 """Levels: how recently a user was seen. They decide on deliveries and the inbox's length.
 
-Only `lower_levels` lowers one, and advances the *push generation*. A window with the current one lacks nothing that the
-level takes.
+Only `lower_levels` lowers levels, and it advances the user's *push generation*. So an inbox with the current one has
+everything that readers of its level receive.
 """
 
 from collections import defaultdict

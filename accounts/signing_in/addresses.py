@@ -1,11 +1,11 @@
 """Users' e-mail addresses: adding, confirming, changing, removing.
 
 allauth's table (`account.EmailAddress`) holds them in lower case. A user has at most one confirmed address, which is
-`primary`, and one unconfirmed. `User.email` copies the confirmed one; an address only there was entered by an admin,
-and counts. Of two users the first to confirm gets an address.
+`primary`, and one unconfirmed. `User.email` copies the confirmed one. An address that only `User.email` has was entered
+by an admin, and counts as confirmed. Of two users the first to confirm gets an address.
 
-Links and codes end with the sessions, so a session thief's fail after a new password. Only the letter tells whether
-another account has an address.
+Links and codes end with the sessions, so those of a session thief fail after a new password. Only the letter tells
+whether another account has an address.
 """
 
 import secrets
@@ -36,7 +36,7 @@ class SpentError(Exception):
 
 
 def proven(user: User) -> str:
-    """The user's confirmed address, or ""."""
+    """The user's confirmed address, or "". It first confirms one that only `User.email` has."""
     row = EmailAddress.objects.filter(user=user, verified=True).order_by("-primary", "pk").first()
     return row.email if row is not None else _adopt(user)
 
@@ -48,7 +48,7 @@ def waiting(user: User) -> str:
 
 
 def owner(address: str) -> User | None:
-    """The active user with this confirmed address. Unknown ones take the same queries."""
+    """The active user with this confirmed address. An unknown address takes the same queries."""
     address = address.strip().lower()
     row = EmailAddress.objects.filter(email=address, verified=True, user__is_active=True).select_related("user").first()
     found = list(User.objects.active().with_email(address)[:2])
