@@ -100,8 +100,9 @@ class Profile(msgspec.Struct):
 
 
 class NewItem(StrictSerializer):
-    """`content` holds a `text` or a `url` (https), and what else the type needs. A `poll` has `options` (2 to 6 texts),
-    perhaps `multiple`, and `closes_at`. With `mentioned`, only mentioned people see the item and its replies.
+    """An item to publish. `content` holds a `text` or a `url` (https), and what else the type needs. A `poll` has
+    `options` (2 to 6 texts), perhaps `multiple`, and `closes_at`. With `mentioned`, only mentioned people see the item
+    and its replies.
     """
 
     type = serializers.ChoiceField(AUTHORED, default=ItemType.TEXT)
@@ -528,7 +529,7 @@ class ProfileItemsView(PublicApiView):
 
 
 class SearchPage(msgspec.Struct):
-    """Only the first page has `users`, at most 20. `last_id` and `has_more` are for `items`."""
+    """A page of search results. Only the first has `users`, at most 20. `last_id` and `has_more` are for `items`."""
 
     items: list[ItemBody]
     users: list[UserCard]

@@ -79,8 +79,8 @@ class OpenPage:
 class Kept(msgspec.Struct):
     """A cached page: its compressed bytes in base64, and what must be unchanged.
 
-    It is signed with its key. `media` can change without the item. `quotes` are the items with a visible quoted item,
-    `cards` those with a link card.
+    It is signed for its cache key. `media` can change without the item. `quotes` are the items with a visible quoted
+    item, `cards` those with a link card.
     """
 
     body: str
