@@ -69,7 +69,7 @@ class NoOptions(StrictSerializer):
 
 
 class FollowOptions(StrictSerializer):
-    """`reposts`: whether home shows the user's reposts. Omitted: unchanged, true for a new follow."""
+    """Options of a follow. `reposts`: whether home shows the user's reposts. Omitted: unchanged, or true if new."""
 
     reposts = FlagField(required=False)
 
