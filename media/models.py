@@ -42,8 +42,8 @@ class Kind(models.TextChoices):
 class MediaFile(models.Model):
     """A picture or video, used at most once. It can be claimed while `use` is empty.
 
-    Files: `<name>.<ext>`, a picture's preview `<name>.small.<small_ext>`, a video's `<name>.<captions>`. A withdrawn
-    one's are renamed or gone.
+    Files: `<name>.<ext>`, a picture's preview `<name>.small.<small_ext>`, a video's `<name>.<captions>`. Those of a
+    withdrawn medium are renamed or gone.
     """
 
     id = models.BigIntegerField("ID", primary_key=True, db_default=MediaId(), editable=False)

@@ -1,8 +1,8 @@
 """Serves media files over HTTP, before Django. Paths outside `/media/` are passed on.
 
 With `FEEDSITE_MEDIA_ACCEL_PATH` the proxy sends the file. A slow reader of more than `AT_ONCE_BYTES` occupies a thread,
-so such an answer needs a place, and so does every question to a bucket. Without one it is 503. Videos are read in parts
-that need none.
+so such an answer needs a place, and so does every question to a bucket. Without a free place the answer is 503. Videos
+are read in parts that need no place.
 """
 
 import contextlib
