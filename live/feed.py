@@ -1,8 +1,8 @@
 """The feed of live sessions: live (newest start first), upcoming (soonest first), replays (newest end first).
 
 Pending deliveries are read before windows, so a committed replay is in one of them. An end committed before the freeze
-has a position below `frozen`. If it was in progress, the snapshot has the session as live, and the replays leave it
-out.
+has a position below `frozen`. If the end was still in progress, the snapshot has the session as live, and the replays
+leave it out.
 
 See docs/decisions.md: Lineups are whole, walks are frozen.
 """
