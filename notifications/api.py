@@ -10,7 +10,7 @@ from web.rest import ApiView, FeedResponse, IdField, StrictSerializer, body, lim
 
 
 class Seen(StrictSerializer):
-    """`up_to`: the newest notification seen. Omitted: all until now."""
+    """What the caller has seen. `up_to`: the newest notification seen. Omitted: all until now."""
 
     up_to = IdField(required=False, allow_null=True, default=None)
 
