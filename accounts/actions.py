@@ -159,7 +159,13 @@ def edit_preferences(
             {"language": ValidationError(_("This site doesn't offer this language."), code="invalid")}
         )
     if time_zone and time_zone not in zone_names():
-        raise ValidationError({"time_zone": ValidationError(_("There is no such time zone."), code="invalid")})
+        raise ValidationError(
+            {
+                "time_zone": ValidationError(
+                    _("We don't know this time zone. Use a name like Asia/Shanghai."), code="invalid"
+                )
+            }
+        )
     fields = {
         "language": language,
         "time_zone": time_zone,

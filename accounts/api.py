@@ -346,7 +346,7 @@ class DeleteMeView(ApiView):
         except DjangoValidationError as error:
             raise invalid(error) from error
         except actions.LastSuperuserError as error:
-            raise ConflictError("You are this site's last admin. Make another member an admin first.") from error
+            raise ConflictError("You're this site's last admin. Make another member an admin first.") from error
         return HttpResponse(status=204)
 
 

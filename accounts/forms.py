@@ -110,7 +110,7 @@ class LoginForm(forms.Form):
     password = password_field(_("Password"), "current-password")
 
 
-WRONG_LOGIN = _("Wrong username or password. Passwords are case-sensitive, usernames are not.")
+WRONG_LOGIN = _("Wrong username or password. Passwords are case-sensitive, usernames aren't.")
 ANSWER_LENGTH = 20_000
 """Most characters of a passkey's answer."""
 
@@ -287,7 +287,7 @@ class PreferencesForm(forms.Form):
     is_indexable = forms.BooleanField(label=_("Let search engines show my profile and public posts"), required=False)
     quotable_by = forms.ChoiceField(label=_("Who can quote my new posts"), choices=QuotableBy.choices, required=False)
     takes_requests = forms.BooleanField(
-        label=_("Let people I don't follow write to me privately. Their messages go to Requests first."),
+        label=_("Let people I don't follow message me. Their messages go to Requests first."),
         required=False,
     )
 

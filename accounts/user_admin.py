@@ -111,7 +111,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     )
     list_filter = ("is_big_v", "level", "is_active", "is_staff", "last_seen_at")
     search_fields = ("id", "username", "email", "display_name")
-    search_help_text = _("Id, email, or part of a name. Exact matches come first.")
+    search_help_text = _("ID, email, or part of a name. Exact matches come first.")
     ordering = ("-id",)
     actions = ("moderate", "make_big_v", "demote", "deactivate", "reactivate", "forget_factors")
     moderated_as = "users"

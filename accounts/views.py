@@ -173,7 +173,7 @@ def password(request: PageRequest, reader: User) -> HttpResponse:
             tell(form, error, {"current_password": "current", "new_password": "new"})
         else:
             update_session_auth_hash(request, user)
-            messages.success(request, _("Password changed. You are logged out on all other devices."))
+            messages.success(request, _("Password changed. You're logged out on all other devices."))
             response = redirect("settings-password")
             guard.remember(response, user)
             return response
@@ -187,7 +187,7 @@ def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
     """End all other sessions and tokens."""
     user = actions.log_out_everywhere(user=reader)
     update_session_auth_hash(request, user)
-    messages.success(request, _("You are logged out on all other devices."))
+    messages.success(request, _("You're logged out on all other devices."))
     response = redirect("settings-devices")
     guard.remember(response, user)
     return response
@@ -219,7 +219,7 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
         except ValidationError as error:
             tell(form, error, {})
         except actions.LastSuperuserError:
-            form.add_error(None, _("You are this site's last admin. Make another member an admin first."))
+            form.add_error(None, _("You're this site's last admin. Make another member an admin first."))
         else:
             logout(request)
             rotate_token(request)

@@ -43,7 +43,7 @@ class NotInterestedRow(msgspec.Struct):
 def files(reader: User) -> list[ExportFile]:
     """Discover's part of a user's data export."""
     views = recent.views_of(reader.pk, now=timezone.now())
-    about = _("The posts you opened lately that you can still see.")
+    about = _("The posts you opened recently that you can still see.")
     if views is None:
         about += " " + _("It couldn't be read just now. Try again later.")
     return [

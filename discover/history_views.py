@@ -125,5 +125,5 @@ def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse
         shown.reason = why(reader, item.pk)
         part = show(request, "items/_item.html", {"card": Cards(request.user).one(shown), "discovering": True})
         return trigger_client_event(part, "restored")
-    messages.success(request, _("Undone. You may see posts like this again."))
+    messages.success(request, _("Undone. We'll recommend posts like this again."))
     return go_on(request, "unwanted")

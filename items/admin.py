@@ -58,7 +58,7 @@ class ItemAdmin(ModeratedAdmin):
     ordering = ("-id",)
     sortable_by = ("id",)
     search_fields = ("id", "sender__username", "text")
-    search_help_text = _("Post id, full username of the author, or words and #tags as in the site's search.")
+    search_help_text = _("Post ID, full username of the author, or words and #tags as in the site's search.")
     actions = ("moderate", "delete", "restore", "hide_versions")
     moderated_as = "items"
     fields = (

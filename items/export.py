@@ -250,7 +250,7 @@ def files(user: User) -> list[ExportFile]:
         ExportFile("votes.jsonl", _("Your votes in polls you can still see."), _votes(user)),
         ExportFile("scheduled.jsonl", _("The posts you scheduled."), _scheduled(user)),
         ExportFile("filters.jsonl", _("The words you muted."), _filters(user)),
-        ExportFile("muted-conversations.jsonl", _("The conversations you muted."), _muted_threads(user)),
+        ExportFile("muted-conversations.jsonl", _("The threads you muted."), _muted_threads(user)),
         ExportFile("bookmarks.jsonl", _("The posts you bookmarked that you can still see."), _bookmarks(user)),
         ExportFile("conversations.jsonl", _("The private mentions you can see, by conversation."), _messages(user)),
     ]

@@ -434,7 +434,7 @@ class FilterForm(forms.Form):
     whole_word = forms.BooleanField(
         label=_("Whole words only"),
         required=False,
-        help_text=_("“cat” doesn't match “category”. Text without spaces, such as Chinese, matches anywhere."),
+        help_text=_("“cat” doesn't match “category”. Text without spaces, like Chinese, matches anywhere."),
     )
     action = forms.ChoiceField(
         label=_("What happens to these posts"), choices=FilterAction.choices, widget=forms.RadioSelect

@@ -585,7 +585,7 @@ class Failure(models.TextChoices):
     REPLY_GONE = "reply_gone", _("The post it replies to is gone, or you can't see it anymore.")
     QUOTE_GONE = "quote_gone", _("The post it quotes is gone, or its author doesn't allow you to quote it.")
     REFUSED = "refused", _("Its text or pictures are no longer allowed.")
-    STRANGERS = "strangers", _("You wrote to many new people.")
+    STRANGERS = "strangers", _("You messaged many new people.")
     ERROR = "error", _("Something went wrong on our side.")
 
 

@@ -124,15 +124,15 @@ def _check_options(options: Any) -> None:
     if not isinstance(options, list) or not all(isinstance(text, str) for text in options):
         raise ContentError("content.poll.options must be a list of texts.", POLL_FIELD)
     if not FEWEST_OPTIONS <= len(options) <= MOST_OPTIONS:
-        words = _("A poll needs %(least)d to %(most)d answers.")
+        words = _("A poll needs %(least)d to %(most)d options.")
         raise ContentError(words % {"least": FEWEST_OPTIONS, "most": MOST_OPTIONS}, POLL_FIELD)
     if any(is_blank(text) for text in options):
-        raise ContentError(_("Fill in all answers of the poll."), POLL_FIELD)
+        raise ContentError(_("Fill in all options of the poll."), POLL_FIELD)
     if any(len(text) > OPTION_LENGTH for text in options):
-        words = _("An answer can have up to %(count)d characters.")
+        words = _("An option can have up to %(count)d characters.")
         raise ContentError(words % {"count": OPTION_LENGTH}, POLL_FIELD)
     if len({text.strip().casefold() for text in options}) < len(options):
-        raise ContentError(_("Two answers are the same. Change one."), POLL_FIELD)
+        raise ContentError(_("Two options are the same. Change one."), POLL_FIELD)
 
 
 def poll_end(poll: Mapping[str, Any]) -> datetime:

@@ -60,7 +60,7 @@ class LiveSessionAdmin(ModeratedAdmin):
     ordering = ("-id",)
     sortable_by = ("id",)
     search_fields = ("id", "host__username")
-    search_help_text = _("Session id, or full username of its host.")
+    search_help_text = _("Session ID, or full username of its host.")
     actions = ("moderate", "force_end", "hide", "show_again")
     moderated_as = "sessions"
     at_once = 100
@@ -217,7 +217,7 @@ class ReplayDeliveryAdmin(DeliveryAdmin):
     )
     list_select_related = ("session", "host")
     search_fields = ("=session__id", "=host__username")
-    search_help_text = _("Session id, or full username of its host.")
+    search_help_text = _("Session ID, or full username of its host.")
     fields = ("session", "host", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
     readonly_fields = fields
     ordering = ("-position",)

@@ -289,11 +289,11 @@ def _film_refusal(reason: str) -> str:
     return {
         "kind": _("Use MP4, MOV or WebM."),
         "pictures": _("It has no picture, or one that browsers can't play."),
-        "sides": _("It is wider or taller than 8192 pixels."),
+        "sides": _("It's wider or taller than 8192 pixels."),
         "sound": _("Browsers can't play its sound."),
         "parts": _("It has too many parts."),
         "memory": _("It has too many parts."),
-    }.get(reason, _("It is damaged or incomplete."))
+    }.get(reason, _("It's damaged or incomplete."))
 
 
 def _copy(file: IO[bytes], path: Path) -> None:

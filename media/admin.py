@@ -86,7 +86,7 @@ class MediaFileAdmin(LogAdmin):
     readonly_fields = fields
     sortable_by = ("id",)
     search_fields = ("=id", "=item_id", "=owner_id")
-    search_help_text = _("Id of a picture or video, of its post, or of its owner.")
+    search_help_text = _("ID of a picture or video, of its post, or of its owner.")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[MediaFile]:
         """Leave out private mentions."""

@@ -39,7 +39,7 @@ class ReportAdmin(LogAdmin):
     list_filter = ("reason",)
     list_select_related = ("reporter", "case", "item")
     search_fields = ("=item__id", "=session_id", "=reporter__username")
-    search_help_text = _("Id of a post or live session, or full username of the reporter.")
+    search_help_text = _("ID of a post or live session, or full username of the reporter.")
 
     @admin.display(description=_("post"), empty_value="-")
     def of_item(self, report: Report) -> int | None:
@@ -78,7 +78,7 @@ class DecisionAdmin(LogAdmin):
     list_select_related = ("by", "user")
     sortable_by = ("at",)
     search_fields = ("=item__id", "=session_id", "=by__username", "=user__username")
-    search_help_text = _("Id of a post or live session, or full username of a moderator or member.")
+    search_help_text = _("ID of a post or live session, or full username of a moderator or member.")
     fields = ("at", "sentence", "why", "changes")
     readonly_fields = fields
 

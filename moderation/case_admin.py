@@ -121,7 +121,7 @@ class CaseAdmin(Deciding, LogAdmin):
     ordering = ("id",)
     sortable_by = ("opened",)
     search_fields = ("item__id",)
-    search_help_text = _("Id of a post or live session, or full username of its author.")
+    search_help_text = _("ID of a post or live session, or full username of its author.")
     actions = ("approve", "reject", "ban")
     action_form = SeenForm
 

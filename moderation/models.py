@@ -23,7 +23,7 @@ class WordRule(models.Model):
     whole = models.BooleanField(
         _("whole words only"),
         default=True,
-        help_text=_("“cat” won't match “category”. Scripts without spaces, like Chinese, match anywhere."),
+        help_text=_("“cat” won't match “category”. Text without spaces, like Chinese, matches anywhere."),
     )
     is_enabled = models.BooleanField(_("enabled"), default=True)
     note = models.CharField(_("note"), max_length=200, blank=True)
@@ -269,7 +269,7 @@ class PictureRule(models.Model):
         _("difference"),
         default=DISTANCE,
         validators=[MinValueValidator(0), MaxValueValidator(10)],
-        help_text=_("From 0 (looks the same) to 10. 6 also finds it resized, recompressed, recoloured or stamped."),
+        help_text=_("From 0 (looks the same) to 10. 6 also finds it resized, recompressed, recolored or stamped."),
     )
     note = models.CharField(_("note"), max_length=200)
     is_enabled = models.BooleanField(_("enabled"), default=True)

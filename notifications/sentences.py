@@ -63,7 +63,7 @@ def _removed(entry: Entry) -> str:
     if not count:
         return gettext("Your post shows its pictures again. Moderators had removed them")
     return ngettext(
-        "Moderators removed a picture of your post", "Moderators removed %(count)s pictures of your post", count
+        "Moderators removed a picture from your post", "Moderators removed %(count)s pictures from your post", count
     ) % {"count": count}
 
 

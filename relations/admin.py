@@ -47,7 +47,7 @@ class PairAdmin(LogAdmin):
     """Pairs of users, newest first, read-only."""
 
     sortable_by = ("id",)
-    search_help_text = _("Full username or id of one of the two.")
+    search_help_text = _("Full username or ID of one of the two.")
     sides: tuple[str, str]
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:

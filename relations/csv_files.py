@@ -104,7 +104,7 @@ FAULTS = {
     "empty": _("The file has no names."),
     "names": _("The file has no accounts."),
     "no_hashtags": _("The file has no hashtags."),
-    "columns": _("A column is missing. The first row names other columns than this list needs."),
+    "columns": _("A column is missing. Check the names in the first row."),
     "follows": _("This looks like a list of people you follow. Choose that kind, or another file."),
     "mutes": _("This looks like a list of people you mute. Choose that kind, or another file."),
     "lists": _("This looks like a file of your lists. Choose that kind, or another file."),

@@ -86,7 +86,7 @@ def files(user: User) -> list[ExportFile]:
         ),
         ExportFile("follow_requests.jsonl", _("The people you asked to follow."), asked),
         ExportFile("follow_requests_to_you.jsonl", _("The people who asked to follow you."), asking),
-        ExportFile("list_imports.jsonl", _("The lists you imported lately."), _imports(user)),
+        ExportFile("list_imports.jsonl", _("The lists you imported recently."), _imports(user)),
         ExportFile("blocks.jsonl", _("The people you block."), _rows(user, "block", "blocker", "blocked", ACTIVE)),
         ExportFile("mutes.jsonl", _("The people you mute."), _rows(user, "mute", "muter", "muted", ACTIVE)),
         ExportFile("lists.jsonl", _("Your lists, and the people in them."), _lists(user)),

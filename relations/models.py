@@ -253,7 +253,7 @@ class ListMember(models.Model):
 
 
 REFUSALS = {
-    "unknown": _("no such user"),
+    "unknown": _("user not found"),
     "elsewhere": _("not on this site"),
     "self": _("that's you"),
     "cap": _("you reached the limit of follows"),

@@ -24,7 +24,7 @@ class ItemDeliveryAdmin(DeliveryAdmin):
     )
     list_select_related = ("sender",)
     search_fields = ("=item__id", "=sender__username")
-    search_help_text = _("Post id, or full username of its author.")
+    search_help_text = _("Post ID, or full username of its author.")
     fields = ("item", "sender", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
     readonly_fields = fields
     ordering = ("-item_id",)

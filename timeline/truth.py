@@ -137,7 +137,7 @@ class Missed(models.TextChoices):
 
     DORMANT = (
         "dormant",
-        _("The reader has not come for a month and has no inbox. PostgreSQL serves each page with one query."),
+        _("The reader hasn't been here for a month and has no inbox. PostgreSQL serves each page with one query."),
     )
     FEW = (
         "few",
@@ -148,12 +148,12 @@ class Missed(models.TextChoices):
     )
     MISSING = (
         "missing",
-        _("A window is missing or cannot be used yet. PostgreSQL serves the page, and a worker builds it."),
+        _("A window is missing or not ready yet. PostgreSQL serves the page, and a worker builds the window."),
     )
     FLOOR = "floor", _("The page reaches below the floor of a window, so PostgreSQL serves it.")
-    HIDDEN = "hidden", _("The reader may not see most items in the windows, so PostgreSQL serves the page.")
+    HIDDEN = "hidden", _("The reader can't see most posts in the windows, so PostgreSQL serves the page.")
     OUTBOXES = "outboxes", _("There are so many outboxes to merge that PostgreSQL is faster, so it serves the page.")
-    REDIS = "redis", _("Redis does not answer, so PostgreSQL serves the page.")
+    REDIS = "redis", _("Redis doesn't answer, so PostgreSQL serves the page.")
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ ANNOUNCEMENT_LENGTH = 500
 def check_zone(name: str) -> None:
     """Raise ValidationError for an unknown time zone."""
     if name not in zoneinfo.available_timezones():
-        raise ValidationError(_("There is no such time zone."), code="zone")
+        raise ValidationError(_("We don't know this time zone. Use a name like Asia/Shanghai."), code="zone")
 
 
 one_line = RegexValidator(r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\Z", _("Use one line, without control characters."))
@@ -86,13 +86,13 @@ class SiteSettings(models.Model):
     )
     logo = models.JSONField(null=True, blank=True, editable=False, help_text="The facts of a picture (media.objects).")
     accent = models.CharField(
-        _("accent colour"),
+        _("accent color"),
         max_length=7,
         blank=True,
         default="",
         db_default="",
         validators=[colours.check],
-        help_text=_("For buttons and links, for example #2457c5. Leave empty for the default colour."),
+        help_text=_("For buttons and links, for example #2457c5. Leave empty for the default color."),
     )
     language = models.CharField(
         _("default language"),

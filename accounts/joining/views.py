@@ -120,7 +120,7 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
             return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
         else:
             login(request, user)
-            messages.success(request, _("You are the admin now. Start by telling people about your site."))
+            messages.success(request, _("You're the admin now. Start by telling people about your site."))
             response = redirect("admin:about_sitesettings_changelist")
             guard.remember(response, user)
             return response

@@ -34,7 +34,7 @@ WORDS: dict[str, Any] = {
     "write:accounts": _("Edit your profile"),
     "write:blocks": _("Block people"),
     "write:bookmarks": _("Bookmark posts"),
-    "write:conversations": _("Mute and remove conversations"),
+    "write:conversations": _("Mute threads and remove conversations"),
     "write:favourites": _("Like posts"),
     "write:filters": _("Manage muted words"),
     "write:follows": _("Follow people"),

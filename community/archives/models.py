@@ -18,18 +18,18 @@ REASONS = {
     "boost": _("a boost of someone's post"),
     "direct": _("a private mention"),
     "reply": _("a reply to someone else"),
-    "parent": _("a reply to a post that was not imported"),
+    "parent": _("a reply to a post that we didn't import"),
     "rules": _("it has words, links or pictures that need a review on this site"),
     "text": _("too long, or without text and pictures that this site accepts"),
     "time": _("its date is missing, before 2000 or in the future"),
-    "size": _("larger than a post can be"),
+    "size": _("too large for a post"),
     "kind": _("not a post"),
     "unreadable": _("it can't be read"),
     "many": _("over the limit of posts per archive"),
 }
 """Why an item was left out."""
 MEDIA_REASONS = {
-    "missing": _("its file is not in the archive, or too large"),
+    "missing": _("its file is missing from the archive, or too large"),
     "refused": _("this site doesn't accept the file"),
     "more": _("a post can have up to four pictures, or one video"),
 }

@@ -78,7 +78,7 @@ class StrangersError(ContentError):
     """The sender has written to too many strangers. `wait`: seconds."""
 
     def __init__(self, wait: float) -> None:
-        super().__init__(_("You wrote to many new people. Try again later."))
+        super().__init__(_("You messaged many new people. Try again later."))
         self.wait = wait
 
 
@@ -110,7 +110,7 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
     strangers = [one for one in found if one.is_stranger]
     for one in strangers:
         if not one.takes_requests:
-            refusal = _("@%(name)s only accepts private mentions from people they follow or wrote to.")
+            refusal = _("@%(name)s only accepts private mentions from people they follow or have messaged.")
             raise ContentError(refusal % {"name": one.username})
     if strangers and (wait := rates.hit("strangers", str(item.sender_id), len(strangers))) is not None:
         raise StrangersError(wait)

@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
                             ("reply_gone", "The post it replies to is gone, or you can't see it anymore."),
                             ("quote_gone", "The post it quotes is gone, or its author doesn't allow you to quote it."),
                             ("refused", "Its text or pictures are no longer allowed."),
-                            ("strangers", "You wrote to many new people."),
+                            ("strangers", "You messaged many new people."),
                             ("error", "Something went wrong on our side."),
                         ],
                         default="",

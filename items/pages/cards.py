@@ -81,7 +81,7 @@ def _words(_language: str | None) -> Words:
         *(_("Sensitive. Show"), _("Show more"), _("Replies"), _("Reply"), _("Repost"), _("Undo repost")),
         *(_("Like"), _("Unlike"), pgettext("act", "Bookmark"), _("Remove bookmark"), _("More")),
         *(_("Quotes another post"), _("This post isn't available.")),
-        *(_("Vote"), _("Answers"), _("Choose one or more."), _("Your vote")),
+        *(_("Vote"), _("Options"), _("Choose one or more."), _("Your vote")),
     )
     return Words(*map(escape, words))
 
@@ -501,5 +501,5 @@ def _further(item: ItemBody, hidden: int) -> list[tuple[str, str]]:
 
 
 def _removed(count: int) -> str:
-    words = ngettext("A picture was removed by moderators.", "%(count)s pictures were removed by moderators.", count)
+    words = ngettext("Moderators removed a picture.", "Moderators removed %(count)s pictures.", count)
     return words % {"count": count}

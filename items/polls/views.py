@@ -22,9 +22,9 @@ def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     try:
         polls.vote(user=reader, item=item, choices=request.POST.getlist(f"choice-{item_id}"))
     except polls.AnswersChangedError:
-        problem = _("The answers were changed. Choose again.")
+        problem = _("The options have changed. Choose again.")
     except polls.ChoiceError:
-        problem = _("Choose an answer first.")
+        problem = _("Choose an option first.")
     except polls.OwnPollError:
         problem = _("You can't vote in your own poll.")
     except polls.VotedError:

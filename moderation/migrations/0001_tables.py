@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
                     "whole",
                     models.BooleanField(
                         default=True,
-                        help_text="“cat” won't match “category”. Scripts without spaces, like Chinese, match anywhere.",
+                        help_text="“cat” won't match “category”. Text without spaces, like Chinese, matches anywhere.",
                         verbose_name="whole words only",
                     ),
                 ),
@@ -214,7 +214,7 @@ class Migration(migrations.Migration):
                     "distance",
                     models.SmallIntegerField(
                         default=6,
-                        help_text="From 0 (looks the same) to 10. 6 also finds it resized, recompressed, recoloured or stamped.",
+                        help_text="From 0 (looks the same) to 10. 6 also finds it resized, recompressed, recolored or stamped.",
                         validators=[
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(10),

@@ -104,7 +104,7 @@ def test_sign_up_asks_for_a_display_name_that_may_be_left_out(client: Client) ->
 @pytest.mark.parametrize(
     ("language", "words"),
     [
-        ("en", "Wrong username or password. Passwords are case-sensitive, usernames are not."),
+        ("en", "Wrong username or password. Passwords are case-sensitive, usernames aren't."),
         ("zh-CN", "用户名或密码不对。"),
     ],
 )

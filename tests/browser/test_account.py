@@ -84,7 +84,7 @@ def test_changing_the_password(visit: Visit, reader: Any, javascript: bool) -> N
     there.goto("/settings")
     here.goto("/settings/devices")
     here.page.get_by_role("button", name="Log out on all other devices").click()
-    expect(here.page.get_by_role("status").get_by_text("You are logged out on all other devices.")).to_be_visible()
+    expect(here.page.get_by_role("status").get_by_text("You're logged out on all other devices.")).to_be_visible()
     there.goto("/settings")
     expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
 

@@ -343,7 +343,7 @@ def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
     told = home.page.locator(".composer .medium-said")
     pick(home, file("a.jpg", 80), file("b.jpg", 90))
     kept(home, 2)
-    expect(told).to_have_text(re.compile(r"Picture \d of 2: sent"))
+    expect(told).to_have_text(re.compile(r"Picture \d of 2: uploaded"))
     first, second = ids(home)
     home.page.get_by_label("What's new?").focus()
     home.page.keyboard.type("By keys")

@@ -79,7 +79,7 @@ def test_what_one_does_not_want_and_wants_again(visitor: Visitor, made: list[Ite
     visitor.shows(["zebra 2", "zebra 1", "zebra 0"])
 
     page.get_by_role("button", name="Undo: post by An Author").nth(1).click()
-    expect(page.get_by_text("Undone. You may see posts like this again.")).to_be_visible()
+    expect(page.get_by_text("Undone. We'll recommend posts like this again.")).to_be_visible()
     expect(page.locator("article")).to_have_count(2)
     visitor.shows(["zebra 2", "zebra 0"])
     if javascript:

@@ -48,7 +48,7 @@ def test_an_account_is_brought(visit: Visit, settings: Any, tmp_path: Path, java
         "Likes: 41 of 41 entries read, 1 imported",
     ):
         expect(page.get_by_text(words, exact=True)).to_be_visible()
-    page.get_by_text("What was not imported", exact=True).click()
+    page.get_by_text("What we didn't import", exact=True).click()
     expect(page.get_by_text("Likes: 40 \u00d7 a post on another site", exact=True)).to_be_visible()
     expect(page.get_by_text("People you follow: 1 \u00d7 not on this site", exact=True)).to_be_visible()
     for width in (1280, 360):

@@ -186,7 +186,7 @@ def test_without_javascript_one_comes_back_with_a_message(page: Client, ann: Use
     assert "see less like this." in response.content.decode()
     response = page.post(f"/items/{item.pk}/interested", follow=True)
     assert response.redirect_chain == [("/history/not-interested", 302)]
-    assert "You may see posts like this again" in response.content.decode()
+    assert "recommend posts like this again" in response.content.decode()
     evil = page.post(f"/items/{item.pk}/not-interested", {"next": "https://evil.example/"})
     assert evil["Location"] == "/history/not-interested"
 

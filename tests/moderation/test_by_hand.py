@@ -156,7 +156,7 @@ def test_items_held_by_hand_join_the_case_that_is_open(desk: Client, say: Say) -
 def test_a_page_that_is_refused_says_so(desk: Client) -> None:
     refused = desk.get("/admin/auth/group/")
     assert refused.status_code == 403
-    assert "your account isn't allowed to" in refused.content.decode()
+    assert "your account doesn't have permission" in refused.content.decode()
 
 
 @pytest.mark.slow

@@ -149,7 +149,7 @@ def test_one_picture_from_a_case(desk: Client, case: Case, item: Item, sender: U
     assert "hidden by moderators" in shown
     assert ids(item) == [two]
     assert log() == [("hide", "a private person", {"pictures": [one]})]
-    assert told(sender) == [("Moderators removed a picture of your post", "a private person")]
+    assert told(sender) == [("Moderators removed a picture from your post", "a private person")]
     assert "Nothing changed: the pictures were already like this." in press(desk, case, f"hide-{one}")
     assert len(told(sender)) == 1
     desk.get(f"/staff/media/{one}/preview").close()
@@ -254,7 +254,7 @@ def test_by_hand(desk: Client, item: Item, sender: User) -> None:
 @pytest.mark.slow
 def test_a_card_says_so(client: Client, item: Item, moderator: User) -> None:
     pictures.hide(item=item, by=moderator, ids=[int(ids(item)[0])])
-    words = "A picture was removed by moderators."
+    words = "Moderators removed a picture."
     assert words not in text(client.get(f"/items/{item.pk}"))
     client.force_login(item.sender)
     assert words in text(client.get(f"/items/{item.pk}"))

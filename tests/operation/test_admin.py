@@ -27,7 +27,7 @@ def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> 
     assert "This post doesn&#x27;t exist." in text(admin_client.get(address, {"item": "5"}))
     for wrong in ("x", "-1", "9" * 500, "1\x00", "<b>"):
         shown = text(admin_client.get(address, {"item": wrong}))
-        assert "That isn't a post id. Check the number." in shown
+        assert "That isn't a post ID. Check the number." in shown
         assert "<b>" not in shown
 
 

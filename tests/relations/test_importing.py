@@ -268,11 +268,11 @@ def test_all_that_was_not_done_is_a_file(client: Client, reader: User) -> None:
     names = "\n".join(f"x{number},=nobody{number}" for number in range(csv_views.REFUSED_SHOWN + 1))
     found = done(reader, Kind.LISTS, f"{names}\nx,nobody")
     page = client.get(PAGE).content.decode()
-    assert page.count("no such user") == csv_views.REFUSED_SHOWN
+    assert page.count("user not found") == csv_views.REFUSED_SHOWN
     address = f"/settings/import/{found.pk}/not-done.csv"
     assert address in page
     written = b"".join(client.get(address).streaming_content)  # type: ignore[attr-defined]
-    assert written.splitlines()[100] == b"x100,'=nobody100,no such user"
+    assert written.splitlines()[100] == b"x100,'=nobody100,user not found"
     assert len(read(io.BytesIO(written), Kind.LISTS, HOST)) == csv_views.REFUSED_SHOWN + 2
     other = Client()
     other.force_login(UserFactory())

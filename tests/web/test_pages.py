@@ -151,7 +151,7 @@ def test_a_form_of_another_users_page_changes_nothing(client: Client, reader: An
     fields = {"display_name": "Other", "bio": "words of the other"}
     refused = client.post("/settings", fields | {"page_reader": str(other.pk)})
     assert refused.status_code == 403
-    assert "You are @reader in this browser now." in refused.content.decode()
+    assert "You're @reader in this browser now." in refused.content.decode()
     reader.refresh_from_db()
     assert (reader.display_name, reader.bio) == ("", "")
     assert client.post("/settings", fields | {"page_reader": str(reader.pk)})["Location"] == "/settings/profile"

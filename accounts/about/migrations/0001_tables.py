@@ -123,10 +123,10 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="For buttons and links, for example #2457c5. Leave empty for the default colour.",
+                        help_text="For buttons and links, for example #2457c5. Leave empty for the default color.",
                         max_length=7,
                         validators=[accounts.about.colours.check],
-                        verbose_name="accent colour",
+                        verbose_name="accent color",
                     ),
                 ),
                 (

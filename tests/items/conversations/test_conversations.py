@@ -241,7 +241,7 @@ def test_too_many_strangers_are_refused_by_the_rate(people: dict[str, User], set
     status = {"status": "@dan hey", "visibility": "direct"}
     Caller(people["cid"]).post("v1/statuses", status, status=429)
     shown = page_of(people["cid"]).post("/items/new", composed("@dan hey", visibility="mentioned"))
-    assert "You wrote to many new people" in shown.content.decode()
+    assert "You messaged many new people" in shown.content.decode()
 
 
 def test_the_pages(people: dict[str, User]) -> None:
@@ -321,7 +321,7 @@ def test_the_editor_keeps_the_people(people: dict[str, User]) -> None:
 
 def test_requests_are_refused_by_a_preference(people: dict[str, User]) -> None:
     bob = page_of(people["bob"])
-    assert "follow write to me privately" in bob.get("/settings/preferences").content.decode()
+    assert "follow message me" in bob.get("/settings/preferences").content.decode()
     bob.post("/settings/preferences", {"theme": "", "language": "", "time_zone": "", "is_indexable": "on"})
     assert not User.objects.get(username="bob").takes_requests
     refused = client_of(people["cid"]).post(

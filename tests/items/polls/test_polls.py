@@ -293,7 +293,7 @@ def test_a_page_from_before_an_edit_votes_for_no_other_answer(client: Client, an
     client.force_login(bob)
     address, choice = f"/items/{item.pk}/vote", f"choice-{item.pk}"
     answer = client.post(address, {choice: "coffee"}, headers={"HX-Request": "true"}).content.decode()
-    assert "The answers were changed" in answer
+    assert "The options have changed" in answer
     assert 'value="beer"' in answer
     assert not Vote.objects.exists()
     client.post(address, {choice: "tea"})
