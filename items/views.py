@@ -560,7 +560,7 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
             shown = hydrate([own.pk], reader)[0]
             part = reswap(show(request, "items/_item.html", {"card": Cards(reader).one(shown)}), "none")
             said = {"words": _held_words(shown)} if is_held else {}
-            return trigger_client_event(part, "held" if is_held else "saved", said)
+            return trigger_client_event(part, "saved", said)
         if is_held:
             _say_held(request, own, reader)
         else:

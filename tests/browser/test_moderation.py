@@ -114,5 +114,6 @@ def test_an_edit_that_is_held_says_so_in_place(visit: Visit, author: User, reade
     writing.page.get_by_role("main").get_by_label("Text", exact=True).fill("casino")
     writing.page.get_by_role("button", name="Save").click()
     expect(writing.page.get_by_text(TOLD).first).to_be_visible()
+    writing.settle()
     expect(writing.page.locator("article").get_by_text("in review")).to_be_visible()
     signed_in(visit, reader).shows([])

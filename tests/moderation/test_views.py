@@ -140,7 +140,7 @@ def test_senders_of_replies_are_told(writer: Client, say: Say) -> None:
 def test_senders_of_edits_are_told(writer: Client, say: Say) -> None:
     item = say()
     part = writer.post(f"/items/{item.pk}/edit", {"text": "spam"}, **PART)
-    assert json.loads(part["HX-Trigger"]) == {"held": {"words": TOLD}}
+    assert json.loads(part["HX-Trigger"]) == {"saved": {"words": TOLD}}
     assert "in review" in text(part)
     whole = writer.post(f"/items/{item.pk}/edit", {"text": "more spam"}, follow=True)
     assert f'<li class="info">{TOLD}</li>' in text(whole)

@@ -30,7 +30,7 @@ function say(text, offer, act) {
 // --- Outcomes
 document.body.addEventListener("published", () => say(toast.dataset.published));
 document.body.addEventListener("held", (event) => say(event.detail.words));
-document.body.addEventListener("saved", () => say(toast.dataset.saved));
+document.body.addEventListener("saved", (event) => say(event.detail.words ?? toast.dataset.saved));
 document.body.addEventListener("replied", () => say(toast.dataset.published));
 // The focus was on what is about to go: it moves on to a neighbour, not to the top of the page.
 function leave(item) {
