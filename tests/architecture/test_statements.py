@@ -19,7 +19,7 @@ from clientapi.streaming import streaming
 from clientapi.streaming.streams import Hearer, Stream
 from community.archives import listed
 from items import actions as items
-from items.conversations.conversations import conversation_of
+from items.conversations.conversations import conversation_of, listed_among
 from items.hydrate import hydrate
 from items.search import search
 from live import actions as live
@@ -202,6 +202,7 @@ CALLS: dict[str, Call] = {
     "conversations": page("/conversations"),
     "conversations-upward": app("v1/conversations?min_id=1"),
     "conversation": lambda site: conversation_of(site.reader, site.talk.pk),
+    "conversations-streamed": lambda site: listed_among(site.reader, [site.talk.pk]),
     "discover": page("/discover"),
     "history": page("/history"),
     "not-interested": page("/history/not-interested"),

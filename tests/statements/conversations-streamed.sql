@@ -1,0 +1,86 @@
+    SELECT NULL,
+    i.id, i.type, i.title, i.content::text, i.extra_info::text, i.media::text,
+    i.visibility, i.status, i.created_at, i.modified_at, i.reply_to_id, i.repost_of_id,
+    i.quote_of_id, i.quotable_by,
+    (SELECT c.facts::text FROM items_linkcard c WHERE c.id = i.link_card_id),
+    s.id, s.username, s.display_name, s.is_big_v, s.avatar::text
+    ,
+    (
+        SELECT ARRAY[
+            coalesce(sum(n.likes), 0),
+            coalesce(sum(n.replies) + CASE WHEN coalesce(o.visibility, i.visibility) = 'public' THEN 0 ELSE sum(n.circle_replies) END, 0),
+            coalesce(sum(n.reposts), 0), coalesce(sum(n.quotes), 0)
+        ]::int[] FROM (
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_itemcounts WHERE item_id = coalesce(o.id, i.id)
+            UNION ALL
+            SELECT likes, replies, circle_replies, reposts, quotes FROM items_countchange WHERE item_id = coalesce(o.id, i.id)
+        ) n)
+    ,
+    EXISTS (SELECT FROM items_like l WHERE l.user_id = $1 AND l.item_id = coalesce(o.id, i.id) OFFSET 0),
+    EXISTS (SELECT FROM items_item r
+        WHERE r.repost_of_id = coalesce(o.id, i.id) AND r.sender_id = $1 AND r.status = 'published' OFFSET 0),
+    EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = $1 AND m.item_id = coalesce(o.id, i.id) OFFSET 0)
+    ,
+    o.id, o.type, o.title, o.content::text, o.extra_info::text, o.media::text,
+    o.visibility, o.status, o.created_at, o.modified_at, o.reply_to_id, o.repost_of_id,
+    o.quote_of_id, o.quotable_by,
+    (SELECT c.facts::text FROM items_linkcard c WHERE c.id = o.link_card_id),
+    os.id, os.username, os.display_name, os.is_big_v, os.avatar::text
+, p.conversation_id, coalesce(p.last, 0), p.last > p.read,
+    (SELECT coalesce(json_agg(json_build_array(u.id::text, u.username, u.display_name, u.is_big_v, u.avatar)
+        ORDER BY u.id), '[]') FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
+    WHERE other.conversation_id = p.conversation_id AND u.id <> $1 AND u.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = $1 OFFSET 0) OR EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = u.id OFFSET 0)))
+    FROM items_participant p CROSS JOIN LATERAL (
+        SELECT i.id FROM (
+            (SELECT id FROM items_item WHERE conversation_id = p.conversation_id ORDER BY id DESC LIMIT 20)
+            UNION ALL SELECT p.conversation_id
+        ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
+        WHERE ((
+    (
+    ((i.sender_id = $1 AND i.status <> 'deleted') OR (
+        i.status = 'published' AND s.is_active
+        AND (i.visibility = 'public' OR (i.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = i.sender_id  )
+            AND (i.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = $1  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0))))
+     AND (i.root_id IS NULL OR i.sender_id = $1 OR EXISTS (
+        SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
+        WHERE root.id = i.root_id AND
+    ((root.sender_id = $1 AND root.status <> 'deleted') OR (
+        root.status = 'published' AND rs.is_active
+        AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = root.sender_id  )
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
+     OFFSET 0)))
+     AND
+    (i.repost_of_id IS NULL OR EXISTS (
+        SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
+        WHERE o.id = i.repost_of_id AND o.status = 'published' AND
+    (
+    ((o.sender_id = $1 AND o.status <> 'deleted') OR (
+        o.status = 'published' AND os.is_active
+        AND (o.visibility = 'public' OR (o.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = o.sender_id  )
+            AND (o.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = o.sender_id AND f.followee_id = $1  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = o.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = o.sender_id AND b.blocked_id = $1 OFFSET 0))))
+     AND (o.root_id IS NULL OR o.sender_id = $1 OR EXISTS (
+        SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
+        WHERE root.id = o.root_id AND
+    ((root.sender_id = $1 AND root.status <> 'deleted') OR (
+        root.status = 'published' AND rs.is_active
+        AND (root.visibility = 'public' OR (root.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = $1 AND f.followee_id = root.sender_id  )
+            AND (root.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = root.sender_id AND f.followee_id = $1  OFFSET 0))))
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = root.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = root.sender_id AND b.blocked_id = $1 OFFSET 0))))
+     OFFSET 0)))
+        OFFSET 0))
+    ) OR
+    (i.visibility = 'mentioned' AND i.status = 'published' AND s.is_active
+        AND EXISTS (SELECT FROM items_participant p
+            WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $1 OFFSET 0)
+        AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $1 OFFSET 0)))
+    ) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = i.sender_id  OFFSET 0) ORDER BY i.id DESC LIMIT 1
+    ) newest
+    JOIN items_item i ON i.id = newest.id JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id
+    WHERE p.user_id = $1 AND p.conversation_id = ANY($2::bigint[]) AND p.last IS NOT NULL AND NOT p.is_request
