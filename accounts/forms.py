@@ -357,7 +357,7 @@ class ProfileForm(forms.Form):
                 label=_("Label"), required=False, max_length=LABEL_LENGTH, widget=_pair(_("Label"))
             )
             self.fields[f"text_{number}"] = forms.CharField(
-                label=_("Text"), required=False, max_length=TEXT_LENGTH, widget=_pair(_("Text"))
+                label=_("Content"), required=False, max_length=TEXT_LENGTH, widget=_pair(_("Content"))
             )
 
     @property

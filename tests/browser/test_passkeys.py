@@ -97,7 +97,7 @@ def test_a_browser_without_passkeys_says_so(visitor: Visitor, reader: User) -> N
     visitor.goto("/settings/factors/passkey")
     visitor.page.get_by_label("Name").fill("x")
     visitor.page.get_by_role("button", name="Add", exact=True).click()
-    expect(visitor.page.get_by_role("alert").filter(has_text="No passkey was created.")).to_be_visible()
+    expect(visitor.page.get_by_role("alert").filter(has_text="No passkey created. Try again.")).to_be_visible()
     assert not Authenticator.objects.exists()
 
 
