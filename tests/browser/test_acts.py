@@ -52,6 +52,28 @@ def test_acts_are_shown_before_their_answers(visitor: Visitor, reader: Any, item
     assert Item.objects.filter(sender=reader, repost_of=item, status=Status.PUBLISHED).exists()
 
 
+def test_back_shows_what_was_pressed(visitor: Visitor) -> None:
+    visitor.goto("/")
+    button(visitor, "Like").click()
+    button(visitor, "Bookmark").click()
+    visitor.settle()
+    visitor.page.locator("article .time").first.click()
+    visitor.page.wait_for_url("**/items/**")
+    visitor.page.go_back()
+    visitor.page.wait_for_url("**/")
+    shows(visitor, "Like", "1", "true")
+    shows(visitor, "Bookmark", "", "true")
+    star = UserFactory(username="star")
+    visitor.goto(f"/@{star.username}")
+    follow = visitor.page.locator("form[data-follow] button").first
+    follow.click()
+    visitor.settle()
+    visitor.page.get_by_role("link", name="Home").first.click()
+    visitor.page.wait_for_url("**/")
+    visitor.page.go_back()
+    expect(follow).to_have_class(re.compile("following"))
+
+
 def test_a_reply_is_begun_while_a_like_is_underway(visitor: Visitor, reader: Any, item: Item) -> None:
     visitor.goto("/")
     held = Held(visitor.page, r"/items/\d+/like$")

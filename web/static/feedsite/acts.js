@@ -25,6 +25,7 @@
         const wish = act.wish;
         answer = await send(wish);
         act.known = wish;
+        remember(key, wish);
       }
     } catch (refusal) {
       act.show(act.known);
@@ -36,6 +37,28 @@
       showPending(act.queue);
     }
   }
+
+  // A page that the browser brings back is as old as its last load: what was pressed in this tab since is shown on it.
+  const KEPT = 50;
+  const STORED = `acts of ${document.body.dataset.reader}`;
+
+  function remembered() {
+    return JSON.parse(sessionStorage[STORED] || "[]");
+  }
+
+  function remember(key, wish) {
+    const others = remembered().filter(([known]) => known !== key);
+    sessionStorage[STORED] = JSON.stringify([...others, [key, wish]].slice(-KEPT));
+  }
+
+  function showRemembered() {
+    for (const [key, wish] of remembered()) {
+      const [kind, name, act] = key.split(" ");
+      if (kind === "item") showItem(name, act, wish);
+      else showPerson(name, wish);
+    }
+  }
+  if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") addEventListener("DOMContentLoaded", showRemembered);
 
   // Cards that came meanwhile do not know yet what was pressed.
   function showPending(queue) {
@@ -80,6 +103,13 @@
     if (icons) {
       const use = button.querySelector("use");
       use.setAttribute("href", use.getAttribute("href").replace(/#.*/, icons[Number(wish)]));
+    }
+  }
+
+  function showItem(id, act, wish) {
+    for (const form of forms(id)) {
+      const own = form.querySelector(`[data-act="${act}"]`);
+      if (own) showAct(own, wish);
     }
   }
 
@@ -168,12 +198,7 @@
           takeTally(answer.querySelector(".tally"));
         };
       },
-      show(state) {
-        for (const form of forms(id)) {
-          const own = form.querySelector(`[data-act="${act}"]`);
-          if (own) showAct(own, state);
-        }
-      },
+      show: (state) => showItem(id, act, state),
     });
   }
 
@@ -199,6 +224,13 @@
     if (button.dataset.otherLabel) other(button, "aria-label", "otherLabel");
   }
 
+  function showPerson(name, wish) {
+    for (const one of standings(name)) {
+      const button = one.querySelector("form[data-follow] button");
+      if (button) showFollow(button, wish);
+    }
+  }
+
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (!form.matches("form[data-follow]")) return;
@@ -219,12 +251,7 @@
           document.body.dispatchEvent(new CustomEvent("followed"));
         };
       },
-      show(state) {
-        for (const one of standings(name)) {
-          const button = one.querySelector("form[data-follow] button");
-          if (button) showFollow(button, state);
-        }
-      },
+      show: (state) => showPerson(name, state),
       refused: place,
     });
   });
