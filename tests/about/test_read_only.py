@@ -56,7 +56,7 @@ def test_forms_are_refused_with_the_reason(client: Client, ann: User) -> None:
     refused = client.post("/items/new", {"text": "too late"})
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "60")
     page = refused.content.decode()
-    assert "takes no changes for now: We move to another server" in page
+    assert "not post or change anything: We move to another server" in page
     assert page.count("We move to another server") == 2, "in both languages"
     assert "<b>" not in page
     assert client.post("/login", {"username": "ann", "password": "x"}).status_code == 503
