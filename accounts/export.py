@@ -196,7 +196,7 @@ def _security(user: User) -> list[ExportFile]:
     return [
         ExportFile(
             "logins.jsonl",
-            _("The browsers, apps and programs where you are logged in."),
+            _("The browsers, apps and programs where you're logged in."),
             [
                 PlaceRow(kind, each.name, each.ip, each.since, each.seen_at)
                 for kind, found in signed_in.items()

@@ -334,7 +334,7 @@ class BigVChange(models.Model):
     )
 
     class Meta:
-        verbose_name = _("change of a big account")
+        verbose_name = _("big account change")
         verbose_name_plural = _("big accounts")
         default_permissions = ("view",)
         indexes = [models.Index(fields=["user", "-id"], name="big_v_change_of_user")]
@@ -369,8 +369,8 @@ class Deletion(models.Model):
     attempts = models.IntegerField(_("attempts"), default=0)
 
     class Meta:
-        verbose_name = _("deletion of an account")
-        verbose_name_plural = _("deletions of accounts")
+        verbose_name = _("account deletion")
+        verbose_name_plural = _("account deletions")
 
     def __str__(self) -> str:
         return str(_("deletion of @%(name)s") % {"name": self.user.username})

@@ -130,7 +130,7 @@ def _present(form: ProfileForm, reader: User) -> None:
         except FacesError as error:
             for use, reason in error.reasons.items():
                 is_refusal = isinstance(reason, MediaError)
-                said = str(reason) if is_refusal else _("The file could not be taken just now. Try again in a moment.")
+                said = str(reason) if is_refusal else _("We couldn't upload this file. Try again in a moment.")
                 form.add_error(FIELDS[use], said)
 
 

@@ -45,7 +45,7 @@ def files(reader: User) -> list[ExportFile]:
     views = recent.views_of(reader.pk, now=timezone.now())
     about = _("The posts you opened recently that you can still see.")
     if views is None:
-        about += " " + _("It couldn't be read just now. Try again later.")
+        about += " " + _("We couldn't read it just now. Try again later.")
     return [
         ExportFile("history.jsonl", about, _views(reader, views) if views else ()),
         ExportFile(

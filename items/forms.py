@@ -247,7 +247,7 @@ class ItemForm(forms.Form):
         except media.MediaError as error:
             self.refuse_media(str(error))
         except (media.KeyConflictError, BusyError, StoreError):
-            self.refuse_media(gettext("The file could not be taken just now. Try again in a moment."))
+            self.refuse_media(gettext("We couldn't upload this file. Try again in a moment."))
 
     def refuse_media(self, problem: str) -> None:
         """Add an error about the pictures."""

@@ -143,7 +143,7 @@ class SessionForm(forms.Form):
         except media.MediaError as error:
             self.add_error("picture", str(error))
         except (BusyError, StoreError):
-            self.add_error("picture", _("The file could not be taken just now. Try again in a moment."))
+            self.add_error("picture", _("We couldn't upload this file. Try again in a moment."))
         if self.taken is not None:
             self._say_cover(str(self.taken.pk))
 

@@ -190,8 +190,8 @@ class ReplayDelivery(AbstractDelivery):
     position = models.BigIntegerField(unique=True)
 
     class Meta:
-        verbose_name = _("delivery of a replay")
-        verbose_name_plural = _("deliveries of replays")
+        verbose_name = _("replay delivery")
+        verbose_name_plural = _("replay deliveries")
 
     def __str__(self) -> str:
         return str(_("delivery of replay %(id)s") % {"id": self.session_id})

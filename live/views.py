@@ -59,7 +59,7 @@ def live(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _restarted(request: PageRequest, reader: User, size: int, now: datetime) -> HttpResponse:
-    notice = _("This list was out of date, so we start again from the top.")
+    notice = _("This list has changed. You're back at the top.")
     if not wants_part(request):
         messages.info(request, notice)
         return redirect("live")

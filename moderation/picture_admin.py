@@ -73,7 +73,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         except MediaError as error:
             raise forms.ValidationError({"file": str(error)}) from error
         except (BusyError, StoreError) as error:
-            words = _("The file could not be taken just now. Try again in a moment.")
+            words = _("We couldn't upload this file. Try again in a moment.")
             raise forms.ValidationError({"file": words}) from error
 
 

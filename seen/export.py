@@ -49,7 +49,7 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
     try:
         kept = _kept(reader.pk, now)
     except (PlayedUnavailableError, StoreUnavailableError):
-        kept, trouble = Kept([], [], []), " " + _("It couldn't be read just now. Try again later.")
+        kept, trouble = Kept([], [], []), " " + _("We couldn't read it just now. Try again later.")
     counted = _(
         "About how many items you played each month, and until when we keep that. We can't list them: a Bloom filter "
         "only tells whether you played a given item."

@@ -163,9 +163,7 @@ class SiteAdmin(OwnersAdmin):
         except MediaError as error:
             self.message_user(request, str(error), messages.ERROR)
         except (BusyError, StoreError):
-            self.message_user(
-                request, _("The file could not be taken just now. Try again in a moment."), messages.ERROR
-            )
+            self.message_user(request, _("We couldn't upload this file. Try again in a moment."), messages.ERROR)
 
     def response_change(self, request: HttpRequest, obj: SiteSettings) -> HttpResponse:
         """Show the form again."""

@@ -84,8 +84,8 @@ class Migration(migrations.Migration):
                 ("attempts", models.IntegerField(default=0, verbose_name="attempts")),
             ],
             options={
-                "verbose_name": "deletion of an account",
-                "verbose_name_plural": "deletions of accounts",
+                "verbose_name": "account deletion",
+                "verbose_name_plural": "account deletions",
             },
         ),
         migrations.CreateModel(
@@ -171,7 +171,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "change of a big account",
+                "verbose_name": "big account change",
                 "verbose_name_plural": "big accounts",
                 "default_permissions": ("view",),
                 "indexes": [models.Index(fields=["user", "-id"], name="big_v_change_of_user")],

@@ -62,7 +62,7 @@ FAILURES = {
     "outbox": _("Its list of posts (outbox.json) is missing or incomplete. Download the archive again."),
     "damaged": _("The archive is damaged or incomplete. Download it again."),
     "large": _("It's larger than this site can unpack."),
-    "deep": _("Its list of posts is nested too deeply."),
+    "deep": _("Its list of posts (outbox.json) is too complex."),
     "gone": _("The uploaded file is gone. Upload it again."),
     "failed": _("The import failed several times. Upload the archive again later."),
 }

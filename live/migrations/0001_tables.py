@@ -326,8 +326,8 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "verbose_name": "delivery of a replay",
-                "verbose_name_plural": "deliveries of replays",
+                "verbose_name": "replay delivery",
+                "verbose_name_plural": "replay deliveries",
             },
         ),
     ]

@@ -159,7 +159,7 @@ def test_what_changes_while_one_scrolls(visit: Visit, host: Any, fan: Any) -> No
         scroll_down(page)
         expect(page.locator("article.session")).to_have_count(count)
     scroll_down(page)
-    expect(page.get_by_text("You're all caught up.")).to_be_visible()
+    expect(page.get_by_text("You've reached the end.")).to_be_visible()
     shows(card(page, "soon 30"), "Live", "has started")
     # Cards on the page stay. Later pages leave out planned sessions of unfollowed hosts.
     gone = {"soon 25", "soon 31", "soon 35"}
@@ -193,14 +193,14 @@ def test_a_list_that_was_left_alone_begins_anew(
         scroll_down(page)
     else:
         visitor.go(page.get_by_role("link", name="Load more"))
-    expect(page.get_by_text("This list was out of date, so we start again from the top.")).to_be_visible()
+    expect(page.get_by_text("This list has changed. You're back at the top.")).to_be_visible()
     expect(page.locator("article.session .title").first).to_have_text("soon 20")
     if javascript:
         visitor.is_at_top()
         scroll_down(page)
     else:
         visitor.go(page.get_by_role("link", name="Load more"))
-    expect(page.get_by_text("You're all caught up.")).to_be_visible()
+    expect(page.get_by_text("You've reached the end.")).to_be_visible()
     expect(titles(page).last).to_have_text("soon 24")
 
 

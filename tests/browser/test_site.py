@@ -51,7 +51,7 @@ def test_scrolling_while_posts_arrive(visit: Visit, reader: Any, author: Any) ->
         visitor.page.locator("#more").scroll_into_view_if_needed()
         expect(articles).to_have_count(count)
     visitor.shows([f"old {number}" for number in reversed(range(70))])
-    expect(visitor.page.get_by_text("You're all caught up.")).to_be_visible()
+    expect(visitor.page.get_by_text("You've reached the end.")).to_be_visible()
 
     visitor.page.get_by_role("link", name="6 new posts").click()
     came = ["own 2", "new 2", "own 1", "new 1", "own 0", "new 0"]

@@ -485,4 +485,4 @@ def test_the_archive_says_where_redis_did_not_answer(ann: User, feeds_server: Va
         write_archive(ann, target)
     with zipfile.ZipFile(target) as written:
         assert written.read("history.jsonl") == b""
-        assert "It couldn't be read just now. Try again later." in written.read("README.txt").decode()
+        assert "We couldn't read it just now. Try again later." in written.read("README.txt").decode()

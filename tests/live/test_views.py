@@ -77,7 +77,7 @@ def test_pages_follow_each_other_without_a_gap(host: Any, fan: Any) -> None:
         assert shown(part) == shown(response)
         assert "<main" not in text(part)
     assert found == [one.pk for one in [*live, *upcoming, *replays]]
-    assert "You're all caught up." in text(response)
+    assert "You've reached the end." in text(response)
 
 
 @pytest.mark.parametrize(

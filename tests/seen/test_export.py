@@ -90,4 +90,4 @@ def test_the_archive_says_where_a_server_did_not_answer(ann: User, plays_server:
     with dead(plays_server):
         rows, read_me = archive(ann)
     assert rows == [[], [], []]
-    assert read_me.count("It couldn't be read just now. Try again later.") == len(NAMES)
+    assert read_me.count("We couldn't read it just now. Try again later.") == len(NAMES)
