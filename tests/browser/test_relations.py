@@ -45,7 +45,7 @@ def test_requests_are_decided(visitor: Visitor, reader: Any, language: str) -> N
         FollowRequest.objects.create(follower=UserFactory(username=name), followee=reader)
     accepted, declined = {
         "en-US": ("@ann follows you now.", "You declined @bob's request."),
-        "zh-CN": ("@ann 现在关注你了。", "已谢绝 @bob 的请求。"),
+        "zh-CN": ("@ann 现在关注你了。", "已拒绝 @bob 的请求。"),
     }[language]
     visitor.goto("/follow-requests")
     for verb, said in (("ann/accept", accepted), ("bob/reject", declined)):
