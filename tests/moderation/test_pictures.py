@@ -168,7 +168,7 @@ def test_all_pictures_from_a_case(desk: Client, case: Case, item: Item, sender: 
     sender.save(update_fields=["language"])
     assert "2 pictures hidden." in press(desk, case, "hide-all")
     assert ids(item) == []
-    assert told(sender) == [("Moderators removed 2 pictures of your post", "")]
+    assert told(sender) == [("Moderators removed 2 pictures from your post", "")]
     sender_page = Client()
     sender_page.force_login(sender)
     assert "管理员移除了你帖子中的 2 张图片" in text(sender_page.get("/notifications"))
@@ -184,7 +184,7 @@ def test_another_removal_tells_anew(item: Item, moderator: User, sender: User) -
     notifications.mark_read(user=sender)
     assert unread_count(sender).unread == 0
     pictures.hide(item=item, by=moderator, ids=[two], note="second")
-    assert told(sender) == [("Moderators removed 2 pictures of your post", "second")]
+    assert told(sender) == [("Moderators removed 2 pictures from your post", "second")]
     assert unread_count(sender).unread == 1
     notifications.silence(user=sender, kinds=list(CHOOSABLE))
     assert len(told(sender)) == 1, "it cannot be left out"
