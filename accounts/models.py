@@ -435,7 +435,7 @@ class Policy(models.Model):
         ]
 
     def __str__(self) -> str:
-        words = gettext("push level %(push_level)s, inbox from %(inbox_from)s followees")
+        words = gettext("push level %(push_level)s, inbox from %(inbox_from)s follows")
         return words % {"push_level": self.push_level, "inbox_from": self.inbox_from}
 
 

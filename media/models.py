@@ -83,7 +83,7 @@ class MediaFile(models.Model):
     created_at = models.DateTimeField(_("uploaded"), db_default=Now())
     withdrawn_at = models.DateTimeField(_("withdrawn"), null=True, blank=True)
     hidden_at = models.DateTimeField(
-        _("hidden"), null=True, blank=True, help_text=_("By moderators. Its files are no longer served.")
+        _("hidden"), null=True, blank=True, help_text=_("Hidden by moderators. Nobody can open its files.")
     )
 
     class Meta:

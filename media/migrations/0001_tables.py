@@ -122,7 +122,7 @@ class Migration(migrations.Migration):
                     "hidden_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="By moderators. Its files are no longer served.",
+                        help_text="Hidden by moderators. Nobody can open its files.",
                         null=True,
                         verbose_name="hidden",
                     ),
