@@ -96,7 +96,7 @@ def test_the_admin_shows_and_changes_the_one_row(client: Client, push_level: Cal
     client.force_login(boss)
     page = reverse("admin:accounts_policy_change", args=[1])
     before = policy.current()
-    assert "push level 3, inbox from 0 followees" in client.get(reverse("admin:accounts_policy_changelist")).text
+    assert "push level 3, inbox from 0 follows" in client.get(reverse("admin:accounts_policy_changelist")).text
     answer = client.post(page, {"push_level": 2, "inbox_from": 50})
     assert answer.status_code == 302
     assert policy.current()[:2] == (2, 50)
