@@ -8,7 +8,6 @@ from items import actions as items
 from notifications import actions, ungrouped
 from notifications.feed import notifications_page
 from notifications.models import Act, Notification
-from notifications.tasks import forget_old
 from relations import actions as relations
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory, say
@@ -188,15 +187,6 @@ def test_mentions_that_were_put_away_are_not_shown_while_their_entries_go(
     assert actions.put_away(user=ann) is not None
     assert Notification.objects.filter(recipient=ann).count() == 2
     assert Caller(ann).get("v1/notifications", {"types[]": ["mention"]}) == []
-
-
-def test_acts_without_a_recipient_are_in_no_list(ann: User, bob: User) -> None:
-    items.like(user=bob, item=say(ann))
-    items.like(user=ann, item=say(bob))
-    Act.objects.update(recipient=None)
-    assert listed(ann) == listed(bob) == []
-    forget_old()
-    assert (listed(ann), listed(bob)) == ([("favourite", "bob")], [("favourite", "ann")])
 
 
 def test_those_of_one_account(ann: User, bob: User) -> None:

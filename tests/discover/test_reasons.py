@@ -27,7 +27,7 @@ def test_details_are_said() -> None:
     assert words("words:音机") == "Similar to posts you read", "a part of 收音机 is no word"
     assert words("words:café") == "Similar to posts you read: café"
     with translation.override("zh-hans"):
-        assert words("follows:12") == "12 位你关注的人也关注作者"
+        assert words("follows:12") == "12 位你关注的人也关注了作者"
         assert words("words:{x} %s") == "与你看过的相似：{x} %s"
 
 

@@ -277,7 +277,7 @@ def test_polls_on_pages(client: Client, ann: User, bob: User) -> None:
     client.force_login(bob)
     assert b"choice-" in client.get(f"/items/{item.pk}").content
     address, choice = f"/items/{item.pk}/vote", f"choice-{item.pk}"
-    assert b"Choose an answer" in client.post(address, {}, headers={"HX-Request": "true"}).content
+    assert b"Choose an option" in client.post(address, {}, headers={"HX-Request": "true"}).content
     answer = client.post(address, {choice: "coffee"}, headers={"HX-Request": "true"}).content.decode()
     assert "100 %" in answer
     assert "already" in client.post(address, {choice: "coffee"}, headers={"HX-Request": "true"}).content.decode()
