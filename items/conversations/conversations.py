@@ -63,11 +63,11 @@ def _listed(order: str) -> str:
     """  # noqa: S608 (constants)
 
 
-def _some(which: str, wanted: str) -> str:
+def _some(which: str, wanted: str, participants: str = "items_participant p") -> str:
     return f"""
     SELECT NULL, {COLUMNS}, p.conversation_id, coalesce(p.last, 0), p.last > p.read,
         {PEOPLE.format(conversation="p.conversation_id")}
-    FROM items_participant p CROSS JOIN LATERAL ({_newest("p.conversation_id", wanted)}) newest
+    FROM {participants} CROSS JOIN LATERAL ({_newest("p.conversation_id", wanted)}) newest
     JOIN items_item i ON i.id = newest.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     WHERE p.user_id = {READER} AND {which}
     """  # noqa: S608 (constants)
@@ -76,8 +76,12 @@ def _some(which: str, wanted: str) -> str:
 DOWN, UP = _listed("DESC"), _listed("ASC")
 # One conversation, even if removed from the list.
 ONE = _some("p.conversation_id = %(conversation)s", "true")
+# OFFSET 0 forces a probe per conversation instead of a scan of all that the reader has.
 AMONG = _some(
-    "p.conversation_id = ANY(%(conversations)s::bigint[]) AND p.last IS NOT NULL AND NOT p.is_request", UNMUTED
+    "p.last IS NOT NULL AND NOT p.is_request",
+    UNMUTED,
+    f"""unnest(%(conversations)s::bigint[]) AS asked (id) CROSS JOIN LATERAL (
+        SELECT * FROM items_participant WHERE conversation_id = asked.id AND user_id = {READER} OFFSET 0) p""",  # noqa: S608
 )
 # Only the reader's own row, so nobody else learns of it.
 MARK_READ = """

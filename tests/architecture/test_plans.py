@@ -118,7 +118,8 @@ ALLOWED = (
     ),
     *(
         Allowed(step, "SELECT p.conversation_id", 350_000, "each private mention that one can read, with its people")
-        for step in ("reader: GET /api/v1/users/me/export", "reader: GET /settings/export/")
+        for who in ("reader", "star")
+        for step in (f"{who}: GET /api/v1/users/me/export", f"{who}: GET /settings/export/")
     ),
     # The stream: a row per connection and post, at 400 connections and 100 posts.
     Allowed("stream", "AS one (reader, tag, list, place)", 250_000, "who of the watchers sees each post"),
@@ -135,6 +136,8 @@ ALLOWED = (
         "a big-V's active fans, once a day",
     ),
     Allowed("task", "DELETE FROM notifications_", 60_000, "a batch of 5,000"),
+    Allowed("task items.end_polls", "INSERT INTO notifications_notification", 20_000, "a batch of 1,000 voters"),
+    Allowed("", "INSERT INTO items_vote (item_id, user_id, choices) SELECT %s", WHOLE, "made by the scenario"),
     Allowed("task timeline.materialise_inbox", "WITH senders AS MATERIALIZED", 20_000, "an inbox of its full length"),
     Allowed("task timeline.rise", "WITH senders AS MATERIALIZED", 20_000, "an inbox of its full length"),
     Allowed("task timeline.deepen_inbox", "WITH senders AS MATERIALIZED", 20_000, "an inbox of its full length"),

@@ -30,7 +30,8 @@
     (SELECT coalesce(json_agg(json_build_array(u.id::text, u.username, u.display_name, u.is_big_v, u.avatar)
         ORDER BY u.id), '[]') FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
     WHERE other.conversation_id = p.conversation_id AND u.id <> $1 AND u.is_active AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = $1 OFFSET 0) OR EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $1 AND b.blocked_id = u.id OFFSET 0)))
-    FROM items_participant p CROSS JOIN LATERAL (
+    FROM unnest($2::bigint[]) AS asked (id) CROSS JOIN LATERAL (
+        SELECT * FROM items_participant WHERE conversation_id = asked.id AND user_id = $1 OFFSET 0) p CROSS JOIN LATERAL (
         SELECT i.id FROM (
             (SELECT id FROM items_item WHERE conversation_id = p.conversation_id ORDER BY id DESC LIMIT 20)
             UNION ALL SELECT p.conversation_id
@@ -83,4 +84,4 @@
     ) AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = $1 AND m.muted_id = i.sender_id  OFFSET 0) ORDER BY i.id DESC LIMIT 1
     ) newest
     JOIN items_item i ON i.id = newest.id JOIN accounts_user s ON s.id = i.sender_id LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id
-    WHERE p.user_id = $1 AND p.conversation_id = ANY($2::bigint[]) AND p.last IS NOT NULL AND NOT p.is_request
+    WHERE p.user_id = $1 AND p.last IS NOT NULL AND NOT p.is_request
