@@ -107,10 +107,12 @@ PUT_AWAY = """
     UPDATE items_participant SET last = NULL WHERE conversation_id = %(conversation)s AND user_id = %(reader)s
     RETURNING 1
 """
+# OFFSET 0 forces a probe instead of a scan of all requests that the reader has.
 IS_REQUEST = """
-    SELECT p.conversation_id FROM items_item i JOIN items_participant p
-        ON p.conversation_id = coalesce(i.conversation_id, i.id)
-    WHERE i.id = %(item)s AND p.user_id = %(reader)s AND p.is_request AND p.last IS NOT NULL
+    SELECT p.conversation_id FROM items_item i CROSS JOIN LATERAL (
+        SELECT * FROM items_participant
+        WHERE conversation_id = coalesce(i.conversation_id, i.id) AND user_id = %(reader)s OFFSET 0
+    ) p WHERE i.id = %(item)s AND p.is_request AND p.last IS NOT NULL
 """
 OF_ITEMS = f"""
     SELECT i.id, {PEOPLE.format(conversation="coalesce(i.conversation_id, i.id)")}

@@ -963,8 +963,9 @@ def told(scenario: Scenario) -> None:
     hearers = [Hearer(reader, streams, is_socket=False) for reader in readers]
     hearers.append(Hearer(site.reader.pk, (Stream(("list", str(listed)), list_id=listed),), is_socket=True))
     private = Item.objects.published().filter(visibility="mentioned").order_by("-pk").values_list("pk", flat=True)
-    personal = [Notified(site.reader.pk, {}), FiltersChanged(site.reader.pk), *map(Published, private[:5])]
+    personal = [Notified(site.reader.pk, {}), FiltersChanged(site.reader.pk)]
     streaming.news_for(hearers, [*entries, *((Position(2, place), event) for place, event in enumerate(personal))])
+    streaming.news_for(hearers, [(Position(3, place), Published(item)) for place, item in enumerate(private[:5])])
     (reply,) = hydrate(
         Item.objects.exclude(reply_to=None).order_by("-pk").values_list("pk", flat=True)[:1], site.reader
     )
