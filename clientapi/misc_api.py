@@ -193,7 +193,7 @@ class FirstSuggestionsView(ClientView):
 
 
 class SuggestionsView(ClientView):
-    """Suggested accounts, version 2."""
+    """Suggested accounts with the reason for each (Mastodon's second version of this address)."""
 
     def get(self, request: Request) -> HttpResponse:
         """Return the site's suggestions."""

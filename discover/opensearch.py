@@ -212,7 +212,7 @@ class OpenSearchRecall:
 
 
 def _capped(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
-    """The first `count` candidates, with recall's usual cap per sender."""
+    """Keep the first `count` candidates, and of each sender no more than recall from PostgreSQL would."""
     cap = max(LEAST_CAP, int(count * CAP_SHARE))
     of_sender: Counter[int] = Counter()
     kept = []

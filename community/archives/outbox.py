@@ -32,7 +32,7 @@ class LeftOutError(Exception):
 
 
 class Attachment(NamedTuple):
-    """A picture or video, under one of `paths`."""
+    """A picture or video of a post. Its file in the archive has one of these `paths`."""
 
     paths: tuple[str, ...]
     description: str

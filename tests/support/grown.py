@@ -279,7 +279,7 @@ class Grown:
         grow(CountChange.objects.create(item=post, likes=1), 200, item_id=f"{self.busy.pk}")
 
     def _conversations(self) -> None:
-        """Many of star and reader, with as many requests and messages."""
+        """Many conversations of star and reader, and many requests and messages in them."""
         first = ItemFactory(sender=self.ordinary, visibility=Visibility.MENTIONED, content={"text": "@star word1"})
         grow(first, MANY, id=self.ids(20), sender_id=self.nth)
         self.talk = ItemFactory(sender=self.star, visibility=Visibility.MENTIONED, content={"text": "@reader word1"})

@@ -109,7 +109,7 @@ def element(identity: bytes, *parts: bytes) -> bytes:
 
 
 def webm(*, secret: bytes = b"Eiffel Tower", kind: bytes = b"webm") -> bytes:
-    """A WebM without real frames, with a tag."""
+    """A WebM file with a tag. Its video has no frames."""
     seconds = element(b"\x2a\xd7\xb1", (1_000_000).to_bytes(3, "big")) + element(b"\x44\x89", struct.pack(">d", 8000))
     sides = element(b"\xb0", (640).to_bytes(2, "big")) + element(b"\xba", (360).to_bytes(2, "big"))
     entry = element(b"\xd7", b"\1") + element(b"\x83", b"\1") + element(b"\x86", b"V_VP9")
