@@ -74,6 +74,18 @@ def test_back_shows_what_was_pressed(visitor: Visitor) -> None:
     expect(follow).to_have_class(re.compile("following"))
 
 
+def test_a_browser_that_keeps_nothing_acts_all_the_same(visitor: Visitor, reader: Any, item: Item) -> None:
+    refuses = "Object.defineProperty(window, 'sessionStorage', {get() { throw new DOMException('', 'SecurityError') }})"
+    visitor.page.add_init_script(refuses)
+    visitor.goto("/")
+    button(visitor, "Like").click()
+    visitor.settle()
+    button(visitor, "Like", "1").click()
+    visitor.settle()
+    shows(visitor, "Like", "", "false")
+    assert not Like.objects.filter(user=reader, item=item).exists()
+
+
 def test_a_reply_is_begun_while_a_like_is_underway(visitor: Visitor, reader: Any, item: Item) -> None:
     visitor.goto("/")
     held = Held(visitor.page, r"/items/\d+/like$")

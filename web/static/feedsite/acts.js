@@ -25,7 +25,7 @@
         const wish = act.wish;
         answer = await send(wish);
         act.known = wish;
-        remember(key, wish);
+        keepDone(key, wish);
       }
     } catch (refusal) {
       act.show(act.known);
@@ -42,23 +42,19 @@
   const KEPT = 50;
   const STORED = `acts of ${document.body.dataset.reader}`;
 
-  function remembered() {
-    return JSON.parse(sessionStorage[STORED] || "[]");
+  function keepDone(key, wish) {
+    const others = (recall(STORED) ?? []).filter(([known]) => known !== key);
+    remember(STORED, [...others, [key, wish]].slice(-KEPT));
   }
 
-  function remember(key, wish) {
-    const others = remembered().filter(([known]) => known !== key);
-    sessionStorage[STORED] = JSON.stringify([...others, [key, wish]].slice(-KEPT));
-  }
-
-  function showRemembered() {
-    for (const [key, wish] of remembered()) {
+  function showDone() {
+    for (const [key, wish] of recall(STORED) ?? []) {
       const [kind, name, act] = key.split(" ");
       if (kind === "item") showItem(name, act, wish);
       else showPerson(name, wish);
     }
   }
-  if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") addEventListener("DOMContentLoaded", showRemembered);
+  if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") addEventListener("DOMContentLoaded", showDone);
 
   // Cards that came meanwhile do not know yet what was pressed.
   function showPending(queue) {

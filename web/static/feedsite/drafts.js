@@ -73,21 +73,3 @@ for (const key of keysOfDrafts(DRAFTS)) {
 window.addEventListener("beforeunload", (event) => {
   if (unkept.size) event.preventDefault();
 });
-
-// A word of this page for the next one in this tab.
-function remember(name, value) {
-  try {
-    if (value) sessionStorage.setItem(name, JSON.stringify(value));
-    else sessionStorage.removeItem(name);
-  } catch {
-    // the browser keeps nothing
-  }
-}
-
-function recall(name) {
-  try {
-    return JSON.parse(sessionStorage.getItem(name));
-  } catch {
-    return null;
-  }
-}

@@ -195,3 +195,21 @@ document.body.addEventListener("htmx:afterSettle", (event) => {
   window.addEventListener("pagehide", tell);
   document.addEventListener("visibilitychange", () => document.hidden && tell());
 })();
+
+// A word of this page for the next one in this tab.
+function remember(name, value) {
+  try {
+    if (value) sessionStorage.setItem(name, JSON.stringify(value));
+    else sessionStorage.removeItem(name);
+  } catch {
+    // the browser keeps nothing
+  }
+}
+
+function recall(name) {
+  try {
+    return JSON.parse(sessionStorage.getItem(name));
+  } catch {
+    return null;
+  }
+}
