@@ -46,6 +46,8 @@ RATES = {
     "played_ids": Rate("20000/day", "Plays reported for one user."),
     "discover": Rate("120/minute", "Pages of Discover."),
     "report": Rate("30/hour", "Reports."),
+    "outside_member": Rate("30000/hour", "Milliseconds of background work for one member's links and devices."),
+    "outside_host": Rate("300000/hour", "Milliseconds of waiting for one host; the first 500 of a request are free."),
     "live": Rate("60/minute", "Changes of live sessions."),
 }
 

@@ -2,9 +2,14 @@
 
 The address may lead into the site's own network, or to a server that never ends. So requests go only to public
 addresses that were checked and the ports of the web, with bounds of time and size.
+
+Each request is paid from two budgets, of the member who named the server and of the server (rates `outside_member` and
+`outside_host`). Its longest time is reserved before it and the rest given back after it, so requests at the same time
+pass no budget.
 """
 
 import contextlib
+import math
 import queue
 import socket
 import ssl
@@ -24,6 +29,7 @@ from urllib3.response import BaseHTTPResponse
 from urllib3.util import Url, parse_url
 
 from runtime.version import VERSION
+from web import rates
 
 SECONDS = 5.0
 """Seconds that a request may take in all: names, redirects and the body."""
@@ -32,6 +38,8 @@ MOST_BYTES = 1 << 20
 REDIRECTS = 3
 ADDRESSES = 4
 """Addresses of a name that are tried."""
+FREE_SECONDS = 0.5
+"""Seconds of each request that its host does not pay. So a fast push service of many members has no bound."""
 PORTS = {"http": 80, "https": 443}
 MOVED = frozenset({301, 302, 303, 307, 308})
 
@@ -53,6 +61,14 @@ class RefusedError(OutboundError):
     """The site sends no requests to this address."""
 
 
+class OverBudgetError(OutboundError):
+    """The member or the host has used up its time. There is time again after `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("over its budget")
+        self.seconds = seconds
+
+
 class Answer(NamedTuple):
     """Another server's answer. `url` is the address after all redirects, `body` has at most MOST_BYTES."""
 
@@ -63,8 +79,8 @@ class Answer(NamedTuple):
     is_whole: bool
 
 
-def get(url: str, *, types: Collection[str]) -> Answer:
-    """Send a GET, and follow at most REDIRECTS redirects.
+def get(url: str, *, types: Collection[str], member: int) -> Answer:
+    """Send a GET for a member, and follow at most REDIRECTS redirects.
 
     Reads the body only of an answer 200 with one of these content types. Raises OutboundError.
     """
@@ -72,7 +88,10 @@ def get(url: str, *, types: Collection[str]) -> Answer:
     headers = {"Accept": ", ".join(types), "Accept-Encoding": "gzip"}
     for _hop in range(REDIRECTS + 1):
         parsed = _checked(url)
-        with _asked("GET", parsed, headers, None, until) as response:
+        with (
+            spending(_left(until), member=member, host=parsed.host or ""),
+            _asked("GET", parsed, headers, None, until) as response,
+        ):
             if response.status in MOVED and (location := response.headers.get("Location")):
                 url = _joined(parsed.url, location)
                 continue
@@ -83,12 +102,38 @@ def get(url: str, *, types: Collection[str]) -> Answer:
     raise OutboundError("too many redirects")
 
 
-def post(url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
-    """Send a POST. Follows no redirects. Raises OutboundError."""
+def post(url: str, *, headers: Mapping[str, str], body: bytes, member: int) -> Answer:
+    """Send a POST for a member. Follows no redirects. Raises OutboundError."""
     until = time.monotonic() + SECONDS
     parsed = _checked(url)
-    with _asked("POST", parsed, headers, body, until) as response:
+    with (
+        spending(_left(until), member=member, host=parsed.host or ""),
+        _asked("POST", parsed, headers, body, until) as response,
+    ):
         return _answer(parsed.url, response, until, is_read=True)
+
+
+@contextlib.contextmanager
+def spending(seconds: float, *, member: int, host: str = "") -> Iterator[None]:
+    """Pay for at most `seconds` of work that a member, and perhaps a host, caused. Raises OverBudgetError."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_paid_by("outside_member", str(member), seconds))
+        if host:
+            stack.enter_context(_paid_by("outside_host", host.lower(), seconds, free=FREE_SECONDS))
+        yield
+
+
+@contextlib.contextmanager
+def _paid_by(scope: str, who: str, seconds: float, *, free: float = 0.0) -> Iterator[None]:
+    reserved = math.ceil(seconds * 1000)
+    if wait := rates.hit(scope, who, reserved):
+        raise OverBudgetError(wait)
+    began = time.monotonic()
+    try:
+        yield
+    finally:
+        spent = max(0.0, time.monotonic() - began - free)
+        rates.give_back_each(scope, {who: reserved - math.ceil(spent * 1000)})
 
 
 def is_public(address: Address) -> bool:

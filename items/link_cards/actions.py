@@ -1,5 +1,5 @@
-"""The verbs of link cards. At most `LINK_CARDS_AT_ONCE` pages are read at once, so hanging servers hold no more
-workers.
+"""The verbs of link cards. At most `LINK_CARDS_AT_ONCE` pages are read at once, so hanging servers leave room for
+pushes. The sender of the newest item with a link pays for reading its page (web.outbound).
 
 See docs/decisions.md: Link cards are read by a worker.
 """
@@ -35,12 +35,12 @@ from storage import events
 from storage.connections import fetch
 from storage.queue import enqueue
 from web.hosts import is_own
-from web.outbound import OutboundError
+from web.outbound import SECONDS, OutboundError, OverBudgetError, spending
 
 AGAIN = timedelta(days=1)
 """How long a page is not read again after it was read or failed."""
-SECONDS_ASKED = 30
-"""Seconds after which a worker that reads a page is taken for dead."""
+SECONDS_ASKED = 60
+"""Seconds after which a worker that reads a page is killed, and its claim ends."""
 A_MINUTE_FOR_A_HOST = 20
 """Most pages of one host that are read in a minute."""
 TURN_SECONDS = 5.0
@@ -168,22 +168,32 @@ def read_waiting() -> bool:
 
 
 def _read(card_id: int, url: str) -> None:
+    row = LinkCard.objects.filter(pk=card_id)
+    member = Item.objects.filter(link_card=card_id).order_by("-pk").values_list("sender", flat=True).first()
+    if member is None:
+        row.update(state=CardState.DONE)
+        return
     try:
-        page, end = pages.read(url)
+        page, end = pages.read(url, member=member)
         if is_refused(_host(end)):
             raise OutboundError("a refused host")
-    except OutboundError as error:
-        LinkCard.objects.filter(pk=card_id).update(state=CardState.DONE, error=str(error)[:200])
+    except OverBudgetError as error:  # the next item with this link tries again
+        row.update(state=CardState.DONE, asked_at=None, error=str(error))
         return
-    picture, failure = _picture(page.picture)
+    except OutboundError as error:
+        row.update(state=CardState.DONE, error=str(error)[:200])
+        return
+    picture, failure = _picture(page.picture, member)
     _write(card_id, page, picture, failure)
 
 
-def _picture(address: str) -> tuple[MediaFile | None, str]:
+def _picture(address: str, member: int) -> tuple[MediaFile | None, str]:
     if not address or is_refused(host_of(address)):
         return None, ""
     try:
-        return linked.keep(pages.read_picture(address)), ""
+        file = pages.read_picture(address, member=member)
+        with spending(SECONDS, member=member):
+            return linked.keep(file), ""
     except (OutboundError, MediaError, BusyError, StoreError) as error:
         return None, f"picture: {error}"[:200]
 

@@ -56,17 +56,17 @@ class NothingError(outbound.OutboundError):
     """The page does not say what it is."""
 
 
-def read(url: str) -> tuple[Page, str]:
-    """Read a page. Returns its facts and the address where redirects ended. Raises OutboundError."""
-    answer = outbound.get(url, types=HTML)
+def read(url: str, *, member: int) -> tuple[Page, str]:
+    """Read a page for a member. Returns its facts and the address where redirects ended. Raises OutboundError."""
+    answer = outbound.get(url, types=HTML, member=member)
     if answer.status != 200:
         raise outbound.OutboundError(f"status {answer.status}")
     return page_of(text_of(answer.body, answer.headers.get("Content-Type", "")), answer.url), answer.url
 
 
-def read_picture(url: str) -> bytes:
+def read_picture(url: str, *, member: int) -> bytes:
     """The file of a picture. Raises outbound.OutboundError."""
-    answer = outbound.get(url, types=PICTURES)
+    answer = outbound.get(url, types=PICTURES, member=member)
     if answer.status != 200 or not answer.is_whole:
         raise outbound.OutboundError("no whole picture")
     return answer.body

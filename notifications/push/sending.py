@@ -191,7 +191,9 @@ def _send(subscription: PushSubscription, message: bytes, kind: str, topic: str)
         "Topic": topic,
     }
     try:
-        status = outbound.post(subscription.endpoint, headers=headers, body=letter.body).status
+        status = outbound.post(
+            subscription.endpoint, headers=headers, body=letter.body, member=subscription.user_id
+        ).status
     except outbound.RefusedError:
         logger.info("push subscription %s has no public address. It is deleted", subscription.pk)
         PushSubscription.objects.filter(pk=subscription.pk).delete()

@@ -234,7 +234,7 @@ def test_a_worker_that_died(ann: User, far: FarServer, work: Callable[[], None])
     LinkCard.objects.filter(url=far.url("/")).update(state=CardState.ASKED, asked_at=Now())
     work()
     assert not far.paths
-    LinkCard.objects.filter(state=CardState.ASKED).update(asked_at=Now() - timedelta(minutes=1))
+    LinkCard.objects.filter(state=CardState.ASKED).update(asked_at=Now() - timedelta(minutes=2))
     work()
     assert "/2" in far.paths
 
@@ -244,6 +244,29 @@ def test_a_host_is_not_flooded(ann: User, far: FarServer, work: Callable[[], Non
         linking(ann, far, f"/{number}")
     work()
     assert len(far.paths) == link_cards.A_MINUTE_FOR_A_HOST
+
+
+def test_who_links_much_to_slow_pages(
+    ann: User,
+    bob: User,
+    far: FarServer,  # noqa: F811
+    work: Callable[[], None],
+    settings: Any,
+) -> None:
+    """The newest sender pays. A page that was put off is read for the next sender."""
+    settings.RATES = settings.RATES | {"outside_member": "6000/hour"}
+    far.rules["/slow"] = dripping(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<title>", b"x")
+    far.rules["/"] = answer(PAGE)
+    linking(ann, far, "/slow")
+    work()
+    mine = linking(ann, far)
+    work()
+    assert far.paths == ["/slow"]
+    assert LinkCard.objects.get(url=far.url("/")).error == "over its budget"
+    linking(bob, far)
+    work()
+    assert far.paths[1:2] == ["/"]
+    assert card(mine)
 
 
 # --- Servers that lie ------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ import gzip
 import ssl
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from tests.support.far_servers import (  # noqa: F401
     FarServer,
+    Say,
     answer,
     certificate,
     dripping,
@@ -112,9 +114,9 @@ def test_public_addresses(address: str, wanted: bool) -> None:
 )
 def test_refused_addresses(url: str) -> None:
     with pytest.raises(outbound.OutboundError):
-        outbound.get(url, types=HTML)
+        outbound.get(url, types=HTML, member=1)
     with pytest.raises(outbound.OutboundError):
-        outbound.post(url, headers={}, body=b"")
+        outbound.post(url, headers={}, body=b"", member=1)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:{port}/", "http://localhost:{port}/"])
@@ -123,14 +125,14 @@ def test_no_server_of_this_machine_is_asked(far: FarServer, settings: Any, url: 
     far.rules["/"] = answer(b"secret")
     for port in (far.port, 80):
         with pytest.raises(outbound.RefusedError):
-            outbound.get(url.format(port=port), types=HTML)
+            outbound.get(url.format(port=port), types=HTML, member=1)
     assert not far.heads
 
 
 def test_what_is_asked(far: FarServer, settings: Any) -> None:  # noqa: F811
     settings.SITE_URL = "https://here.example"
     far.rules["/a?b=%C3%BC"] = answer(b"<title>Hi</title>", kind="Text/HTML; charset=utf-8", Set_Cookie="a=b")
-    found = outbound.get(far.url("/a?b=ü#fragment"), types=("text/html", "text/plain"))
+    found = outbound.get(far.url("/a?b=ü#fragment"), types=("text/html", "text/plain"), member=1)
     assert found.body == b"<title>Hi</title>"
     assert found.is_whole
     assert found.status == 200
@@ -145,11 +147,11 @@ def test_what_is_asked(far: FarServer, settings: Any) -> None:  # noqa: F811
 def test_a_push(far: FarServer) -> None:  # noqa: F811
     far.rules["/push"] = answer(b"", status="201 Created", Location="https://elsewhere.example")
     far.rules["/moved"] = moved("/push")
-    found = outbound.post(far.url("/push"), headers={"TTL": "60"}, body=b"sealed")
+    found = outbound.post(far.url("/push"), headers={"TTL": "60"}, body=b"sealed", member=1)
     assert (found.status, found.headers["location"]) == (201, "https://elsewhere.example")
     assert "TTL: 60\r\n" in far.heads[0]
     assert far.bodies == [b"sealed"]
-    assert outbound.post(far.url("/moved"), headers={}, body=b"").status == 302
+    assert outbound.post(far.url("/moved"), headers={}, body=b"", member=1).status == 302
     assert far.paths == ["/push", "/moved"]
 
 
@@ -158,7 +160,7 @@ def test_redirects(far: FarServer, status: str) -> None:  # noqa: F811
     far.rules |= {"/1": moved("2", status), "/2": moved("//127.0.0.1:" + f"{far.port}/3", status)}
     far.rules["/3"] = raw(f"HTTP/1.1 {status}\r\nLocation: /4ü\r\nContent-Length: 0\r\n\r\n".encode())
     far.rules["/4%C3%BC"] = answer(b"here")
-    found = outbound.get(far.url("/1"), types=HTML)
+    found = outbound.get(far.url("/1"), types=HTML, member=1)
     assert (found.url, found.body) == (far.url("/4%C3%BC"), b"here")
     assert not any("cookie" in head.lower() for head in far.heads)
 
@@ -167,7 +169,7 @@ def test_redirects_have_an_end(far: FarServer) -> None:  # noqa: F811
     far.rules |= {f"/{number}": moved(f"/{number + 1}") for number in range(10)} | {"/round": moved("/round")}
     for path in ("/0", "/round"):
         with pytest.raises(outbound.OutboundError, match="too many"):
-            outbound.get(far.url(path), types=HTML)
+            outbound.get(far.url(path), types=HTML, member=1)
     assert far.paths == ["/0", "/1", "/2", "/3", *["/round"] * 4]
 
 
@@ -191,7 +193,7 @@ def test_a_redirect_leads_nowhere_inside(
     names["inside.example"] = [["192.168.1.1", "fd00::1"]]
     far.rules["/"] = moved(to)
     with pytest.raises(outbound.RefusedError):
-        outbound.get(far.url("/"), types=HTML)
+        outbound.get(far.url("/"), types=HTML, member=1)
 
 
 def test_a_redirect_to_loopback_is_refused(
@@ -207,7 +209,7 @@ def test_a_redirect_to_loopback_is_refused(
     for to in (f"http://[::1]:{far.port}/secret", f"http://inside.example:{far.port}/secret"):
         far.rules["/"] = moved(to)
         with pytest.raises(outbound.RefusedError):
-            outbound.get(far.url("/"), types=HTML)
+            outbound.get(far.url("/"), types=HTML, member=1)
     assert far.paths == ["/", "/"]
 
 
@@ -220,7 +222,7 @@ def test_a_name_that_changes_between_check_and_use(
     far.rules["/"] = answer(b"checked")
     with running("127.0.0.2", far.port) as inside:
         inside.rules["/"] = answer(b"secret")
-        found = outbound.get(far.url("/", host="changing.example"), types=HTML)
+        found = outbound.get(far.url("/", host="changing.example"), types=HTML, member=1)
         assert not inside.heads
     assert found.body == b"checked"
     assert f"Host: changing.example:{far.port}\r\n" in far.heads[0]
@@ -234,7 +236,7 @@ def test_a_name_that_changes_with_a_redirect(
     names["changing.example"] = [["127.0.0.1"], ["10.0.0.1"]]
     far.rules["/"] = moved("/again")
     with pytest.raises(outbound.RefusedError):
-        outbound.get(far.url("/", host="changing.example"), types=HTML)
+        outbound.get(far.url("/", host="changing.example"), types=HTML, member=1)
     assert far.paths == ["/"]
 
 
@@ -244,19 +246,19 @@ def test_only_the_public_addresses_of_a_name_are_asked(
 ) -> None:
     names["both.example"] = [["10.0.0.1", "127.0.0.9", "127.0.0.1"]]
     far.rules["/"] = answer(b"here")  # nobody listens at 127.0.0.9
-    assert outbound.get(far.url("/", host="both.example"), types=HTML).body == b"here"
+    assert outbound.get(far.url("/", host="both.example"), types=HTML, member=1).body == b"here"
 
 
 def test_a_name_that_takes_too_long(soon: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbound.socket, "getaddrinfo", lambda *_args, **_more: time.sleep(3) or [])
     with pytest.raises(outbound.OutboundError, match="name took too long"):
-        outbound.get("http://slow.example/", types=HTML)
+        outbound.get("http://slow.example/", types=HTML, member=1)
 
 
 def test_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("nobody.invalid", "a" * 64 + ".example", "a..example", ".", "xn--0.example"):
         with pytest.raises(outbound.OutboundError):
-            outbound.get(f"http://{name}/", types=HTML)
+            outbound.get(f"http://{name}/", types=HTML, member=1)
 
 
 @pytest.mark.long
@@ -275,12 +277,12 @@ def test_unknown_names(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_slow_servers(soon: None, far: FarServer, rule: Any) -> None:  # noqa: F811
     far.rules["/"] = rule
     with pytest.raises(outbound.OutboundError):
-        outbound.get(far.url("/"), types=HTML)
+        outbound.get(far.url("/"), types=HTML, member=1)
 
 
 def test_a_server_that_hangs_before_tls(soon: None, far: FarServer) -> None:  # noqa: F811
     with pytest.raises(outbound.OutboundError):
-        outbound.get(far.url("/").replace("http:", "https:"), types=HTML)
+        outbound.get(far.url("/").replace("http:", "https:"), types=HTML, member=1)
 
 
 def test_slow_redirects_share_one_deadline(soon: None, far: FarServer) -> None:  # noqa: F811
@@ -290,7 +292,7 @@ def test_slow_redirects_share_one_deadline(soon: None, far: FarServer) -> None: 
 
     far.rules["/"] = slowly
     with pytest.raises(outbound.OutboundError):
-        outbound.get(far.url("/"), types=HTML)
+        outbound.get(far.url("/"), types=HTML, member=1)
     assert len(far.paths) <= 3
 
 
@@ -310,20 +312,20 @@ def test_slow_redirects_share_one_deadline(soon: None, far: FarServer) -> None: 
 def test_answers_that_are_none(far: FarServer, sent: bytes) -> None:  # noqa: F811
     far.rules["/"] = raw(sent)
     with pytest.raises(outbound.OutboundError):
-        outbound.get(far.url("/"), types=HTML)
+        outbound.get(far.url("/"), types=HTML, member=1)
 
 
 @pytest.mark.parametrize("kind", ["application/octet-stream", "image/png", "", "text/htmlx"])
 def test_other_types_are_not_read(far: FarServer, kind: str) -> None:  # noqa: F811
     far.rules["/"] = answer(b"x" * 100, kind=kind)
     with pytest.raises(outbound.OutboundError, match="content type"):
-        outbound.get(far.url("/"), types=HTML)
+        outbound.get(far.url("/"), types=HTML, member=1)
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Oops", "206 Partial Content", "304 Not Modified"])
 def test_other_answers_have_no_body(far: FarServer, status: str) -> None:  # noqa: F811
     far.rules["/"] = answer(b"x" * 100, status=status)
-    found = outbound.get(far.url("/"), types=HTML)
+    found = outbound.get(far.url("/"), types=HTML, member=1)
     assert (found.status, found.body) == (int(status[:3]), b"")
 
 
@@ -338,7 +340,7 @@ def test_a_gigabyte(far: FarServer) -> None:  # noqa: F811
             sent += 1
 
     far.rules["/"] = huge
-    found = outbound.get(far.url("/"), types=HTML)
+    found = outbound.get(far.url("/"), types=HTML, member=1)
     assert len(found.body) == outbound.MOST_BYTES
     assert not found.is_whole
     assert sent < 50
@@ -352,7 +354,7 @@ def test_a_bomb_of_gzip(far: FarServer, times: int) -> None:  # noqa: F811
         bomb = gzip.compress(bomb)
     far.rules["/"] = answer(bomb, Content_Encoding=", ".join(["gzip"] * times))
     began = time.process_time()
-    found = outbound.get(far.url("/"), types=HTML)
+    found = outbound.get(far.url("/"), types=HTML, member=1)
     assert len(found.body) == outbound.MOST_BYTES
     assert not found.is_whole
     assert time.process_time() - began < 1.0
@@ -360,7 +362,7 @@ def test_a_bomb_of_gzip(far: FarServer, times: int) -> None:  # noqa: F811
 
 def test_gzip(far: FarServer) -> None:  # noqa: F811
     far.rules["/"] = answer(gzip.compress(b"<title>"), Content_Encoding="gzip")
-    assert outbound.get(far.url("/"), types=HTML).body == b"<title>"
+    assert outbound.get(far.url("/"), types=HTML, member=1).body == b"<title>"
 
 
 def test_certificates(
@@ -377,11 +379,80 @@ def test_certificates(
     with running(context=context) as server:
         server.rules["/"] = answer(b"sealed")
         with pytest.raises(outbound.OutboundError, match="CERTIFICATE_VERIFY_FAILED"):
-            outbound.get(server.url("/", host="right.example"), types=HTML)  # no trusted issuer
+            outbound.get(server.url("/", host="right.example"), types=HTML, member=1)  # no trusted issuer
         monkeypatch.setattr(outbound, "_certificates", lambda: trusting)
-        assert outbound.get(server.url("/", host="right.example"), types=HTML).body == b"sealed"
+        assert outbound.get(server.url("/", host="right.example"), types=HTML, member=1).body == b"sealed"
         with pytest.raises(outbound.OutboundError, match="CERTIFICATE_VERIFY_FAILED"):
-            outbound.get(server.url("/", host="wrong.example"), types=HTML)
+            outbound.get(server.url("/", host="wrong.example"), types=HTML, member=1)
         assert asked == ["right.example", "right.example", "wrong.example"]
         assert len(server.heads) == 1
     assert isinstance(outbound._certificates(), ssl.SSLContext)
+
+
+# --- Budgets ---------------------------------------------------------------------------------------------
+def after(seconds: float) -> Callable[[Say], None]:
+
+    def late(say: Say) -> None:
+        time.sleep(seconds)
+        answer(b"here")(say)
+
+    return late
+
+
+def budgets(settings: Any, *, member: int, host: int) -> None:
+    settings.RATES = settings.RATES | {"outside_member": f"{member}/hour", "outside_host": f"{host}/hour"}
+
+
+def asked(far: FarServer, member: int, host: str = "127.0.0.1") -> outbound.OutboundError | None:  # noqa: F811
+    try:
+        outbound.get(far.url("/", host=host), types=HTML, member=member)
+    except outbound.OutboundError as error:
+        return error
+    return None
+
+
+def test_a_member_whose_hosts_are_slow(far: FarServer, soon: None, settings: Any) -> None:  # noqa: F811
+    budgets(settings, member=2_500, host=100_000)
+    far.rules["/"] = after(2.0)
+    assert not any(isinstance(asked(far, 1), outbound.OverBudgetError) for _ in range(2))
+    refused = asked(far, 1)
+    assert isinstance(refused, outbound.OverBudgetError)
+    assert 3500 < refused.seconds <= 3600
+    assert len(far.heads) == 2
+    far.rules["/"] = answer(b"here")
+    assert asked(far, 2) is None, "others have budgets of their own"
+
+
+def test_fast_hosts_cost_what_they_take(far: FarServer, settings: Any) -> None:  # noqa: F811
+    budgets(settings, member=6_000, host=5_100)
+    far.rules["/"] = answer(b"here")
+    assert [asked(far, 1) for _ in range(30)] == [None] * 30
+
+
+def test_a_slow_host_of_many_members(far: FarServer, soon: None, settings: Any) -> None:  # noqa: F811
+    budgets(settings, member=100_000, host=1_200)
+    far.rules["/"] = after(2.0)
+    assert not isinstance(asked(far, 1), outbound.OverBudgetError)
+    assert isinstance(asked(far, 2), outbound.OverBudgetError)
+    far.rules["/"] = answer(b"here")
+    assert asked(far, 3, host="localhost") is None, "other hosts have budgets of their own"
+
+
+def test_each_host_of_a_redirect_pays(far: FarServer, soon: None, settings: Any) -> None:  # noqa: F811
+    budgets(settings, member=100_000, host=1_200)
+    far.rules["/to"] = moved(far.url("/", host="localhost"))
+    far.rules["/"] = after(2.0)
+    with pytest.raises(outbound.OutboundError):
+        outbound.get(far.url("/to"), types=HTML, member=1)
+    assert isinstance(asked(far, 1, host="localhost"), outbound.OverBudgetError)
+    far.rules["/"] = answer(b"here")
+    assert asked(far, 1) is None
+
+
+def test_requests_at_once_pass_no_budget(far: FarServer, soon: None, settings: Any) -> None:  # noqa: F811
+    budgets(settings, member=3_000, host=100_000)
+    far.rules["/"] = after(2.0)
+    with ThreadPoolExecutor(10) as pool:
+        found = list(pool.map(lambda _: asked(far, 1), range(10)))
+    assert sum(isinstance(error, outbound.OverBudgetError) for error in found) == 7
+    assert len(far.heads) == 3
