@@ -22,6 +22,7 @@ FEEDS_MEMORY = "6gb"
 
 GROUPS = (
     ("idle:Alone", {"idle": "idle:run"}),
+    ("outside:People", {"outside": "outside:run"}),
     ("load:Crowd", {"load": "load:run", "soak": "soak:run"}),
     (
         "community:Community",

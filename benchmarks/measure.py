@@ -79,6 +79,11 @@ class Size:
     """Calls of each act with measured costs."""
     graph_users: int = 100_000
     """Users of the random graph in scale."""
+    lane_followers: int = 5_000
+    lane_posts: int = 20
+    lane_chores: int = 10
+    lane_seconds: float = 60.0
+    """Seconds in which the site's own tasks come due."""
     idle_pause: float = 120.0
     """Seconds after a start or visits before measuring."""
     idle_seconds: float = 240.0
@@ -129,6 +134,10 @@ QUICK = Size(
     live_rounds=2,
     cost_rounds=12,
     graph_users=2_000,
+    lane_followers=50,
+    lane_posts=2,
+    lane_chores=1,
+    lane_seconds=3.0,
     idle_pause=1.0,
     idle_seconds=2.0,
     load_people=30,

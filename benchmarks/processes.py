@@ -16,6 +16,7 @@ KINDS = {
     "played_grpc": "grpc",
     "\0worker\0": "worker",
     "\0beat\0": "beat",
+    "\0outside\0": "outside",
     "runtime.keeper": "keeper",
     "valkey-server": "redis",
     "bin/postgres": "postgresql",
@@ -88,8 +89,9 @@ def _own_kind(pid: int, data_dir: Path) -> str:
 
 def _named(pid: int) -> str:
     try:
-        if Path(f"/proc/{pid}/comm").read_text() == "beat\n":  # a child of the worker under `up`
-            return "beat"
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
+        if name in ("beat", "outside"):  # children of the worker
+            return name
         command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
     except OSError:
         return ""

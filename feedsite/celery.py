@@ -4,13 +4,17 @@ import gc
 import logging
 import os
 import signal
+import sys
 from typing import Any
 
+from billiard.context import Process
 from celery import Celery, bootsteps, signals
 from celery.platforms import EX_FAILURE
 from celery.worker import state
+from django.conf import settings
 
 from runtime.embedded import die_with_parent, name_process
+from storage.queue import OUTSIDE
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 
@@ -20,9 +24,10 @@ app.autodiscover_tasks()
 
 
 # See docs/decisions.md: Programs load the site before they fork.
+@signals.celeryd_init.connect
 @signals.celeryd_after_setup.connect
 def share_memory(**kwargs: Any) -> None:
-    """Hide the current objects from the garbage collector before the fork."""
+    """Hide the current objects from the garbage collector before the forks."""
     gc.collect()
     gc.freeze()
 
@@ -30,13 +35,57 @@ def share_memory(**kwargs: Any) -> None:
 @signals.worker_ready.connect
 def tell_of_start(sender: Any, **kwargs: Any) -> None:
     """Log that the worker has started, at any log level."""
-    logging.getLogger("feedsite.starts").info("worker is at work, with %s processes", sender.controller.concurrency)
+    name = OUTSIDE if is_outside(sender.hostname) else "worker"
+    logging.getLogger("feedsite.starts").info("%s is at work, with %s processes", name, sender.controller.concurrency)
 
 
-# --- Beat as a child of the worker -----------------------------------------------------------------------
-class EndsWithBeat(bootsteps.StartStopStep):
-    """Ends a worker when its beat has died, so that the supervisor restarts both: a new fork would inherit open
-    connections.
+# --- The lane `outside` as a child of the worker ---------------------------------------------------------
+# See docs/decisions.md: What strangers choose has a lane.
+LANE_TASK_SECONDS = 60
+"""Seconds after which a task of the lane is killed, unless it has a limit of its own."""
+LANE_MEMORY_KB = 192 << 10
+"""A process of the lane with more memory is replaced, between two tasks."""
+lane: Process | None = None
+
+
+def is_outside(hostname: str) -> bool:
+    """Whether a worker's name is that of the lane."""
+    return hostname.startswith(f"{OUTSIDE}@")
+
+
+@signals.celeryd_init.connect
+def fork_lane(sender: str, options: dict[str, Any], **kwargs: Any) -> None:
+    """Start the lane's own worker, before this one has connections or an event loop."""
+    global lane
+    if not is_outside(sender):
+        lane = Process(target=run_lane, args=(os.getpid(), sender, options))
+        lane.start()
+
+
+def run_lane(parent: int, name: str, options: dict[str, Any]) -> None:
+    """Run the worker of the lane, beside the worker `name`, until it is stopped."""
+    die_with_parent(signal.SIGTERM, parent=parent)()
+    name_process(OUTSIDE)
+    worker = app.Worker(
+        hostname=f"{OUTSIDE}@{name.partition('@')[2]}",
+        **options
+        | {
+            "quiet": True,
+            "queues": [OUTSIDE],
+            "beat": False,
+            "concurrency": settings.OUTSIDE_PROCESSES,
+            "max_memory_per_child": LANE_MEMORY_KB,
+            "time_limit": LANE_TASK_SECONDS,
+        },
+    )
+    worker.start()
+    sys.exit(worker.exitcode)
+
+
+# --- Children of the worker ------------------------------------------------------------------------------
+class EndsWithChildren(bootsteps.StartStopStep):
+    """Ends a worker when its beat or its lane has died, so that the supervisor restarts all: a new fork would inherit
+    open connections.
     """
 
     requires = ("celery.worker.components:Timer", "celery.worker.components:Beat")
@@ -46,24 +95,26 @@ class EndsWithBeat(bootsteps.StartStopStep):
         super().__init__(worker, **kwargs)
 
     def include_if(self, worker: Any) -> bool:
-        """Whether the worker has a beat."""
-        return worker.beat is not None
+        """Whether the worker has children of its own."""
+        return not is_outside(worker.hostname)
 
     def start(self, worker: Any) -> None:
         """Begin to check once a second."""
         self.timer = worker.timer.call_repeatedly(1.0, self.look, (worker,))
 
     def stop(self, worker: Any) -> None:
-        """Stop checking: beat ends before the worker."""
+        """Stop checking, and end the lane after its tasks. Beat ends before the worker."""
         self.timer.cancel()
+        if lane is not None:
+            lane.terminate()
 
     def look(self, worker: Any) -> None:
-        """End the worker after its tasks if beat is gone."""
-        if not worker.beat.is_alive():
+        """End the worker after its tasks if a child is gone."""
+        if not all(child.is_alive() for child in (worker.beat, lane) if child is not None):
             state.should_stop = EX_FAILURE  # type: ignore[assignment] # the stubs only know None
 
 
-app.steps["worker"].add(EndsWithBeat)
+app.steps["worker"].add(EndsWithChildren)
 
 
 @signals.beat_init.connect

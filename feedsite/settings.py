@@ -255,6 +255,19 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "interval_step": 0,
     "interval_max": 0.1,
 }
+OUTSIDE_PROCESSES = env.outside_processes
+# Tasks that wait for strangers' hosts or read their files (storage.queue.OUTSIDE).
+CELERY_TASK_ROUTES = dict.fromkeys(
+    (
+        "items.give_link_card",
+        "items.read_link_pages",
+        "moving.run_import",
+        "notifications.push",
+        "notifications.push_again",
+        "notifications.push_trial",
+    ),
+    "outside",
+)
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
@@ -626,7 +639,7 @@ ARCHIVE_BYTES = env.archive_mb * 2**20
 IMPORTS_DIR = DATA_DIR / "imports"
 LINK_CARDS = env.link_cards
 # Half of the workers stay free.
-LINK_CARDS_AT_ONCE = max(1, env.worker_processes // 2)
+LINK_CARDS_AT_ONCE = max(1, OUTSIDE_PROCESSES // 2)
 
 # --- Security --------------------------------------------------------------------------------------------
 SESSION_COOKIE_HTTPONLY = True

@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
+from storage.queue import check_lane
+
 PAUSE_SECONDS = 0.02
 """Pause between two tries to get a place."""
 WAIT_FACTOR = 3
@@ -81,6 +83,7 @@ class Decoder:
         return msgspec.convert(self._answer(job | {"is_video": True}), Film)
 
     def _answer(self, job: dict[str, Any]) -> dict[str, Any]:
+        check_lane()
         ours, theirs = socket.socketpair()
         with ours:
             try:

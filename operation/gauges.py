@@ -13,6 +13,7 @@ from accounts.models import Level
 from runtime import metrics
 from storage import keys, replica
 from storage.connections import fetch
+from storage.queue import QUEUES
 
 SIGN_KEPT = timedelta(days=1)
 """How long `doctor` can tell when beat last worked."""
@@ -67,7 +68,7 @@ def census() -> None:
 def queue_lengths() -> dict[str, int]:
     """The length of each of Celery's queues. Raises the broker client's errors."""
     with current_app.connection_for_read(connect_timeout=WAIT_SECONDS) as connection:
-        return {name: _length(connection.default_channel, name) for name in current_app.amqp.queues}
+        return {name: _length(connection.default_channel, name) for name in QUEUES}
 
 
 def _length(channel: Any, name: str) -> int:

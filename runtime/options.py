@@ -163,6 +163,8 @@ class Options(BaseSettings):
         otherwise="one per processor", example="4", ge=1, le=1024)
     worker_memory_mb: int = option(384, "A worker process with more MiB of memory is replaced, between two tasks.",
         ge=128, le=65_536)
+    outside_processes: int = option(2, "Worker processes that only wait for other servers and read uploaded archives.",
+        ge=1, le=1024)
     small: bool = option(False, "Set 1 on a machine with 1 GB: other defaults get lower (docs/scaling.md, A small "
         "machine).")
 
@@ -363,14 +365,15 @@ SMALL_VALUES = {
     "web_memory_mb": 256,
     "worker_processes": 1,
     "worker_memory_mb": 192,
+    "outside_processes": 1,
     "feeds_memory": "64mb",
     "media_megapixels": 12,
     "stream_cap": 1000,
 }
 """Defaults with `FEEDSITE_SMALL=1`."""
 SMALL_MEANS = (
-    "FEEDSITE_SMALL=1: one web process, one worker process, 64 MB for the feeds server, pictures up to 12 megapixels, "
-    "1,000 streams"
+    "FEEDSITE_SMALL=1: one process each for pages, tasks and other servers, 64 MB for the feeds server, pictures up to "
+    "12 megapixels, 1,000 streams"
 )
 """Printed by `up`."""
 VARIABLES = {

@@ -1,10 +1,14 @@
-"""Sends tasks to the workers. The broker is a hint: PostgreSQL has the work first."""
+"""Sends tasks to the workers. The broker is a hint: PostgreSQL has the work first.
+
+See docs/decisions.md: What strangers choose has a lane.
+"""
 
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from celery import current_app
+from celery import current_app, current_task
+from django.conf import settings
 
 from storage.breaker import OpenError
 from storage.connections import BROKER_FAILURES, broker_breaker
@@ -13,6 +17,12 @@ logger = logging.getLogger(__name__)
 
 CONFIRM_SECONDS = 0.5
 """How long RabbitMQ may take to confirm a message. Redis confirms by its reply."""
+
+OUTSIDE = "outside"
+"""The lane: the queue of tasks that wait for hosts that members chose, or read files that strangers made. It has
+processes of its own.
+"""
+QUEUES = ("celery", OUTSIDE)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -40,3 +50,9 @@ def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
         logger.warning("the broker did not accept the task %s%s. A sweep repeats it if needed: %s", task, args, error)
         return False
     return True
+
+
+def check_lane() -> None:
+    """Raise RuntimeError in a task that is not of the lane. Called before strangers' hosts and files are waited for."""
+    if current_task and current_task.name not in settings.CELERY_TASK_ROUTES:
+        raise RuntimeError(f"{current_task.name} waits for strangers and is not in the lane {OUTSIDE}")

@@ -29,6 +29,7 @@ from urllib3.response import BaseHTTPResponse
 from urllib3.util import Url, parse_url
 
 from runtime.version import VERSION
+from storage.queue import check_lane
 from web import rates
 
 SECONDS = 5.0
@@ -171,6 +172,7 @@ def _asked(
     method: str, url: Url, headers: Mapping[str, str], body: bytes | None, until: float
 ) -> Iterator[BaseHTTPResponse]:
     """Send a request and yield the answer. Closes the connection after it."""
+    check_lane()
     with contextlib.ExitStack() as stack:
         try:
             sock = stack.enter_context(_connected(url, until))

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from community.archives import archive, finding
 from community.archives.archive import ArchiveError, Bounds
+from storage.queue import check_lane
 
 SECONDS, BYTES_A_SECOND = 20, 32 << 20
 """CPU time per archive: a base, and more by the maximum unpacked size."""
@@ -39,6 +40,7 @@ def read(source: Path, folder: Path, lock: int) -> int:
 
     The process inherits the folder's `lock`, so no other starts before it has ended.
     """
+    check_lane()
     wall = seconds() * WAIT_FACTOR
     job = {
         "source": str(source),

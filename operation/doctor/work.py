@@ -10,6 +10,7 @@ from operation.doctor.findings import WAIT_SECONDS, Findings, judge
 from operation.gauges import BACKLOG, last_observed, queue_lengths
 from relations.models import CsvImport, Mute
 from storage.connections import fetch
+from storage.queue import OUTSIDE
 
 YOUNG = timedelta(minutes=3)
 """Beat may have done nothing yet for this long after a start."""
@@ -34,11 +35,20 @@ def queues() -> Findings:
 def workers() -> Findings:
     """Check that workers answer."""
     names = sorted(ages())
+    lanes = [name for name in names if name.startswith(f"{OUTSIDE}@")]
+    workers = [name for name in names if name not in lanes]
     yield judge(
         "workers",
-        ", ".join(names) or "none answers",
-        error=not names,
+        ", ".join(workers) or "none answers",
+        error=not workers,
         todo="Start `manage.py up` or `manage.py program worker`. Pages are correct but slow, and nothing is sent. "
+        "docs/runbook.md, Backlog.",
+    )
+    yield judge(
+        f"lane {OUTSIDE}",
+        ", ".join(lanes) or "none answers",
+        warning=not lanes,
+        todo="Restart the workers. Until then there are no link previews, pushes to devices and imports of archives. "
         "docs/runbook.md, Backlog.",
     )
 

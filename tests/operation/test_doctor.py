@@ -410,6 +410,7 @@ def test_the_command_tells_people_and_programs() -> None:
     assert "     ok  migrations: are applied" in everything.getvalue()
     by_name = {finding["name"]: finding for finding in answer["findings"]}
     assert by_name["workers"]["state"] == by_name["beat"]["state"] == ERROR
+    assert by_name["lane outside"]["state"] == WARNING
     assert by_name["stream"]["text"] == "http://127.0.0.1:1 does not answer (ConnectionRefusedError)"
     assert all(finding["todo"] for finding in answer["findings"] if finding["state"] != OK)
     assert not any(finding["todo"] for finding in answer["findings"] if finding["state"] == OK)

@@ -186,7 +186,7 @@ FAULTS: dict[str, tuple[Callable[[Place], AbstractContextManager[None]], dict[st
         {"plays maxmemory-policy"},
         "plays maxmemory-policy: allkeys-lru",
     ),
-    "workers that stand still": (no_workers, {}, 1, {"workers"}, "workers: none answers"),
+    "workers that stand still": (no_workers, {}, 1, {"workers", "lane outside"}, "workers: none answers"),
     "an old backup": (
         lambda place: nullcontext(backup_of(place.folder / "old", timedelta(days=5))),
         {"FEEDSITE_BACKUP_TO": "{folder}/old"},

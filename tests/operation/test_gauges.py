@@ -15,7 +15,7 @@ from relations import actions as relations
 from runtime import metrics
 from storage import connections
 from storage.connections import feeds_for_tasks, pipelined
-from storage.queue import enqueue
+from storage.queue import QUEUES, enqueue
 from tests.support.factories import UserFactory
 from tests.support.windows import epoch_of
 from timeline import fanout, inbox, tasks
@@ -60,10 +60,10 @@ def value(name: str, **labels: str) -> float:
 def test_to_look_how_long_queues_are_makes_none(broker_server: Any) -> None:
     with app.connection_for_write() as connection:
         channel: Any = connection.default_channel
-        for name in app.amqp.queues:
+        for name in QUEUES:
             channel.queue_delete(name)
-        assert gauges.queue_lengths() == dict.fromkeys(app.amqp.queues, 0)
-        for name in app.amqp.queues:
+        assert gauges.queue_lengths() == dict.fromkeys(QUEUES, 0)
+        for name in QUEUES:
             with pytest.raises(ChannelError):
                 connection.channel().queue_declare(queue=name, passive=True)
 
@@ -83,6 +83,7 @@ def test_what_waits_is_seen(queue: Any) -> None:
     queue.clear()
     enqueue("timeline.sweep")
     enqueue("timeline.sweep")
+    enqueue("items.read_link_pages")
 
     gauges.census()
     gauges.observe(now=now)
@@ -90,6 +91,7 @@ def test_what_waits_is_seen(queue: Any) -> None:
     assert shown.value("feedsite_deliveries_pending") == shown.value("feedsite_deliveries_parked") == 1
     assert shown.value("feedsite_delivery_oldest_seconds") == pytest.approx(90, abs=1)
     assert shown.value("feedsite_queue_length", queue="celery") == 2
+    assert shown.value("feedsite_queue_length", queue="outside") == 1
     assert (shown.value("feedsite_users", level="3"), shown.value("feedsite_users", level="0")) == (2, 1)
     assert shown.value("feedsite_big_vs") == 0
     assert (

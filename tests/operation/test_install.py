@@ -157,7 +157,7 @@ def test_a_site_comes_of_the_steps(tmp_path: Path) -> None:
             wrong = {each["name"] for each in found if each["state"] == "error"}
             # The tests' servers may evict. No worker or beat runs.
             servers_of_tests = {name for name in wrong if name.startswith(("postgresql ", "plays ", "broker "))}
-            assert wrong - servers_of_tests == {"workers", "beat"}, found
+            assert wrong - servers_of_tests == {"workers", "lane outside", "beat"}, found
         finally:
             web.end()
 

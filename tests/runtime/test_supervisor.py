@@ -93,11 +93,12 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert wait_for(
         lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == len(before), 60
     )
-    # The worker ends with its beat.
-    assert wait_for(lambda: site.children().get("worker") and site.beat(), 60)
-    worker, beat = site.children()["worker"], site.beat()
-    os.kill(beat, signal.SIGKILL)
-    assert wait_for(lambda: site.children().get("worker", worker) != worker, 60), site.printed
+    # The worker ends with its beat and its lane.
+    for name in ("beat", "outside"):
+        assert wait_for(lambda name=name: site.children().get("worker") and site.child_of_worker(name), 60)
+        worker = site.children()["worker"]
+        os.kill(site.child_of_worker(name), signal.SIGKILL)
+        assert wait_for(lambda old=worker: site.children().get("worker", old) != old, 60), site.printed
     assert site.becomes_ready(), site.get("/readyz")
     assert wait_for(lambda: takes_calls(rpc_port), 60)
     assert site.get("/metrics")[0] == 200

@@ -12,6 +12,7 @@ from kombu import Connection
 from kombu.exceptions import KombuError
 
 from runtime.embedded import Home, Server
+from storage.queue import QUEUES
 
 IS_WANTED = os.environ.get("TEST_BROKER") == "rabbitmq"
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -63,7 +64,8 @@ class Rabbit(Server):
 
     def empty(self) -> None:
         with suppress(KombuError, AMQPError, OSError), Connection(self.url, connect_timeout=1) as connection:
-            connection.default_channel.queue_purge("celery")
+            for name in QUEUES:
+                connection.channel().queue_purge(name)
 
 
 def free_ports(count: int) -> list[int]:

@@ -110,12 +110,12 @@ class Site(Running):
             found[next(word for word in (*PROGRAMS, "?") if word in [*words, "?"])] = int(pid)
         return {name: pid for name, pid in found.items() if name != "?"}
 
-    def beat(self) -> int:
-        """The beat process, or 0."""
+    def child_of_worker(self, name: str) -> int:
+        """The process of beat or of the lane, or 0."""
         worker = self.children()["worker"]
         children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
-        beats = (pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == "beat\n")
-        return int(next(beats, 0))
+        named = (pid for pid in children if Path(f"/proc/{pid}/comm").read_text() == f"{name}\n")
+        return int(next(named, 0))
 
     def leftovers(self) -> list[str]:
         """Programs by tag, servers by folder."""

@@ -5,6 +5,7 @@ from typing import Any
 import redis
 
 from storage import connections
+from storage.queue import QUEUES
 from tests.support import servers
 from tests.support.rabbits import Rabbit
 
@@ -50,7 +51,7 @@ def empty_queue() -> None:
     if isinstance(broker, Rabbit):
         broker.empty()
     else:
-        queue_server().delete("celery")
+        queue_server().delete(*QUEUES)
 
 
 @functools.cache
