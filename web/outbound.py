@@ -83,10 +83,10 @@ class Answer(NamedTuple):
 def get(url: str, *, types: Collection[str], member: int) -> Answer:
     """Send a GET for a member, and follow at most REDIRECTS redirects.
 
-    Reads the body only of an answer 200 with one of these content types. Raises OutboundError.
+    Reads the body only of an answer 200 with one of these content types, "" for none. Raises OutboundError.
     """
     until = time.monotonic() + SECONDS
-    headers = {"Accept": ", ".join(types), "Accept-Encoding": "gzip"}
+    headers = {"Accept": ", ".join(filter(None, types)), "Accept-Encoding": "gzip"}
     for _hop in range(REDIRECTS + 1):
         parsed = _checked(url)
         with (

@@ -183,19 +183,26 @@ def _read(card_id: int, url: str) -> None:
     except OutboundError as error:
         row.update(state=CardState.DONE, error=str(error)[:200])
         return
-    picture, failure = _picture(page.picture, member)
+    picture, failure = _picture(page.pictures, member)
     _write(card_id, page, picture, failure)
 
 
-def _picture(address: str, member: int) -> tuple[MediaFile | None, str]:
-    if not address or is_refused(host_of(address)):
-        return None, ""
-    try:
-        file = pages.read_picture(address, member=member)
-        with spending(SECONDS, member=member):
-            return linked.keep(file), ""
-    except (OutboundError, MediaError, BusyError, StoreError) as error:
-        return None, f"picture: {error}"[:200]
+def _picture(addresses: Iterable[str], member: int) -> tuple[MediaFile | None, str]:
+    """The first picture that can be shown, and what was wrong with the last one."""
+    failure = ""
+    for address in addresses:
+        if is_refused(host_of(address)):
+            continue
+        try:
+            file = pages.read_picture(address, member=member)
+            with spending(SECONDS, member=member):
+                picture = linked.keep(file)
+        except (OutboundError, MediaError, BusyError, StoreError) as error:
+            failure = f"picture: {error}"[:200]
+            continue
+        if min(picture.width, picture.height) > 1:  # others count readers
+            return picture, ""
+    return None, failure
 
 
 @transaction.atomic

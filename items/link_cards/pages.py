@@ -1,67 +1,78 @@
-"""Reading a page elsewhere: its title, words, site and picture."""
+"""Reading a page elsewhere: its title, words, site and pictures."""
 
-import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import urljoin
 
-from selectolax.lexbor import LexborHTMLParser
-
+from items.link_cards import encodings
+from items.link_cards.encodings import UNREADABLE
+from items.link_cards.heads import Head, NothingError, scan
 from items.links import is_link
 from items.models import URL_LENGTH
 from web import outbound
 from web.letters import INVISIBLE, SHAPING, beginning, compiled, stream_safe
 
-HTML = ("text/html", "application/xhtml+xml")
-PICTURES = ("image/jpeg", "image/png", "image/webp", "image/avif", "image/gif")
+HTML = ("text/html", encodings.XML)
+# The decoder looks at the bytes. Stores of files name no type, or these.
+PICTURES = (
+    *("image/jpeg", "image/png", "image/webp", "image/avif", "image/gif", "image/jpg", "image/pjpeg", "image/x-png"),
+    *("application/octet-stream", "binary/octet-stream", ""),
+)
+PICTURE_NAMES = (
+    *("og:image:secure_url", "og:image", "og:image:url"),
+    *("twitter:image", "twitter:image:src", "image_src"),
+)
+MOST_PICTURES = 2
+"""Pictures of a page that are tried."""
+CONTROLS = "".join(map(chr, range(33)))
+"""What browsers cut off an address."""
+REFRESH_SECONDS = 10
+"""Pages that send their readers on later than this count by themselves."""
 TITLE_LENGTH = 200
 DESCRIPTION_LENGTH = 400
 SITE_LENGTH = 100
 LOOKED_AT = 5
 """Characters that are looked at for each that is kept: most of them may be white space."""
-# Elements that name a page, and those whose markup is text. Without all others nothing is nested: parsers take time in
-# proportion to the square of the depth.
-_NAMED = r"(?!(?:title|meta|head|script|style|textarea|iframe|xmp|noembed|noframes)[ \t\n\f\r/>])[a-z]"
-NESTING = re.compile(rf"</?{_NAMED}[^<>]*>", re.IGNORECASE | re.ASCII)
-LEFT, MOST_LEFT = re.compile(f"<{_NAMED}", re.IGNORECASE | re.ASCII), 5_000
-"""Elements that may still be nested after `NESTING` is removed, as in `<a<b>>`, or in code of scripts. A page with more
-than `MOST_LEFT` is refused.
-"""
-CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", re.IGNORECASE)
-CHARSET_BYTES = 4_096
-BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-# As browsers read them: a page that says Latin-1 means the code page of Windows.
-READ_AS = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932"}
-ENCODINGS = frozenset(
-    {"utf-8", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5", "big5hkscs", "cp932", "euc_jp", "iso2022_jp"}
-    | {"euc_kr", "cp949", "koi8-r", "koi8-u", "cp874", "tis-620"}
-    | {f"cp125{number}" for number in range(9)}
-    | {f"iso8859-{number}" for number in range(2, 17)}
-)
 # Of what draws nothing, only what shapes emoji and letters stays: no control turns the words around a title round.
 UNSEEN = compiled(rf"(?:[{INVISIBLE}--{SHAPING}])+")
+_REFRESH = re.compile(
+    r"\s*+(\d{1,9})[\d.]*+(?:\s*+[;,]|\s)\s*+(?:url\s*+=\s*+)?(?:\"([^\"]*+)|'([^']*+)|(.++))",
+    re.ASCII | re.IGNORECASE | re.DOTALL,
+)
 
 
 class Page(NamedTuple):
-    """A page elsewhere, by its own words."""
+    """A page elsewhere, by its own words. The first of its pictures that can be shown counts."""
 
     title: str
     description: str
     site: str
-    picture: str
-
-
-class NothingError(outbound.OutboundError):
-    """The page does not say what it is."""
+    pictures: tuple[str, ...]
 
 
 def read(url: str, *, member: int) -> tuple[Page, str]:
-    """Read a page for a member. Returns its facts and the address where redirects ended. Raises OutboundError."""
+    """Read a page for a member, and once the page where it sends its readers. Returns the facts and the address where
+    redirects ended. Raises OutboundError.
+    """
+    head, end = _read(url, member)
+    onward = refresh_of(head, end)
+    if onward and onward != end:
+        try:
+            there, end_there = _read(onward, member)
+            return page_of(there, end_there), end_there
+        except outbound.OverBudgetError:
+            raise
+        except outbound.OutboundError:
+            pass  # the first page counts
+    return page_of(head, end), end
+
+
+def _read(url: str, member: int) -> tuple[Head, str]:
     answer = outbound.get(url, types=HTML, member=member)
     if answer.status != 200:
         raise outbound.OutboundError(f"status {answer.status}")
-    return page_of(text_of(answer.body, answer.headers.get("Content-Type", "")), answer.url), answer.url
+    return head_of(answer.body, answer.headers.get("Content-Type", "")), answer.url
 
 
 def read_picture(url: str, *, member: int) -> bytes:
@@ -72,67 +83,55 @@ def read_picture(url: str, *, member: int) -> bytes:
     return answer.body
 
 
-def text_of(body: bytes, content_type: str) -> str:
-    """The text of a page, by its or its server's encoding."""
-    for bom, encoding in BOMS.items():
-        if body.startswith(bom):
-            return body[len(bom) :].decode(encoding, errors="replace")
-    named = re.search(r"charset\s*=\s*[\"']?([\w:.-]{1,40})", content_type, re.IGNORECASE)
-    said = CHARSET.search(body[:CHARSET_BYTES])
-    encoding = _encoding(named[1] if named else said[1].decode("ascii") if said else "")
-    return body.decode(encoding, errors="replace")
+def head_of(body: bytes, content_type: str) -> Head:
+    """What a page says of itself. Raises NothingError for one that was made to be slow."""
+    is_xml = content_type.lower().startswith(encodings.XML)
+    codec = encodings.named(body, content_type)
+    head = scan(encodings.decoded(body, codec or encodings.UTF8), is_xml=is_xml)
+    if codec is None and (codec := next(filter(None, map(encodings.of_label, head.labels)), None)):
+        head = scan(encodings.decoded(body, codec), is_xml=is_xml)
+    if UNREADABLE in head.words or "\x1b" in head.words:  # ISO-2022-JP begins with an escape
+        guess = encodings.guessed(body)
+        if guess != (codec or encodings.UTF8):
+            other = scan(encodings.decoded(body, guess), is_xml=is_xml)
+            head = head if UNREADABLE in other.words else other
+    return head
 
 
-def _encoding(name: str) -> str:
-    try:
-        found = codecs.lookup(name).name
-    except (LookupError, ValueError):
-        return "utf-8"
-    found = READ_AS.get(found, found)
-    return found if found in ENCODINGS else "utf-8"
-
-
-def page_of(text: str, url: str) -> Page:
-    """What a page says of itself. Raises NothingError without a title, and for one made to be slow."""
-    flat = NESTING.sub("", text)
-    if len(LEFT.findall(flat)) > MOST_LEFT:
-        raise NothingError("tags within tags")
-    tree = LexborHTMLParser(flat)
-    said = dict(reversed(list(_properties(tree))))  # the first of a name counts
-    title = tree.css_first("title")
+def page_of(head: Head, url: str) -> Page:
+    """The facts of a card. Raises NothingError without a title."""
+    base = _address(head.base, url) or url
+    pictures = dict.fromkeys(_address(value, base) for name in PICTURE_NAMES for value in head.said.get(name, ()))
     found = Page(
-        title=_first(said, ("og:title", "twitter:title"), TITLE_LENGTH)
-        or plain(title.text() if title else "", TITLE_LENGTH),
-        description=_first(said, ("og:description", "twitter:description", "description"), DESCRIPTION_LENGTH),
-        site=_first(said, ("og:site_name", "application-name"), SITE_LENGTH),
-        picture=_address(_said(said, ("og:image:secure_url", "og:image", "og:image:url", "twitter:image")), url),
+        title=_first(head, ("og:title", "twitter:title"), TITLE_LENGTH) or plain(head.title, TITLE_LENGTH),
+        description=_first(head, ("og:description", "twitter:description", "description"), DESCRIPTION_LENGTH),
+        site=_first(head, ("og:site_name", "application-name"), SITE_LENGTH),
+        pictures=tuple(filter(None, pictures))[:MOST_PICTURES],
     )
     if not found.title:
         raise NothingError("no title")
     return found
 
 
-def _properties(tree: LexborHTMLParser) -> Iterator[tuple[str, str]]:
-    for meta in tree.css("meta[content]"):
-        name = meta.attributes.get("property") or meta.attributes.get("name")
-        if name:
-            yield name.strip().lower(), meta.attributes.get("content") or ""
+def refresh_of(head: Head, url: str) -> str:
+    """The address where a page sends its readers soon, or ""."""
+    found = _REFRESH.match(head.refresh)
+    if found is None or int(found[1]) > REFRESH_SECONDS:
+        return ""
+    return _address(found[found.lastindex or 0], _address(head.base, url) or url).partition("#")[0]
 
 
-def _said(said: dict[str, str], names: tuple[str, ...]) -> str:
-    return next((said[name] for name in names if said.get(name)), "")
+def _first(head: Head, names: Iterable[str], most: int) -> str:
+    return next(filter(None, (plain(value, most) for name in names for value in head.said.get(name, ()))), "")
 
 
-def _first(said: dict[str, str], names: tuple[str, ...], most: int) -> str:
-    return next(filter(None, (plain(said[name], most) for name in names if name in said)), "")
-
-
-def _address(picture: str, url: str) -> str:
-    picture = picture.strip()
-    if not picture or len(picture) > URL_LENGTH:
+def _address(written: str, base: str) -> str:
+    """The web address that a page writes, or ""."""
+    written = re.sub(r"[\t\n\r]", "", written).strip(CONTROLS).replace(" ", "%20")
+    if not written or len(written) > URL_LENGTH:
         return ""
     try:
-        address = urljoin(url, picture)
+        address = urljoin(base, written)
     except ValueError:
         return ""
     return address if is_link(address, is_secure=False) else ""
@@ -140,5 +139,5 @@ def _address(picture: str, url: str) -> str:
 
 def plain(text: str, most: int) -> str:
     """Words of a page as one line of at most `most` letters."""
-    text = stream_safe(UNSEEN.sub(" ", text[: most * LOOKED_AT])).replace("\x00", "").strip()
+    text = stream_safe(UNSEEN.sub(" ", text[: most * LOOKED_AT].replace(UNREADABLE, ""))).strip()
     return text if len(text) <= most else f"{beginning(text, most - 1)}…"

@@ -279,6 +279,7 @@ def test_who_links_much_to_slow_pages(
         answer(b"x" * 10, kind="application/pdf"),
         answer(b"<p>no title"),
         answer(b"\x00" * 100_000),
+        answer(b"<title>T</title><p " + b"".join(b"a%d " % number for number in range(1_000)) + b">"),
         dripping(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<title>T</title>", b"x"),
     ],
 )
@@ -333,6 +334,52 @@ def test_pictures_that_are_not_shown(
     assert LinkCard.objects.get().error.startswith("picture:")
 
 
+@pytest.mark.parametrize("kind", ["image/jpg", "image/x-png", "application/octet-stream", ""])
+def test_pictures_of_other_types(ann: User, far: FarServer, work: Callable[[], None], kind: str) -> None:  # noqa: F811
+    far.rules |= {"/": answer(PAGE), "/p.jpg": answer(jpeg(), kind=kind)}
+    said = linking(ann, far)
+    work()
+    assert (found := card(said)) is not None
+    assert found.picture is not None
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        answer(b"none", status="404 Not Found"),
+        answer(b"<html>", kind="image/png"),
+        answer(jpeg(1, 1), kind="image/jpeg"),
+        moved("http://10.0.0.1/p.jpg"),
+    ],
+)
+def test_the_second_picture_if_the_first_cannot_be_shown(
+    ann: User,
+    far: FarServer,  # noqa: F811
+    work: Callable[[], None],
+    first: Any,
+) -> None:
+    page = b'<title>A page</title><meta property="og:image" content="/1"><meta name="twitter:image:src" content="/2 b">'
+    far.rules |= {"/": answer(page), "/1": first, "/2%20b": answer(jpeg(64, 48), kind="image/jpeg")}
+    said = linking(ann, far)
+    work()
+    assert far.paths == ["/", "/1", "/2%20b"]
+    assert (found := card(said)) is not None
+    assert found.picture is not None
+    assert found.picture.meta.original.width == 64
+    assert LinkCard.objects.get().error == ""
+
+
+def test_a_dot_is_no_picture(ann: User, far: FarServer, work: Callable[[], None], media_folder: Path) -> None:  # noqa: F811
+    far.rules |= {"/": answer(PAGE), "/p.jpg": answer(jpeg(1, 1), kind="image/jpeg")}
+    said = linking(ann, far)
+    work()
+    assert (found := card(said)) is not None
+    assert found.picture is None
+    MediaFile.objects.update(created_at=Now() - timedelta(days=2))
+    sweep_media()
+    assert not files_of(media_folder)
+
+
 def test_a_picture_at_an_address_that_is_none(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
     page = '<meta charset="utf-8"><title>A page</title><meta property="og:image" content="https://ab--é.com/p.jpg">'
     far.rules["/"] = answer(page.encode())
@@ -377,6 +424,49 @@ def test_a_picture_that_no_card_came_to_show(
     MediaFile.objects.update(created_at=Now() - timedelta(days=2))
     sweep_media()
     assert not files_of(media_folder)
+
+
+# --- Pages that send their readers on --------------------------------------------------------------------
+def sending(to: str, rest: str = "") -> Callable[[Any], None]:
+    return answer(f'<meta http-equiv="refresh" content="0; url={to}">{rest}'.encode())
+
+
+def test_a_page_that_sends_its_readers_on(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+    far.rules |= {
+        "/": sending("/2", "<title>One</title>"),
+        "/2": sending("/3", "<title>Two</title>"),
+        "/3": answer(b"<title>Three</title>"),
+    }
+    said = linking(ann, far)
+    work()
+    assert (found := card(said)) is not None
+    assert (found.url, found.title) == (far.url("/"), "Two")
+    assert far.paths == ["/", "/2"], "once"
+
+
+@pytest.mark.parametrize(
+    "to", ["/none", "/", "http://169.254.169.254/", "http://[::1]:1/", "ftp://x.example/", "/hostile"]
+)
+def test_a_page_that_sends_its_readers_nowhere(
+    ann: User,
+    far: FarServer,  # noqa: F811
+    work: Callable[[], None],
+    to: str,
+) -> None:
+    far.rules |= {"/": sending(to, "<title>One</title>"), "/hostile": answer(b"<title>T</title>" + b"<svg>" * 1_000)}
+    said = linking(ann, far)
+    work()
+    assert (found := card(said)) is not None
+    assert found.title == "One"
+    assert len(far.paths) <= 2
+
+
+def test_a_page_that_sends_its_readers_to_a_refused_host(ann: User, far: FarServer, work: Callable[[], None]) -> None:  # noqa: F811
+    far.rules |= {"/": sending(far.url("/2", host="localhost"), "<title>One</title>"), "/2": answer(PAGE)}
+    RefusedHost.objects.create(host="localhost")
+    said = linking(ann, far)
+    work()
+    assert card(said) is None
 
 
 # --- Edits and removal -----------------------------------------------------------------------------------
