@@ -7,6 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from items.models import Item, ItemId
@@ -192,7 +193,10 @@ class Policy(models.TextChoices):
 
 
 class PushSubscription(models.Model):
-    """A browser or app that takes push messages. PostgreSQL removes it with its session or token (sql/push.sql)."""
+    """A browser or app that takes push messages, and what waits for it (push/waiting.py).
+
+    PostgreSQL removes it with its session or token (sql/push.sql).
+    """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     session_key = models.CharField(max_length=40, null=True)  # noqa: DJ001 (a reference)
@@ -211,6 +215,11 @@ class PushSubscription(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     failing_since = models.DateTimeField(null=True)
     retry_at = models.DateTimeField(null=True, help_text="Nothing is sent before.")
+    waiting = ArrayField(models.BigIntegerField(), default=list, db_default=[], help_text="Acts that wait, by id.")
+    trial_at = models.DateTimeField(null=True, help_text="Since when a test waits.")
+    due_at = models.DateTimeField(null=True, help_text="When the sweep takes it up. Null: nothing waits.")
+    tries = models.SmallIntegerField(default=0, db_default=0, help_text="Of what waits.")
+    pushed = ArrayField(models.BigIntegerField(), default=list, db_default=[], help_text="The newest pushed acts.")
 
     class Meta:
         constraints = [
@@ -222,9 +231,15 @@ class PushSubscription(models.Model):
                 name="push_of_one",
             ),
         ]
+        indexes = [models.Index(fields=["due_at"], condition=Q(due_at__isnull=False), name="push_due")]
 
     def __str__(self) -> str:
         return f"{self.user_id} by {self.session_key or self.token_id}"
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last messages could not be sent."""
+        return self.failing_since is not None and self.failing_since <= timezone.now()
 
 
 class QuietHours(models.Model):

@@ -2,8 +2,8 @@ from celery import shared_task
 
 from accounts.models import User
 from notifications import actions, forgetting
-from notifications.push import sending
-from storage.queue import enqueue
+from notifications.push import sending, waiting
+from storage.queue import asks, enqueue
 
 
 @shared_task(name="notifications.forget_old")
@@ -29,17 +29,24 @@ def put_away(user_id: int, below: int) -> None:
 
 @shared_task(name="notifications.push")
 def push(act_ids: list[int]) -> None:
-    """Push acts to the devices of their recipients."""
+    """Have acts wait for the devices of their recipients."""
     sending.push(act_ids)
 
 
-@shared_task(name="notifications.push_again")
-def push_again(act_id: int, subscription_id: int, attempt: int) -> None:
-    """Push an act again to a device."""
-    sending.push([act_id], only=subscription_id, attempt=attempt)
+@shared_task(name="notifications.push_device")
+def push_device(subscription_id: int) -> None:
+    """Send what waits for a device."""
+    sending.push_device(subscription_id)
 
 
 @shared_task(name="notifications.push_trial")
 def push_trial(subscription_id: int) -> None:
-    """Send a trial message to a device."""
-    sending.push_trial(subscription_id)
+    """Send the test that waits for a device."""
+    sending.push_device(subscription_id)
+
+
+@shared_task(name="notifications.sweep_pushes")
+@asks("notifications.sweep_pushes", waiting.DUE)
+def sweep_pushes() -> None:
+    """Periodic: enqueue tasks of devices with a lost task, a dead worker or a pause that is over."""
+    waiting.sweep()

@@ -27,6 +27,10 @@ BACKLOG = """
         coalesce(extract(epoch FROM %(now)s - min(not_before) FILTER (WHERE parked_at IS NULL)), 0)::float8
     FROM timeline_delivery
 """
+OLDEST_PUSH = """
+    SELECT coalesce(extract(epoch FROM %(now)s - min(due_at)), 0)::float8
+    FROM notifications_pushsubscription WHERE due_at IS NOT NULL
+"""
 CENSUS = "SELECT level, count(*), count(*) FILTER (WHERE is_big_v) FROM accounts_user GROUP BY level"
 
 ITEMS = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'items_item'::regclass"
@@ -39,6 +43,7 @@ def observe(*, now: datetime) -> None:
     metrics.deliveries_pending.set(pending)
     metrics.deliveries_parked.set(parked)
     metrics.delivery_oldest.set(max(oldest, 0.0))
+    metrics.push_oldest.set(max(fetch(OLDEST_PUSH, {"now": now})[0][0], 0.0))
     for queue, length in queue_lengths().items():
         metrics.queue_length.labels(queue).set(length)
     replica.observe()

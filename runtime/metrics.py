@@ -190,6 +190,7 @@ oracle_differences = _counter(
 deliveries_pending = _latest("feedsite_deliveries_pending", "Deliveries that are not complete.")
 deliveries_parked = _latest("feedsite_deliveries_parked", "Deliveries that were given up.")
 delivery_oldest = _latest("feedsite_delivery_oldest_seconds", "Age of the oldest delivery that is not complete.")
+push_oldest = _latest("feedsite_push_oldest_seconds", "For how long the oldest push message has been overdue.")
 queue_length = _latest("feedsite_queue_length", "Messages that wait for a worker.", "queue")
 users = _latest("feedsite_users", "Users by level.", "level")
 big_vs = _latest("feedsite_big_vs", "Users whose items are pulled by most followers.")

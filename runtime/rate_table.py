@@ -48,6 +48,7 @@ RATES = {
     "report": Rate("30/hour", "Reports."),
     "outside_member": Rate("30000/hour", "Milliseconds of background work for one member's links and devices."),
     "outside_host": Rate("300000/hour", "Milliseconds of waiting for one host; the first 500 of a request are free."),
+    "push_test": Rate("5/hour", "Tests of devices with push messages, per member."),
     "live": Rate("60/minute", "Changes of live sessions."),
 }
 

@@ -6,6 +6,7 @@ import msgspec
 from django.conf import settings
 from django.utils import translation
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.about.logo import icon_url
 from accounts.about.site import current
@@ -43,15 +44,15 @@ class Told(msgspec.Struct):
     """The title of a live session."""
 
 
-def message(told: Told, subscription: PushSubscription) -> bytes:
-    """The JSON of a message, at most `MOST_BYTES`."""
+def message(told: Told, subscription: PushSubscription, *, others: int = 0, is_capped: bool = False) -> bytes:
+    """The JSON of a message of an act and a number of `others`, or more if `is_capped`. At most `MOST_BYTES`."""
     with translation.override(subscription.language or settings.LANGUAGE_CODE):
         fields = {
             "notification_id": told.act_id,
             "notification_type": TYPES.get(Kind(told.kind), told.kind),
             "icon": _absolute(_icon(told.actor)),
             "title": said_of(told.kind, told.item, told.actor.name),
-            "body": _cut(_body(told, subscription.words)),
+            "body": _with_others(_body(told, subscription.words), others, is_capped=is_capped),
             "url": _address(told),
         }
         return _encoded(fields, subscription)
@@ -90,8 +91,16 @@ def _body(told: Told, words: str) -> str:
     return told.item.words
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= BODY_LENGTH else f"{text[: BODY_LENGTH - 1]}…"
+def _with_others(text: str, others: int, *, is_capped: bool) -> str:
+    if not others:
+        return _cut(text, BODY_LENGTH)
+    count = f"{others}+" if is_capped else str(others)
+    more = ngettext("and %(count)s more", "and %(count)s more", others) % {"count": count}
+    return f"{_cut(text, BODY_LENGTH - len(more) - 1)}\n{more}".lstrip()
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _address(told: Told) -> str:

@@ -1,18 +1,19 @@
 """Sending push messages.
 
-An act is pushed if the page would show it at that moment, and its recipient has not read it. A device that fails is
-left alone, longer each time, and forgotten after `FORGOTTEN_AFTER`.
+An act is pushed if the page would show it at that moment, and its recipient has not read it. What waits for a device
+(`waiting`) becomes one message.
 """
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
 
 from accounts.cards import UserCard
@@ -21,11 +22,12 @@ from items.hydrate import hydrate
 from items.models import Context
 from notifications.feed import act_shown, item_shown, mark
 from notifications.models import Kind, PushSubscription
-from notifications.push import encryption, messages
+from notifications.push import encryption, messages, waiting
 from notifications.push.messages import Told
 from notifications.sessions import sessions
 from relations.rules import follows
 from storage.connections import fetch, id_array
+from storage.ids import moment
 from storage.queue import enqueue
 from web import outbound
 
@@ -33,13 +35,7 @@ logger = logging.getLogger(__name__)
 
 ACTS = 20
 """Acts of one task."""
-TURN_SECONDS = 20.0
-"""Seconds after which a task leaves the other devices to tasks of their own, behind what waits for workers."""
-RETRIES = (15, 60, 240)
-"""Seconds after which a message that was not taken is sent again."""
-LONGEST_PAUSE = timedelta(hours=6)
-FORGOTTEN_AFTER = timedelta(days=7)
-"""A device that fails for this long is forgotten."""
+TRIAL_LIFE = timedelta(hours=2)
 GONE = (404, 410)
 """The answers by which a service says that a device is no longer there."""
 AGAIN = (408, 425, 429)
@@ -47,7 +43,8 @@ AGAIN = (408, 425, 429)
 DAY_SECONDS = 24 * 3600
 URGENCY = {Kind.LIVE: "high", Kind.FOLLOW: "low"}
 LIFE = {Kind.LIVE: 3600}
-"""Seconds for which a service keeps a message for a device that is off; two days for other kinds."""
+"""Seconds for which an act may wait, and for which a service keeps a message for a device that is off; two days for
+other kinds."""
 
 WITH_DEVICES = """
     SELECT DISTINCT user_id FROM notifications_pushsubscription WHERE user_id = ANY(%(users)s::bigint[])
@@ -67,7 +64,7 @@ def _due() -> str:
     JOIN notifications_pushsubscription s ON s.user_id = n.recipient_id AND n.kind = ANY(s.kinds)
     LEFT JOIN notifications_quiethours q ON q.user_id = n.recipient_id
     WHERE a.id = ANY(%(acts)s::bigint[]) AND a.id > {mark(RECIPIENT)}
-        AND CASE WHEN %(only)s::bigint IS NULL THEN s.retry_at IS NULL OR s.retry_at <= now() ELSE s.id = %(only)s END
+        AND (%(only)s::bigint IS NULL OR s.id = %(only)s)
         AND CASE s.policy
             WHEN 'all' THEN true
             WHEN 'followed' THEN {follows(RECIPIENT, "a.actor_id")}
@@ -86,6 +83,14 @@ STANDING = """
         SELECT FROM oauth2_provider_accesstoken t WHERE t.id = s.token_id AND t.expires > now() OFFSET 0)
     END
 """
+
+
+class Parcel(NamedTuple):
+    """A message, the kind of its newest act, and the topic under which a push service replaces it."""
+
+    message: bytes
+    kind: str
+    topic: str
 
 
 class _Due(NamedTuple):
@@ -120,34 +125,56 @@ def push_later(told: Iterable[tuple[int, int]]) -> None:
         enqueue("notifications.push", [acts[user_id] for user_id in with_devices[start : start + ACTS]])
 
 
-def push(act_ids: Sequence[int], *, only: int | None = None, attempt: int = 0) -> None:
-    """Push acts to devices, or one again to `only` one."""
-    due = fetch(_due(), {"acts": id_array(act_ids), "only": only}, into=_Due._make)
-    now = timezone.now()
-    due = [row for row in due if not is_quiet(row.begins, row.ends, row.time_zone, now)]
-    if not due:
+def push(act_ids: Sequence[int]) -> None:
+    """Have acts wait for the devices of their recipients."""
+    acts: dict[int, set[int]] = defaultdict(set)
+    for row in _shown(act_ids):
+        acts[row.subscription_id].add(row.act_id)
+    if acts:
+        waiting.add(acts)
+
+
+def push_device(subscription_id: int) -> None:
+    """Send what waits for a device, as one message."""
+    until = time.monotonic() + waiting.CLAIM_LIFE.total_seconds() - 2 * outbound.SECONDS
+    device = waiting.claim(subscription_id)
+    if device is None:
         return
-    told = _told(due)
-    subscriptions = PushSubscription.objects.in_bulk({row.subscription_id for row in due})
-    until = time.monotonic() + TURN_SECONDS
-    for place, row in enumerate(due):
-        subscription = subscriptions.get(row.subscription_id)
-        if subscription is None or row.act_id not in told:
-            continue
-        if place and time.monotonic() > until:
-            enqueue("notifications.push_again", row.act_id, subscription.pk, attempt)
-        else:
-            message = messages.message(told[row.act_id], subscription)
-            if not _send(subscription, message, row.kind, f"e{row.entry_id}") and attempt < len(RETRIES):
-                again = (row.act_id, subscription.pk, attempt + 1)
-                enqueue("notifications.push_again", *again, after_seconds=RETRIES[attempt])
+    parcel = _parcel(device)
+    if parcel is None:
+        waiting.end(device)
+    elif time.monotonic() < until:  # else another worker may soon send it
+        _send(device, parcel)
 
 
-def push_trial(subscription_id: int) -> None:
-    """Send a trial message to a device."""
-    subscription = PushSubscription.objects.filter(pk=subscription_id).first()
-    if subscription is not None:
-        _send(subscription, messages.trial(subscription), Kind.MENTION, "trial")
+def _parcel(device: PushSubscription) -> Parcel | None:
+    """The message of the acts that wait and are still shown, else of a test. None if there is nothing to send."""
+    rows = _shown(device.waiting, only=device.pk) if device.waiting else []
+    told = _told(rows)
+    if told:
+        newest = max((row for row in rows if row.act_id in told), key=attrgetter("act_id"))
+        message = messages.message(
+            told[newest.act_id], device, others=len(told) - 1, is_capped=len(device.waiting) == waiting.MOST
+        )
+        return Parcel(message, newest.kind, f"e{newest.entry_id}")
+    if device.trial_at is not None and device.trial_at > timezone.now() - TRIAL_LIFE:
+        return Parcel(messages.trial(device), Kind.MENTION, "trial")
+    return None
+
+
+def _shown(act_ids: Sequence[int], *, only: int | None = None) -> list[_Due]:
+    """The acts that may be pushed now to each device, or to `only` one."""
+    now = timezone.now()
+    return [
+        row
+        for row in fetch(_due(), {"acts": id_array(act_ids), "only": only}, into=_Due._make)
+        if not is_quiet(row.begins, row.ends, row.time_zone, now)
+        and moment(row.act_id) > now - timedelta(seconds=_life(row.kind))
+    ]
+
+
+def _life(kind: str) -> int:
+    return LIFE.get(Kind(kind), 2 * DAY_SECONDS)
 
 
 def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: datetime) -> bool:
@@ -158,68 +185,57 @@ def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: d
     return begins <= hour < ends if begins < ends else hour >= begins or hour < ends
 
 
-def _told(due: Sequence[_Due]) -> Mapping[int, Told]:
-    """What to tell of each act, by act id. Acts on items that filters hide are left out."""
+def _told(rows: Sequence[_Due]) -> Mapping[int, Told]:
+    """What to tell a reader of acts, by act id. Acts on items that filters hide are left out."""
+    reader = User.objects.filter(pk=rows[0].recipient_id).first() if rows else None
+    if reader is None:
+        return {}
+    items = {
+        int(item.id): item
+        for item in hydrate([row.item_id for row in rows if row.item_id], reader, Context.NOTIFICATIONS)
+    }
+    started = [row.session_id for row in rows if row.session_id]
+    cards = sessions.cards(started, reader) if started else {}
     told = {}
-    readers = User.objects.in_bulk({row.recipient_id for row in due})
-    for row in {row.act_id: row for row in due}.values():
-        reader = readers.get(row.recipient_id)
-        if reader is None:
+    for row in rows:
+        item = items.get(row.item_id) if row.item_id else None
+        if row.item_id and (item is None or item.is_hidden):
             continue
-        one = Told(row.act_id, row.kind, row.actor, session_id=row.session_id)
-        if row.item_id:
-            one.item = next(iter(hydrate([row.item_id], reader, Context.NOTIFICATIONS)), None)
-            if one.item is None or one.item.is_hidden:
-                continue
-        if row.session_id:
-            card = sessions.cards([row.session_id], reader).get(row.session_id)
-            one.title = card.title if card else ""
-        told[row.act_id] = one
+        card = cards.get(row.session_id) if row.session_id else None
+        title = card.title if card else ""
+        told[row.act_id] = Told(row.act_id, row.kind, row.actor, item, row.session_id, title)
     return told
 
 
-def _send(subscription: PushSubscription, message: bytes, kind: str, topic: str) -> bool:
-    """Send a message to a device. False if the device may take it later."""
+def _send(device: PushSubscription, parcel: Parcel) -> None:
     letter = encryption.encrypted(
-        message, p256dh=subscription.p256dh, auth=subscription.auth, is_standard=subscription.is_standard
+        parcel.message, p256dh=device.p256dh, auth=device.auth, is_standard=device.is_standard
     )
     headers = {
-        **encryption.signed(letter, subscription.endpoint, subscription.server_key),
+        **encryption.signed(letter, device.endpoint, device.server_key),
         "Content-Type": "application/octet-stream",
-        "TTL": str(LIFE.get(Kind(kind), 2 * DAY_SECONDS)),
-        "Urgency": URGENCY.get(Kind(kind), "normal"),
-        "Topic": topic,
+        "TTL": str(_life(parcel.kind)),
+        "Urgency": URGENCY.get(Kind(parcel.kind), "normal"),
+        "Topic": parcel.topic,
     }
     try:
-        status = outbound.post(
-            subscription.endpoint, headers=headers, body=letter.body, member=subscription.user_id
-        ).status
-    except outbound.RefusedError:
-        logger.info("push subscription %s has no public address. It is deleted", subscription.pk)
-        PushSubscription.objects.filter(pk=subscription.pk).delete()
-        return True
+        status = outbound.post(device.endpoint, headers=headers, body=letter.body, member=device.user_id).status
+    except outbound.OverBudgetError as error:
+        waiting.put_off(device, timedelta(seconds=error.seconds))
     except outbound.OutboundError as error:
-        logger.info("push subscription %s failed: %s", subscription.pk, error)
-        _note_failure(subscription)
-        return False
+        # The same for a name that does not exist and for one inside the site's network: nobody learns which are there.
+        logger.info("push subscription %s failed: %s", device.pk, error)
+        waiting.failed(device)
+    else:
+        _judge(device, status)
+
+
+def _judge(device: PushSubscription, status: int) -> None:
     if 200 <= status < 300:
-        if subscription.failing_since:
-            PushSubscription.objects.filter(pk=subscription.pk).update(failing_since=None, retry_at=None)
-        return True
-    logger.info("push subscription %s was refused: status %s", subscription.pk, status)
-    if status in GONE:
-        PushSubscription.objects.filter(pk=subscription.pk).delete()
-        return True
-    _note_failure(subscription)
-    return status not in AGAIN and status < 500
-
-
-def _note_failure(subscription: PushSubscription) -> None:
-    now = timezone.now()
-    failing_for = now - (subscription.failing_since or now)
-    row = PushSubscription.objects.filter(pk=subscription.pk)
-    if failing_for >= FORGOTTEN_AFTER:
-        row.delete()
+        waiting.was_taken(device)
         return
-    pause = min(max(failing_for / 2, timedelta(seconds=RETRIES[0])), LONGEST_PAUSE)
-    row.update(failing_since=Coalesce("failing_since", Now()), retry_at=now + pause)
+    logger.info("push subscription %s was refused: status %s", device.pk, status)
+    if status in GONE:
+        PushSubscription.objects.filter(pk=device.pk).delete()
+        return
+    waiting.failed(device, is_final=status not in AGAIN and status < 500)

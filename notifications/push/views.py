@@ -13,10 +13,9 @@ from accounts.models import User
 from accounts.signing_in.models import OWN_APP
 from accounts.signing_in.places import device_name
 from notifications.models import PushSubscription, QuietHours
-from notifications.push import actions
+from notifications.push import actions, waiting
 from notifications.push.encryption import public_key
 from notifications.push.forms import DeviceForm, QuietForm
-from storage.queue import enqueue
 from web.pages import INVALID, PageRequest, limited, show
 
 
@@ -27,6 +26,7 @@ class PushDevice(NamedTuple):
     name: str
     is_here: bool
     is_failing: bool
+    is_tested: bool
     form: DeviceForm
 
 
@@ -62,7 +62,8 @@ def _devices(reader: User, session_key: str | None) -> Sequence[PushDevice]:
             row.pk,
             apps.get(row.token_id) or device_name(row.user_agent),
             row.session_key is not None and row.session_key == session_key,
-            row.failing_since is not None,
+            row.is_failing,
+            row.trial_at is not None,
             DeviceForm.of(row),
         )
         for row in rows
@@ -93,13 +94,13 @@ def remove(request: PageRequest, reader: User, subscription_id: int) -> HttpResp
 
 
 @signed_in
-@limited("write")
+@limited("push_test")
 @require_POST
 def trial(request: PageRequest, reader: User, subscription_id: int) -> HttpResponse:
-    """Send a message to a device."""
+    """Send a test to a device. The page says why not."""
     if not PushSubscription.objects.filter(user=reader, pk=subscription_id).exists():
         raise Http404
-    if enqueue("notifications.push_trial", subscription_id):
+    if waiting.add_trial(user=reader, subscription_id=subscription_id):
         messages.success(request, _("Test sent. It should arrive in a moment."))
     return redirect("settings-push")
 

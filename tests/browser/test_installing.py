@@ -8,11 +8,10 @@ from accounts.models import User
 from feedsite.public import installing
 from items.actions import publish
 from notifications.models import PushSubscription
-from notifications.push import sending
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import say
 from tests.support.far_servers import FarServer
-from tests.support.push_services import Device, service  # noqa: F401
+from tests.support.push_services import Device, prompt, service  # noqa: F401
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -178,10 +177,12 @@ def device(service: FarServer) -> Device:  # noqa: F811
 
 
 def test_push_is_turned_on_tried_and_turned_off(
-    visit: Visit, reader: User, author: User, device: Device, monkeypatch: pytest.MonkeyPatch
+    visit: Visit,
+    reader: User,
+    author: User,
+    device: Device,
+    prompt: None,  # noqa: F811
 ) -> None:
-    sent: list[Any] = []
-    monkeypatch.setattr(sending, "enqueue", lambda task, acts, **more: sent.append(acts))
     visitor = visit(service_workers="allow", permissions=["notifications"])
     page = visitor.page
     page.add_init_script(SUBSCRIBE.replace("BODY", json.dumps(device.body)))
@@ -196,7 +197,6 @@ def test_push_is_turned_on_tried_and_turned_off(
     row = PushSubscription.objects.get()
     assert row.endpoint == device.endpoint
     say(author, "hello @reader")
-    sending.push(sent[0])
     assert [message["body"] for message in device.messages] == ["hello @reader"]
     page.get_by_label("Replies").uncheck()
     page.get_by_label("What they show").select_option("none")
@@ -204,10 +204,6 @@ def test_push_is_turned_on_tried_and_turned_off(
     row.refresh_from_db()
     assert "reply" not in row.kinds
     assert row.words == "none"
-    monkeypatch.setattr(
-        "notifications.push.views.enqueue",
-        lambda task, key: task == "notifications.push_trial" and not sending.push_trial(key),
-    )
     visitor.go(page.get_by_role("button", name="Send test"))
     assert device.messages[-1]["body"] == "Push notifications work on this device."
     visitor.go(page.get_by_role("button", name="Turn off"))

@@ -6,12 +6,12 @@ from accounts.models import User
 from accounts.signing_in.sealing import unseal
 from clientapi.oauth.api import AppBody
 from notifications.models import PushSubscription, Words
-from notifications.push import actions, sending
+from notifications.push import actions
 from notifications.push.encryption import public_key
 from tests.support.clients import Caller, app_of
 from tests.support.factories import say
 from tests.support.far_servers import FarServer
-from tests.support.push_services import Device, headers_of, service  # noqa: F401
+from tests.support.push_services import Device, headers_of, prompt, service  # noqa: F401
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -19,8 +19,7 @@ PUSH = "v1/push/subscription"
 
 
 @pytest.fixture
-def caller(ann: User, monkeypatch: pytest.MonkeyPatch) -> Caller:
-    monkeypatch.setattr(sending, "enqueue", lambda task, acts, **more: sending.push(acts))
+def caller(ann: User, prompt: None) -> Caller:  # noqa: F811
     return Caller(ann)
 
 

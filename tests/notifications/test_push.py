@@ -1,4 +1,3 @@
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,36 +17,34 @@ from notifications import actions as notifications
 from notifications import tasks
 from notifications.feed import notifications_page
 from notifications.models import PUSHED, PushSubscription, QuietHours, Words
-from notifications.push import actions, messages, sending
+from notifications.push import actions, messages, sending, waiting
 from notifications.push.actions import Choice, Holder
 from relations import actions as relations
 from storage import queue
 from tests.support.factories import UserFactory, say
-from tests.support.far_servers import FarServer, answer, raw
-from tests.support.push_services import Device, headers_of, service  # noqa: F401
+from tests.support.far_servers import FarServer, answer, names, raw  # noqa: F401
+from tests.support.push_services import Device, headers_of, prompt, service  # noqa: F401
 from tests.support.statements import statements
-from web import outbound
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 PUSH = "/api/v1/me/push"
-RUN = {"notifications.push": tasks.push, "notifications.push_again": tasks.push_again}
+PAGE = "/settings/notifications/push"
+COLUMNS = [field.attname for field in PushSubscription._meta.fields if not field.primary_key]
 
 
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Pushes run at once. Retries are collected."""
-    kept: list[tuple[Any, ...]] = []
+def later() -> None:
+    """The pauses of devices are over."""
+    now = timezone.now()
+    PushSubscription.objects.exclude(retry_at=None).update(retry_at=now)
+    PushSubscription.objects.exclude(due_at=None).update(due_at=now)
+    tasks.sweep_pushes()
 
-    def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
-        if after_seconds is not None:
-            kept.append((task, args, after_seconds))
-        elif task in RUN:
-            RUN[task](*args)
-        return True
 
-    monkeypatch.setattr(sending, "enqueue", enqueue)
-    return kept
+def pause(row: PushSubscription) -> float:
+    row.refresh_from_db()
+    assert row.retry_at is not None
+    return round((row.retry_at - timezone.now()).total_seconds())
 
 
 @pytest.fixture
@@ -63,7 +60,7 @@ def other() -> User:
 
 
 @pytest.fixture
-def device(service: FarServer, reader: User, client: Client, later: object) -> Device:  # noqa: F811
+def device(service: FarServer, reader: User, client: Client, prompt: None) -> Device:  # noqa: F811  # noqa: F811
     device = Device(service)
     assert subscribed(client, device, words="all").status_code == 201
     return device
@@ -351,25 +348,21 @@ def test_a_device_that_is_gone_is_forgotten(device: Device, reader: User, other:
 
 
 @pytest.mark.parametrize("status", ["429 Too Many Requests", "500 Internal Server Error", "503 Service Unavailable"])
-def test_a_service_that_is_busy_is_asked_again(
-    device: Device, reader: User, other: User, later: list[Any], status: str
-) -> None:
+def test_a_service_that_is_busy_is_asked_again(device: Device, reader: User, other: User, status: str) -> None:
     assert device.service is not None
     device.service.rules[device.path] = answer(b"", status=status)
     say(other, "@reader one")
-    say(other, "@reader two")  # a failed device is paused
-    assert len(device.messages) == 1
-    for seconds in sending.RETRIES:
-        ((task, args, wait),) = later
-        assert wait == seconds
-        later.clear()
-        RUN[task](*args)
-    assert later == []
-    assert len(device.messages) == 1 + len(sending.RETRIES)
-    assert {message["body"] for message in device.messages} == {"@reader one"}
+    row = PushSubscription.objects.get()
+    for seconds in waiting.RETRIES:
+        assert seconds - 5 <= pause(row) <= seconds
+        tasks.push_device(row.pk)  # a failed device is paused
+        later()
+    assert [message["body"] for message in device.messages] == ["@reader one"] * 4
+    row.refresh_from_db()
+    assert (row.waiting, row.due_at, row.tries) == ([], None, 0)
 
 
-def test_a_device_that_takes_messages_again(device: Device, reader: User, other: User, later: list[Any]) -> None:
+def test_a_device_that_takes_messages_again(device: Device, reader: User, other: User) -> None:
     assert device.service is not None
     rule = device.service.rules[device.path]
     device.service.rules[device.path] = raw(b"")
@@ -378,45 +371,23 @@ def test_a_device_that_takes_messages_again(device: Device, reader: User, other:
     assert row.failing_since
     assert row.retry_at
     device.service.rules[device.path] = rule
-    tasks.push_again(*later[0][1])
+    say(other, "@reader two")
+    say(other, "@reader three")
+    assert len(device.messages) == 1
+    later()
     row.refresh_from_db()
     assert (row.failing_since, row.retry_at) == (None, None)
-    say(other, "@reader two")
-    assert [message["body"] for message in device.messages][-1] == "@reader two"
+    say(other, "@reader four")
+    bodies = [message["body"] for message in device.messages]
+    assert bodies == ["@reader one", "@reader three\nand 2 more", "@reader four"]
 
 
-def test_another_refusal_is_not_repeated(device: Device, reader: User, other: User, later: list[Any]) -> None:
+def test_another_refusal_is_not_repeated(device: Device, reader: User, other: User) -> None:
     device.service.rules[device.path] = answer(b"", status="403 Forbidden")  # type: ignore[union-attr]
     say(other, "@reader one")
-    assert later == []
-    assert PushSubscription.objects.get().failing_since
-
-
-def test_devices_that_hang_hold_no_worker(
-    service: FarServer,  # noqa: F811
-    reader: User,
-    other: User,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for number in range(4):
-        client = Client()
-        client.force_login(reader)
-        subscribed(client, Device(service, f"/send/{number}"))
-        service.rules[f"/send/{number}"] = lambda _say: time.sleep(1)
-    monkeypatch.setattr(outbound, "SECONDS", 0.3)
-    monkeypatch.setattr(sending, "TURN_SECONDS", 0.5)
-    waiting: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(sending, "enqueue", lambda *task, after_seconds=None: waiting.append((after_seconds, *task)))
-    say(other, "@reader")
-    ((_now, _task, acts),) = waiting
-    waiting.clear()
-    tasks.push(acts)
-    handed_on = [task for task in waiting if task[0] is None]
-    assert len(service.paths) == 2
-    assert [task[1] for task in handed_on] == ["notifications.push_again"] * 2
-    for _none, _name, *rest in handed_on:
-        tasks.push_again(*rest)
-    assert len(set(service.paths)) == 4
+    row = PushSubscription.objects.get()
+    assert row.failing_since
+    assert (row.waiting, row.due_at) == ([], None)
 
 
 def test_a_redirect_is_not_followed(device: Device, reader: User, other: User) -> None:
@@ -431,7 +402,9 @@ def test_a_device_that_fails_for_a_week_is_forgotten(device: Device, reader: Use
     row = PushSubscription.objects.get()
     pauses = []
     for days in (0, 1, 6.9, 7.1):
-        PushSubscription.objects.update(failing_since=timezone.now() - timedelta(days=days), retry_at=None)
+        PushSubscription.objects.update(
+            failing_since=timezone.now() - timedelta(days=days), retry_at=None, due_at=None, waiting=[], tries=0
+        )
         say(other, f"@reader {days}")
         found = PushSubscription.objects.filter(pk=row.pk).first()
         pauses.append(found and found.retry_at and round((found.retry_at - timezone.now()).total_seconds(), -1))
@@ -439,14 +412,48 @@ def test_a_device_that_fails_for_a_week_is_forgotten(device: Device, reader: Use
     assert pauses[0] in (10, 20)
 
 
-def test_a_name_that_leads_inside_is_forgotten(
-    device: Device, reader: User, other: User, settings: Any, later: list[Any]
+@pytest.mark.parametrize("of", ["an act", "a test"])
+def test_names_inside_end_as_names_that_are_not_there(
+    client: Client,
+    device: Device,
+    reader: User,
+    other: User,
+    settings: Any,
+    names: dict[str, list[list[str]]],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    of: str,
 ) -> None:
+    """Neither in what is kept, nor by what a page shows when."""
     settings.OUTBOUND_TO_LOOPBACK = False
-    PushSubscription.objects.update(endpoint="https://localhost/send/1")
-    say(other, "@reader")
-    assert not PushSubscription.objects.exists()
-    assert later == []
+    row = PushSubscription.objects.get()
+    fresh = PushSubscription(pk=row.pk, **{name: getattr(row, name) for name in COLUMNS})
+    kept: dict[str, list[Any]] = {}
+    shown: dict[str, list[Any]] = {}
+    for name, address in (("inside.example.org", "10.0.0.1"), ("nonesuch.example.org", "..")):
+        names[name] = [[address]] * 9
+        fresh.endpoint = f"https://{name}/send/1"
+        fresh.save()
+        if of == "an act":
+            say(other, "@reader")
+        else:
+            assert client.post(f"{PAGE}/{row.pk}/trial").status_code == 302
+        kept[name], shown[name] = [], []
+        for _ in range(len(waiting.RETRIES) + 1):
+            row.refresh_from_db()
+            assert row.failing_since is not None
+            kept[name].append((len(row.waiting), row.trial_at is None, row.tries, pause(row) // 5, row.due_at is None))
+            for seconds in (-1, 1):  # before and after the longest request would have ended
+                moment = row.failing_since + timedelta(seconds=seconds)
+                with monkeypatch.context() as patched:
+                    patched.setattr("notifications.models.timezone.now", lambda moment=moment: moment)
+                    page = client.get(PAGE).content.decode()
+                shown[name].append((seconds, "reach this device" in page, "on its way" in page, "/trial" in page))
+            later()
+    assert [kept["inside.example.org"], shown["inside.example.org"]] == [
+        kept["nonesuch.example.org"],
+        shown["nonesuch.example.org"],
+    ]
+    assert {one[:2] for one in shown["inside.example.org"]} == {(-1, False), (1, True)}
 
 
 # --- Recipients ------------------------------------------------------------------------------------------
@@ -492,7 +499,7 @@ def test_an_inactive_user_gets_nothing(device: Device, reader: User, other: User
     assert device.messages == []
 
 
-def test_a_token_and_its_end(service: FarServer, later: object, reader: User, other: User) -> None:  # noqa: F811
+def test_a_token_and_its_end(service: FarServer, prompt: None, reader: User, other: User) -> None:  # noqa: F811
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=reader)}")
     device = Device(service)

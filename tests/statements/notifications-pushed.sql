@@ -7,7 +7,7 @@
     JOIN notifications_pushsubscription s ON s.user_id = n.recipient_id AND n.kind = ANY(s.kinds)
     LEFT JOIN notifications_quiethours q ON q.user_id = n.recipient_id
     WHERE a.id = ANY($1::bigint[]) AND a.id > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = n.recipient_id), 0)
-        AND CASE WHEN $2::bigint IS NULL THEN s.retry_at IS NULL OR s.retry_at <= now() ELSE s.id = $2 END
+        AND ($2::bigint IS NULL OR s.id = $2)
         AND CASE s.policy
             WHEN 'all' THEN true
             WHEN 'followed' THEN EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = n.recipient_id AND f.followee_id = a.actor_id  OFFSET 0)

@@ -1,13 +1,14 @@
 import json
 import os
 from datetime import timedelta
+from typing import Any
 
 from feedsite.settings import *  # noqa: F403
 
 VARIABLE = "TEST_SETTINGS"
 
 
-def changed(**values: float | str) -> dict[str, str]:
+def changed(**values: Any) -> dict[str, str]:
     """Environment variables for these values. A number is seconds if the setting is a span."""
     return {"DJANGO_SETTINGS_MODULE": __name__, VARIABLE: json.dumps(values)}
 

@@ -32,8 +32,10 @@ class Talk(socketserver.StreamRequestHandler):
             length = next(
                 (line.split(":")[1] for line in head.splitlines() if line.lower().startswith("content-length")), 0
             )
-            self.server.heads.append(head)
-            self.server.bodies.append(self.rfile.read(int(length)))
+            body = self.rfile.read(int(length))
+            with self.server.lock:
+                self.server.heads.append(head)
+                self.server.bodies.append(body)
             path = head.split()[1]
             self.server.rules.get(path, answer(b"none", status="404 Not Found"))(self.wfile.write)
 
@@ -47,6 +49,7 @@ class FarServer(socketserver.ThreadingTCPServer):
     def __init__(self, host: str = "127.0.0.1", port: int = 0, context: ssl.SSLContext | None = None) -> None:
         self.context = context
         self.rules: dict[str, Callable[[Say], None]] = {}
+        self.lock = threading.Lock()
         self.heads: list[str] = []
         self.bodies: list[bytes] = []
         super().__init__((host, port), Talk)

@@ -540,9 +540,9 @@ class Grown:
         with connection.cursor() as cursor:  # a private address, so nothing is sent
             cursor.execute(
                 "INSERT INTO notifications_pushsubscription (user_id, token_id, endpoint, p256dh, auth,"
-                " server_key, kinds, policy, words, language, user_agent, app_token, is_standard)"
+                " server_key, kinds, policy, words, language, user_agent, app_token, is_standard, due_at)"
                 " SELECT user_id, id, 'https://192.0.2.1/' || id, %s, %s, '', '{mention,reply,live}', 'followed',"
-                " 'open', '', '', '', true FROM oauth2_provider_accesstoken",
+                " 'open', '', '', '', true, now() + interval '1 day' FROM oauth2_provider_accesstoken",
                 [DEVICE["keys"]["p256dh"], DEVICE["keys"]["auth"]],
             )
         code = Grant.objects.create(user=self.ordinary, application=app, code="0", expires=now + timedelta(days=1))

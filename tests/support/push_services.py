@@ -10,8 +10,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from feedsite import celery
+from notifications import tasks
 from notifications.push.encryption import CURVE, bytes_of, letters, point
 from tests.support.far_servers import FarServer, answer, certificate, running
+from tests.support.workers import prompt_tasks
 from web import outbound
 
 HOST = "localhost"
@@ -82,6 +85,17 @@ def headers_of(head: str) -> dict[str, str]:
     """Headers under the names that the site writes."""
     lines = (line.partition(":") for line in head.splitlines()[1:])
     return {name: value.strip() for name, _, value in lines}
+
+
+@pytest.fixture
+def prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pushes run at once."""
+    run = {
+        "notifications.push": tasks.push,
+        "notifications.push_device": tasks.push_device,
+        "notifications.push_trial": tasks.push_trial,
+    }
+    monkeypatch.setattr(celery.app, "send_task", prompt_tasks(lambda name, args: name in run and run[name](*args)))
 
 
 @pytest.fixture

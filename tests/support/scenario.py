@@ -1000,7 +1000,7 @@ def workers(scenario: Scenario) -> None:
     device = PushSubscription.objects.filter(user=told.recipient_id).latest("pk")
     scenario.recorder.is_silent = False
     scenario.task("notifications.push", [told.pk])
-    scenario.task("notifications.push_again", told.pk, device.pk, 1)
+    scenario.task("notifications.push_device", device.pk)
     scenario.task("notifications.push_trial", device.pk)
 
 

@@ -1,0 +1,173 @@
+"""What waits for devices, in PostgreSQL.
+
+At most one message waits for a device: of the acts in `waiting`, of a test, or of both. At most one is being sent: a
+claim holds `retry_at` in the future. `due_at` is when the sweep takes a device up, because its task was lost, its
+worker died, or its pause is over. It is None while nothing waits.
+
+The broker holds at most one task of a device. One is enqueued when something begins to wait, and after a message if
+more waits. The sweep runs in the queue of these tasks: when its turn comes, a task enqueued before it has left.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from django.db import models, transaction
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from accounts.models import User
+from notifications.models import PushSubscription
+from storage.connections import fetch
+from storage.queue import enqueue
+from web import outbound
+
+MOST = 100
+"""Most acts that wait for a device. The newest stay."""
+PUSHED = 20
+"""How many of the acts that were pushed a device remembers, because a broker may repeat a task."""
+LOST_AFTER = timedelta(seconds=60)
+"""A task that no worker took for this long is taken for lost."""
+CLAIM_LIFE = timedelta(seconds=60)
+"""A worker that sends for this long is taken for dead."""
+RETRIES = (15, 60, 240)
+"""Seconds after which a message that was not taken is sent again."""
+TRY = 2
+"""What a try counts until its end is known, then one. So a message is sent once more if its worker died, not thrice."""
+LONGEST_PAUSE = timedelta(hours=6)
+FORGOTTEN_AFTER = timedelta(days=7)
+"""A device that fails for this long is forgotten."""
+SWEPT = 1_000
+
+DUE = "SELECT FROM notifications_pushsubscription WHERE due_at <= now()"
+SWEEP = """
+    UPDATE notifications_pushsubscription SET due_at = now() + %(lost_after)s
+    WHERE id = ANY(ARRAY(
+        SELECT id FROM notifications_pushsubscription WHERE due_at <= now()
+        ORDER BY due_at LIMIT %(count)s FOR NO KEY UPDATE SKIP LOCKED))
+    RETURNING id
+"""
+
+
+def add(acts: Mapping[int, set[int]]) -> None:
+    """Have acts wait for devices, by the id of the device."""
+    with transaction.atomic():
+        rows = list(_locked().filter(pk__in=acts).order_by("pk"))
+        for row in rows:
+            oldest = row.pushed[0] if len(row.pushed) == PUSHED else 0
+            fresh = {act for act in acts[row.pk] if act > oldest and act not in row.pushed}
+            row.waiting = sorted({*row.waiting, *fresh})[-MOST:]
+            if row.waiting:
+                _expect(row)
+        PushSubscription.objects.bulk_update(rows, ["waiting", "due_at"])
+
+
+@transaction.atomic
+def add_trial(*, user: User, subscription_id: int) -> bool:
+    """Have a test wait for a device. False if one waits, the device fails, or there is none."""
+    row = _locked().filter(user=user, pk=subscription_id, trial_at=None).first()
+    if row is None or row.is_failing:
+        return False
+    row.trial_at = row.now
+    _expect(row, "notifications.push_trial")
+    row.save(update_fields=["trial_at", "due_at"])
+    return True
+
+
+def claim(subscription_id: int) -> PushSubscription | None:
+    """Take what waits for a device. None if nothing does, or not yet, or another worker sends."""
+    free = PushSubscription.objects.filter(Q(retry_at=None) | Q(retry_at__lte=Now()), pk=subscription_id)
+    until = Now() + CLAIM_LIFE
+    if not free.filter(due_at__isnull=False).update(retry_at=until, due_at=until, tries=F("tries") + TRY):
+        return None
+    device = PushSubscription.objects.filter(pk=subscription_id).first()
+    if device is not None and device.tries - TRY > len(RETRIES):
+        end(device)
+        return None
+    return device
+
+
+# --- The end of a claim ----------------------------------------------------------------------------------
+def end(device: PushSubscription) -> None:
+    """Forget what was claimed, without a word of the device."""
+    _end(device, is_over=True)
+
+
+def was_taken(device: PushSubscription) -> None:
+    """Note that the device took the message."""
+    _end(device, is_over=True, failing_since=None)
+
+
+def put_off(device: PushSubscription, pause: timedelta) -> None:
+    """Send later, because the site may not send now."""
+    _end(device, is_over=False, pause=min(pause, LONGEST_PAUSE), tries=device.tries - TRY)
+
+
+def failed(device: PushSubscription, *, is_final: bool = False) -> None:
+    """Leave a device alone, longer each time. Its message is sent again unless this is `is_final`, or the last try.
+
+    Members see a failure when the longest request would have ended. So they cannot tell by time what failed.
+    """
+    assert device.due_at is not None  # noqa: S101 (it is claimed)
+    claimed_at = device.due_at - CLAIM_LIFE
+    since = device.failing_since or claimed_at + timedelta(seconds=outbound.SECONDS)
+    failing_for = claimed_at - since
+    if failing_for >= FORGOTTEN_AFTER:
+        PushSubscription.objects.filter(pk=device.pk).delete()
+        return
+    tries = device.tries - TRY + 1
+    pause = max(failing_for / 2, timedelta(seconds=RETRIES[min(tries, len(RETRIES)) - 1]))
+    _end(
+        device,
+        is_over=is_final or tries > len(RETRIES),
+        pause=min(pause, LONGEST_PAUSE),
+        tries=tries,
+        failing_since=since,
+    )
+
+
+def _end(device: PushSubscription, *, is_over: bool, pause: timedelta | None = None, **changes: Any) -> None:
+    """End a claim. `is_over`: forget what it took. What came meanwhile waits."""
+    with transaction.atomic():
+        row = _locked().filter(pk=device.pk, due_at=device.due_at).first()
+        if row is None:  # the device was removed, or its claim has lapsed
+            return
+        for column, value in changes.items():
+            setattr(row, column, value)
+        if is_over:
+            row.waiting = [act for act in row.waiting if act not in device.waiting]
+            row.trial_at = None if row.trial_at == device.trial_at else row.trial_at
+            row.tries = 0
+            row.pushed = sorted({*row.pushed, *device.waiting})[-PUSHED:]
+        row.retry_at = None if pause is None else row.now + pause
+        row.due_at = None
+        if row.waiting or row.trial_at:
+            _expect(row)
+        row.save(update_fields=["waiting", "trial_at", "tries", "pushed", "failing_since", "retry_at", "due_at"])
+
+
+def _expect(row: Any, task: str = "notifications.push_device") -> None:
+    """Have a task send what waits, unless a task, a worker or the sweep has it in hand."""
+    if row.due_at is not None:
+        return
+    if row.retry_at is not None and row.retry_at > row.now:
+        row.due_at = row.retry_at
+    else:
+        row.due_at = row.now + LOST_AFTER
+        transaction.on_commit(partial(enqueue, task, row.pk), robust=True)
+
+
+def _locked() -> "models.QuerySet[Any]":
+    """Devices to change, with PostgreSQL's time as `now`."""
+    return PushSubscription.objects.select_for_update(no_key=True).annotate(now=Now())
+
+
+# --- Upkeep ----------------------------------------------------------------------------------------------
+def sweep() -> int:
+    """Periodic: enqueue tasks of due devices until the broker refuses. Returns how many were due."""
+    due = fetch(SWEEP, {"lost_after": LOST_AFTER, "count": SWEPT})
+    for (subscription_id,) in due:
+        if not enqueue("notifications.push_device", subscription_id):
+            break
+    return len(due)
