@@ -1,6 +1,7 @@
 """Pages for signed-in users, and requests of open pages."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 from urllib.parse import urlencode
@@ -10,6 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from accounts.models import User
+from accounts.signing_in.proofs import EndedError
 from web.pages import PageRequest, View, next_page, wants_part
 
 P = ParamSpec("P")
@@ -25,12 +27,13 @@ UNAUTHORIZED = 401
 
 
 def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase]) -> View[P]:
-    """Pass the reader to the view. Strangers sign in first."""
+    """Pass the reader to the view. Strangers sign in first, and readers whose login ends meanwhile."""
 
     @wraps(view)
     def guard(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if isinstance(request.user, User):
-            return view(request, request.user, *args, **kwargs)
+            with suppress(EndedError):
+                return view(request, request.user, *args, **kwargs)
         if wants_part(request):  # the open page stays and asks its reader to sign in (asking.js)
             return HttpResponse(status=UNAUTHORIZED)
         return redirect(_login(request.get_full_path() if request.method == "GET" else next_page(request)))

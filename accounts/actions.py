@@ -21,21 +21,19 @@ from django.utils.translation import ngettext_lazy
 from oauth2_provider.models import AccessToken, Grant, set_token_value
 from oauthlib.common import generate_token
 
-from accounts import faces, profile_fields, review
+from accounts import faces, passwords, profile_fields, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
 from accounts.names import folded_name
 from accounts.naming import check_imitation
 from accounts.review import Submission
 from accounts.signals import levels_lowered, sessions_ended
-from accounts.signing_in import addresses
+from accounts.signing_in import addresses, proofs
 from accounts.signing_in.models import OWN_APP, ClientApp
 from storage.draws import Draw
 from storage.events import Revoked, announce
 from storage.queue import enqueue
 
-PASSWORD_LENGTH = 256
-"""Limit in characters. Longer passwords take longer to hash."""
 # Missing from Django's Chinese catalogue.
 TOO_SHORT = ngettext_lazy(
     "This password is too short. It must contain at least %d character.",
@@ -184,39 +182,49 @@ def edit_preferences(
 @transaction.atomic
 def change_password(*, user: User, current: str, new: str, keep_token: int = 0) -> User:
     """Set a password, and end sessions and tokens except `keep_token`. The caller renews its own session
-    (`update_session_auth_hash`). Raises ValidationError by field.
+    (`update_session_auth_hash`). Raises ValidationError by field, and EndedError.
     """
     check_own_password(user=user, password=current, field="current_password")
     try:
         check_password_shape(new, user)
     except ValidationError as error:
         raise ValidationError({"new_password": error.error_list}) from error
-    proven = user.password
-    user.set_password(new)
-    # Fails if the password changed meanwhile.
-    changed = {"password": user.password, "session_generation": Draw()}
-    if not User.objects.active().filter(pk=user.pk, password=proven).update(**changed):
-        raise ValidationError({"current_password": _wrong_password()})
-    end_tokens(user=user, keep_token=keep_token)
+    hashed = passwords.hashed(new)  # takes long, so before the lock
+    proofs.hold(user)
+    write_password(user=user, hashed=hashed, keep_token=keep_token)
     addresses.tell(user, "password_changed")
     return user
 
 
+def write_password(*, user: User, hashed: str, keep_token: int = 0) -> None:
+    """Set a password, and end sessions and tokens except `keep_token`, in the caller's transaction."""
+    user.password = hashed
+    User.objects.filter(pk=user.pk).update(password=hashed, session_generation=Draw())
+    end_tokens(user=user, keep_token=keep_token)
+
+
 def check_own_password(*, user: User, password: str, field: str) -> None:
     """Raise ValidationError for `field` unless this is the user's password."""
-    if len(password) > PASSWORD_LENGTH or not user.check_password(password):
+    if not user.check_password(password):
         raise ValidationError({field: _wrong_password()})
 
 
 def check_password_shape(password: str, user: User) -> None:
     """Raise ValidationError for an unsafe or too long password."""
-    if len(password) > PASSWORD_LENGTH:
-        raise ValidationError(_("At most %(count)d characters.") % {"count": PASSWORD_LENGTH}, code="max_length")
-    validate_password(password, user)
+    if len(password) > passwords.LENGTH:
+        raise ValidationError(_("At most %(count)d characters.") % {"count": passwords.LENGTH}, code="max_length")
+    validate_password(passwords.normalized(password), user)
 
 
 @transaction.atomic
 def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
+    """End sessions and tokens except `keep_token`, for their user, who renews the own session. Raises EndedError."""
+    proofs.hold(user)
+    return end_everything(user=user, keep_token=keep_token)
+
+
+@transaction.atomic
+def end_everything(*, user: User, keep_token: int = 0) -> User:
     """End sessions and tokens except `keep_token`."""
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1, session_generation=Draw())
     user.refresh_from_db(fields=["session_epoch"])
@@ -311,7 +319,8 @@ def forget_held_names() -> int:
 
 @transaction.atomic
 def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
-    """Issue an API token, of which only the hash is stored."""
+    """Issue an API token, of which only the hash is stored. Raises EndedError."""
+    proofs.hold(user)
     tokens = AccessToken.objects.filter(user=user, application=OWN_APP)
     tokens.filter(expires__lt=Now()).delete()
     kept = tokens.order_by("-pk").values_list("pk", flat=True)
@@ -331,6 +340,7 @@ def revoke_token(*, token_id: int) -> bool:
     """Delete a token and end its streams."""
     token = AccessToken.objects.filter(pk=token_id)
     user_id = token.values_list("user_id", flat=True).first()
+    list(User.objects.held().filter(pk=user_id).values_list("pk"))
     _, gone = token.delete()
     if user_id is not None:
         end_streams(user_id=user_id)
@@ -349,9 +359,13 @@ def end_tokens(*, user: User, keep_token: int = 0) -> None:
 def delete_app(*, app_id: int) -> None:
     """Remove a self-registered app with its tokens."""
     apps = ClientApp.objects.registered().filter(pk=app_id)
+    tokens = AccessToken.objects.filter(application__in=apps)
+    owners = tokens.filter(user__isnull=False).values_list("user_id", flat=True)
+    list(User.objects.held().filter(pk__in=list(owners)).order_by("pk").values_list("pk"))
     list(apps.select_for_update().values_list("pk"))  # a token issued meanwhile is seen below, or refused
-    held = AccessToken.objects.filter(application__in=apps, user__isnull=False)
-    users = set(held.values_list("user_id", flat=True))
+    users = set(owners.all())
+    tokens.delete()
+    Grant.objects.filter(application__in=apps).delete()
     apps.delete()
     for user_id in users:
         end_streams(user_id=user_id)

@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from accounts.actions import log_out_everywhere
+from accounts.actions import end_everything
 from accounts.models import User
 
 
@@ -11,7 +11,7 @@ def deactivate(*, user: User) -> bool:
     """Hide a user, and end their sessions and tokens. False if they are not active."""
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
-    log_out_everywhere(user=user)
+    end_everything(user=user)
     return True
 
 

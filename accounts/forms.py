@@ -6,7 +6,7 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.actions import PASSWORD_LENGTH
+from accounts import passwords
 from accounts.faces import CROPPED
 from accounts.joining.models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import place_name, zone_names
@@ -35,7 +35,7 @@ def password_field(label: Any, autocomplete: str, help_text: Any = "") -> forms.
     """A password field: not stripped."""
     return forms.CharField(
         label=label,
-        max_length=PASSWORD_LENGTH,
+        max_length=passwords.LENGTH,
         strip=False,
         help_text=help_text,
         widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),

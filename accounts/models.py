@@ -15,7 +15,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts import avatars
+from accounts import avatars, passwords
 from accounts.joining.lookalikes import Skeleton, skeleton
 from accounts.joining.models import Application, Invitation, Invited
 from accounts.names import FoldedName, Grams, KnownAs, Name, grams_of
@@ -287,6 +287,14 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
     def banner_url(self) -> str:
         """The banner's address, drawn by default."""
         return avatars.banner_url(self.banner, self.username)
+
+    def set_password(self, raw_password: str | None) -> None:
+        """Set a password. None: one that nothing opens."""
+        super().set_password(None if raw_password is None else passwords.normalized(raw_password))
+
+    def check_password(self, raw_password: str) -> bool:
+        """Whether this is the password. A log-in renews old hashes: elsewhere that would end the caller's session."""
+        return passwords.compare(raw_password, self.password).is_right
 
     def get_full_name(self) -> str:
         """The shown name."""

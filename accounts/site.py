@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
@@ -19,7 +20,7 @@ from accounts.about.site import current
 from accounts.about.words import logo_of, theme_of
 from accounts.actions import end_streams
 from accounts.models import User
-from accounts.signing_in import guard, sign_in, step_up
+from accounts.signing_in import guard, proofs, sign_in, step_up
 from web.pages import too_many
 
 SAID_BY_DJANGO = (
@@ -50,6 +51,10 @@ class AdminLoginForm(AdminAuthenticationForm):
                 return self.cleaned_data
             raise self.get_invalid_login_error() from error
         self.confirm_login_allowed(user)
+        try:
+            proofs.hold(user)
+        except proofs.EndedError as error:
+            raise self.get_invalid_login_error() from error
         self.user_cache = user
         return self.cleaned_data
 
@@ -88,9 +93,10 @@ class AdminSite(admin.AdminSite):
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Sign in, within the rate limit."""
+        """Sign in, within the rate limit, while the form holds the user's row."""
         try:
-            response = super().login(request, extra_context)
+            with transaction.atomic():
+                response = super().login(request, extra_context)
         except sign_in.WaitError as error:
             return too_many(request, error.seconds)
         if request.method == "POST" and isinstance(request.user, User):

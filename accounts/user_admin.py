@@ -6,15 +6,18 @@ from django.contrib.admin.views.main import ORDER_VAR, ChangeList
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm, UserChangeForm
 from django.contrib.contenttypes.models import ContentType
+from django.db import transaction
 from django.db.models import Case, IntegerField, QuerySet, When
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts.actions import end_tokens
+from accounts import passwords
+from accounts.actions import write_password
 from accounts.deactivation import deactivate, reactivate
 from accounts.levels.admin import BigVAdmin
 from accounts.models import User
@@ -29,7 +32,21 @@ FOUND = 1_000
 """Most users found by a part of a name."""
 
 
-class CreationForm(AdminUserCreationForm):  # type: ignore[type-arg]  # not generic at run time
+class OneFormMixin:
+    """Reads passwords in the form that is kept (accounts.passwords), before rules see them."""
+
+    cleaned_data: dict[str, Any]
+
+    def clean_password1(self) -> str:
+        """The password."""
+        return passwords.normalized(self.cleaned_data["password1"])
+
+    def clean_password2(self) -> str:
+        """The password, again."""
+        return passwords.normalized(self.cleaned_data["password2"])
+
+
+class CreationForm(OneFormMixin, AdminUserCreationForm):  # type: ignore[type-arg]  # not generic at run time
     """A new user."""
 
     class Meta(AdminUserCreationForm.Meta):
@@ -43,15 +60,15 @@ class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at ru
         model = User
 
 
-class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
+class PasswordForm(OneFormMixin, AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
     """Writes only the password: other columns change meanwhile."""
 
     def save(self, commit: bool = True) -> User:
         """Set the password and end tokens."""
         user: User = super().save(commit=False)
         if commit:
-            user.save(update_fields=["password"])
-            end_tokens(user=user)
+            with transaction.atomic():
+                write_password(user=user, hashed=user.password)
         return user
 
 
@@ -232,6 +249,12 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
             obj.save(update_fields=edited)
         if "email" in form.changed_data:
             addresses.entered(user=obj)
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002 (Django's)
+        """Set another's password. One's own is changed on the site's page, which asks for the current one."""
+        if id == str(request.user.pk):
+            return redirect("settings-password")
+        return super().user_change_password(request, id, form_url)
 
     # --- Verbs
     @admin.action(description=_("Deactivate …"), permissions=["change"])

@@ -18,6 +18,7 @@ from django.contrib.auth.hashers import make_password
 from django.db import DatabaseError, connection, transaction
 from django.db.models.functions import Now
 
+from accounts import passwords
 from accounts.levels import policy
 from accounts.levels.big_v import upgrade_big_vs
 from accounts.models import Level, User
@@ -104,7 +105,7 @@ def _load(
     if done:
         if password is not None:
             User.objects.filter(pk__in=ImportedUser.objects.filter(source=done).values("user")).update(
-                password=make_password(password)
+                password=passwords.hashed(password)
             )
         return Loaded(done, is_new=False)
 
@@ -175,7 +176,7 @@ class _Follows:
 
 def _copy_users(users: list[UserRow], follows: _Follows, user_ids: dict[int, int], password: str | None) -> None:
     following, followers = Counter(follows.followers), Counter(follows.followees)
-    hashed = make_password(password)
+    hashed = make_password(None) if password is None else passwords.hashed(password)
     now = datetime.now(UTC)
     fields: dict[str, Any] = {
         "password": hashed,

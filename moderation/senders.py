@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from accounts.actions import log_out_everywhere
+from accounts.actions import end_everything
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from moderation.log import write
@@ -26,7 +26,7 @@ def ban(*, user: User, by: User | None, reason: str = "") -> bool:
     if before and before.kind == SenderKind.BAN:
         return False
     _put_rule(user, SenderKind.BAN, by, reason)
-    log_out_everywhere(user=user)
+    end_everything(user=user)
     was_active = deactivate(user=user)
     write(
         by,

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.contrib.auth.hashers import make_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from accounts import passwords
 from accounts.about.models import SignUp
 from accounts.about.site import current
 from accounts.actions import check_password_shape, refused
@@ -143,7 +143,7 @@ def admit(application: Application) -> User:
 
 def _new(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = False) -> User:
     user = _check(candidate, has_email=has_email, asks_reason=asks_reason)
-    user.password = make_password(candidate.password)  # last, because it costs most
+    user.password = passwords.hashed(candidate.password)  # last, because it costs most
     return user
 
 

@@ -1,12 +1,11 @@
 from datetime import timedelta
 
 from django.conf import settings
-from django.contrib.auth.hashers import check_password
 from django.db import transaction
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from accounts.actions import PASSWORD_LENGTH
+from accounts import passwords
 from accounts.joining.actions import admit
 from accounts.joining.models import Application
 from accounts.mail import actions as mail
@@ -58,9 +57,7 @@ def _taken(application_id: int) -> Application | None:
 def is_waiting(username: str, password: str) -> bool:
     """Whether an application with this name and password waits."""
     application = Application.objects.named(username).first()
-    return (
-        application is not None and len(password) <= PASSWORD_LENGTH and check_password(password, application.password)
-    )
+    return application is not None and passwords.compare(password, application.password).is_right
 
 
 def forget_old() -> int:

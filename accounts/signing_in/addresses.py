@@ -15,6 +15,7 @@ from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -23,6 +24,7 @@ from django.utils.translation import gettext as _
 
 from accounts.mail import actions as mail
 from accounts.models import AddressCheck, User
+from accounts.signing_in import proofs
 
 LIFE = timedelta(hours=24)
 """How long link and code work."""
@@ -75,7 +77,8 @@ def _adopt(user: User) -> str:
 
 @transaction.atomic
 def add(*, user: User, address: str) -> None:
-    """Add an unconfirmed address in place of an earlier one, and send a letter. Raises ValidationError by field.
+    """Add an unconfirmed address in place of an earlier one, and send a letter. Raises ValidationError by field, and
+    EndedError.
 
     If another account has it, the letter only says so.
     """
@@ -84,7 +87,7 @@ def add(*, user: User, address: str) -> None:
         raise ValidationError(
             {"email": ValidationError(_("This isn't an email address. Check it for typos."), code="invalid")}
         )
-    User.objects.select_for_update().get(pk=user.pk)  # of two calls at once, the second replaces the first
+    proofs.hold(user)  # of two calls at once, the second replaces the first
     if proven(user) == address:
         return
     EmailAddress.objects.filter(user=user, verified=False).delete()
@@ -94,8 +97,11 @@ def add(*, user: User, address: str) -> None:
 
 @transaction.atomic
 def send_again(*, user: User) -> bool:
-    """Send a new letter for the unconfirmed address. It invalidates the last. False if every address is confirmed."""
-    row = EmailAddress.objects.select_for_update().filter(user=user, verified=False).order_by("-pk").first()
+    """Send a new letter for the unconfirmed address. It invalidates the last. False if every address is confirmed.
+    Raises EndedError.
+    """
+    proofs.hold(user)
+    row = EmailAddress.objects.filter(user=user, verified=False).order_by("-pk").first()
     if row is None:
         return False
     _send(row)
@@ -144,40 +150,45 @@ def prove_by_link(*, key: str) -> User:
     row = of_link(key)
     if row is None:
         raise SpentError
-    return _prove(row.pk)
+    with transaction.atomic():
+        held = User.objects.active().held().filter(pk=row.user_id).first()
+        row = of_link(key)
+        if held is None or row is None:  # used or ended meanwhile
+            raise SpentError
+        return _take(row)
 
 
 def prove_by_code(*, user: User, code: str) -> User:
-    """Confirm the user's address by code. Raises SpentError."""
+    """Confirm the user's address by code. Raises SpentError, EndedError."""
     with transaction.atomic():
+        proofs.hold(user)
         row = EmailAddress.objects.filter(user=user, verified=False).select_related("user").order_by("-pk").first()
-        fresh = AddressCheck.objects.select_for_update().filter(expires_at__gt=timezone.now(), tries__lt=TRIES)
+        fresh = AddressCheck.objects.filter(expires_at__gt=timezone.now(), tries__lt=TRIES)
         check = fresh.filter(pk=row.pk).first() if row is not None else None
-        is_right = check is not None and constant_time_compare(check.code_digest, _digest(code.strip(), row))
-        if check is not None and not is_right:
-            check.tries += 1
-            check.save(update_fields=["tries"])
-    if row is None or not is_right:
-        raise SpentError
-    return _prove(row.pk)
+        if (
+            row is not None
+            and check is not None
+            and constant_time_compare(check.code_digest, _digest(code.strip(), row))
+        ):
+            return _take(row)
+        if check is not None:
+            AddressCheck.objects.filter(pk=check.pk).update(tries=F("tries") + 1)
+    raise SpentError
 
 
-def _prove(address_id: int) -> User:
-    """Confirm an address. Raises SpentError if another account was first."""
+def _take(row: EmailAddress) -> User:
+    """Confirm an address of a locked user. Raises SpentError if another account was first."""
     try:
         with transaction.atomic():
-            return _take(address_id)
+            return _taken(row)
     except IntegrityError as error:
         raise SpentError from error
 
 
-def _take(address_id: int) -> User:
-    row = EmailAddress.objects.select_related("user").filter(pk=address_id, verified=False).first()
-    if row is None or owner(row.email) is not None:
+def _taken(row: EmailAddress) -> User:
+    if owner(row.email) is not None:
         raise SpentError
-    user = User.objects.active().select_for_update().filter(pk=row.user_id).first()
-    if user is None:
-        raise SpentError
+    user: User = row.user
     before = proven(user)
     EmailAddress.objects.filter(user=user).exclude(pk=row.pk).delete()
     if not EmailAddress.objects.filter(pk=row.pk, verified=False).update(verified=True, primary=True):
@@ -193,11 +204,11 @@ def _take(address_id: int) -> User:
 @transaction.atomic
 def remove(*, user: User) -> bool:
     """Remove the user's addresses, and write the confirmed one about it. False if there were none. Raises
-    ValidationError if the site requires an address.
+    EndedError, and ValidationError if the site requires an address.
     """
     if settings.EMAIL_REQUIRED:
         raise ValidationError(_("This site requires an email address."), code="required")
-    user = User.objects.select_for_update().get(pk=user.pk)
+    proofs.hold(user)
     before = proven(user)
     gone, _rows = EmailAddress.objects.filter(user=user).delete()
     User.objects.filter(pk=user.pk).update(email="")
@@ -209,6 +220,7 @@ def remove(*, user: User) -> bool:
 @transaction.atomic
 def entered(*, user: User) -> None:
     """Confirm the address that an admin entered for the user, unless another account has it."""
+    User.objects.held().get(pk=user.pk)
     before = proven(user)
     EmailAddress.objects.filter(user=user).delete()
     after = _adopt(user)

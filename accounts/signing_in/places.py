@@ -188,6 +188,7 @@ def end_session(*, user: User, key: str) -> bool:
     if found is None:
         return False
     with transaction.atomic():
+        User.objects.held().get(pk=user.pk)  # the session's end writes it too
         SessionStore(found).delete()
         UserSession.objects.filter(session_key=found).delete()
         end_streams(user_id=user.pk)

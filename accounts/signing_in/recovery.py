@@ -15,11 +15,11 @@ from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.http import base36_to_int, int_to_base36
 
-from accounts.actions import check_password_shape, end_tokens
+from accounts import passwords
+from accounts.actions import check_password_shape, write_password
 from accounts.mail import actions as mail
 from accounts.models import ResetRequest, User
 from accounts.signing_in import addresses
-from storage.draws import Draw
 from storage.queue import enqueue
 from web import rates
 
@@ -115,12 +115,10 @@ def set_password(*, number: str, token: str, new: str) -> User:
         check_password_shape(new, user)
     except ValidationError as error:
         raise ValidationError({"new_password": error.error_list}) from error
-    before = user.password
-    user.set_password(new)
-    # Of two calls at once, the first uses up the link.
-    changed = {"password": user.password, "session_generation": Draw()}
-    if not User.objects.active().filter(pk=user.pk, password=before).update(**changed):
+    hashed = passwords.hashed(new)  # takes long, so before the lock
+    held = User.objects.active().held().filter(pk=user.pk).first()
+    if held is None or not tokens.check_token(held, token):  # used or ended meanwhile
         raise SpentError
-    end_tokens(user=user)
+    write_password(user=user, hashed=hashed)
     addresses.tell(user, "password_changed")
     return user

@@ -23,7 +23,7 @@ from django.utils import timezone
 
 import accounts.about.site
 from accounts.models import User
-from accounts.signing_in import addresses, sealing
+from accounts.signing_in import addresses, proofs, sealing
 
 logger = logging.getLogger(__name__)
 
@@ -134,8 +134,8 @@ def _step(secret: str, code: str, *, after: int) -> int | None:
 # --- Authenticator apps ----------------------------------------------------------------------------------
 @transaction.atomic
 def set_up_app(*, user: User, secret: str, code: str) -> None:
-    """Accept an app after its first code. Raises RefusedError."""
-    User.objects.select_for_update().get(pk=user.pk)
+    """Accept an app after its first code. Raises RefusedError, EndedError."""
+    proofs.hold(user)
     step = _step(secret, "".join(code.split())[:CODE_LENGTH], after=0)
     if step is None or Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
         raise RefusedError
@@ -162,8 +162,8 @@ def offer_passkey(user: User) -> dict[str, Any]:
 
 @transaction.atomic
 def add_passkey(*, user: User, name: str, credential: Any) -> None:
-    """Add a passkey. Raises RefusedError, FullError."""
-    User.objects.select_for_update().get(pk=user.pk)
+    """Add a passkey. Raises RefusedError, FullError, EndedError."""
+    proofs.hold(user)
     if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= PASSKEYS:
         raise FullError
     webauthn = _webauthn()
@@ -201,8 +201,11 @@ def use_passkey(*, user: User | None, answer: Any) -> User:
 # --- Either ----------------------------------------------------------------------------------------------
 @transaction.atomic
 def remove(*, user: User, row_id: int) -> bool:
-    """Remove a factor, and the recovery codes with the last one. False if there is no such factor."""
-    User.objects.select_for_update().get(pk=user.pk)
+    """Remove a factor, and the recovery codes with the last one. False if there is no such factor.
+
+    Raises EndedError.
+    """
+    proofs.hold(user)
     gone, _rows = Authenticator.objects.filter(user=user, pk=row_id, type__in=FACTORS).delete()
     if not gone:
         return False
@@ -224,8 +227,8 @@ def recovery_codes(user: User) -> list[str]:
 
 @transaction.atomic
 def renew_recovery_codes(*, user: User) -> None:
-    """Replace the recovery codes. Raises RefusedError."""
-    User.objects.select_for_update().get(pk=user.pk)
+    """Replace the recovery codes. Raises RefusedError, EndedError."""
+    proofs.hold(user)
     if not is_set(user):
         raise RefusedError
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
@@ -236,6 +239,7 @@ def renew_recovery_codes(*, user: User) -> None:
 @transaction.atomic
 def forget(*, user: User) -> bool:
     """Remove all factors, for an admin. False without any."""
+    User.objects.held().get(pk=user.pk)
     gone, _rows = Authenticator.objects.filter(user=user).delete()
     if gone:
         addresses.tell(user, "factor_removed")

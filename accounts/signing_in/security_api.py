@@ -12,6 +12,7 @@ from rest_framework.request import Request
 
 from accounts import actions
 from accounts.signing_in import guard, places, recovery, second_factors, sign_in, step_up
+from accounts.signing_in.proofs import EndedError
 from accounts.signing_in.tokens import TokenAuthentication, token_of
 from web import rates
 from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, spend
@@ -68,13 +69,13 @@ class TokenView(ApiView):
             user = sign_in.decide(
                 caller, name=fields["username"], password=fields["password"], code=fields.get("code", "")
             )
-        except sign_in.WrongError as error:
+            token = actions.issue_token(user=user, user_agent=places.agent_of(caller), ip=places.ip_of(caller))
+        except (sign_in.WrongError, EndedError) as error:
             is_waiting = isinstance(error, sign_in.WaitingError)
             words = "Your application waits for an admin." if is_waiting else "Wrong username or password."
             raise serializers.ValidationError({"non_field_errors": [words]}) from error
         except sign_in.CODE_ERRORS as error:
             raise step_up.code_refused(error) from error
-        token = actions.issue_token(user=user, user_agent=places.agent_of(caller), ip=places.ip_of(caller))
         rates.mark(rates.token_credential(token), user.pk)
         if not guard.known_device(caller, user):
             sign_in.tell(caller, user)

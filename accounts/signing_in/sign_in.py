@@ -11,13 +11,16 @@ import unicodedata
 from typing import Any
 
 from allauth.account.models import EmailAddress
-from django.contrib.auth import authenticate, login
+from django.contrib.auth import SESSION_KEY, login
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
+from accounts import passwords
 from accounts.joining import applications
 from accounts.models import User
-from accounts.signing_in import addresses, guard, places, second_factors
+from accounts.signing_in import addresses, guard, places, proofs, second_factors
 
 PENDING = "sign_in"
 """Session key of a right password that waits for its second factor."""
@@ -65,14 +68,24 @@ def decide(request: HttpRequest, *, name: str, password: str, code: str = "") ->
         raise WaitError(wait)
     if not password:
         raise WrongError
-    user = authenticate(request, username=username, password=password)
-    if not isinstance(user, User):
+    user = User.objects.active().named(username).first()
+    match = passwords.compare(password, user.password if user is not None else UNUSABLE_PASSWORD_PREFIX)
+    if user is None or not match.is_right:
         raise WaitingError if applications.is_waiting(username, password) else WrongError
+    if match.is_old:
+        _renew_hash(user, password)
     if second_factors.is_set(user):
         if not code:
             raise CodeNeededError(user)
         check_code(request, user=user, code=code)
     return user
+
+
+def _renew_hash(user: User, password: str) -> None:
+    """Hash a right password again, unless another has been set meanwhile."""
+    hashed = passwords.hashed(password)
+    if User.objects.filter(pk=user.pk, password=user.password).update(password=hashed):
+        user.password = hashed
 
 
 def username_of(name: str) -> str:
@@ -118,12 +131,19 @@ def put_off_user(request: HttpRequest) -> User | None:
 
 # --- Afterwards ------------------------------------------------------------------------------------------
 def begin(request: HttpRequest, user: User) -> None:
-    """Start a session. The caller then calls `guard.remember`."""
+    """Start a session. The caller then calls `guard.remember`. Raises EndedError.
+
+    The session names the password and epoch that were proven, so what changes them later ends it.
+    """
     is_new = user.last_login is not None and not guard.known_device(request, user)
     request.session.pop(PENDING, None)
-    login(request, user, backend=BACKEND)
-    if is_new:
-        tell(request, user)
+    if SESSION_KEY in request.session:
+        request.session.flush()  # deleting a user's session writes that user's row, so before the lock
+    with transaction.atomic():
+        proofs.hold(user)
+        login(request, user, backend=BACKEND)
+        if is_new:
+            tell(request, user)
 
 
 def tell(request: HttpRequest, user: User) -> None:

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
 from accounts.models import User
 from accounts.signing_in import addresses, guard, recovery, second_factors, sign_in
+from accounts.signing_in.proofs import EndedError
 from web import rates
 from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, keeps_opener, limited, next_page, show, too_many
 
@@ -115,7 +116,11 @@ def answer_of(text: str) -> Any:
 
 
 def _let_in(request: PageRequest, user: User) -> HttpResponseRedirect:
-    sign_in.begin(request, user)
+    try:
+        sign_in.begin(request, user)
+    except EndedError:
+        messages.error(request, WRONG_LOGIN)
+        return redirect(_with_next(request, "login"))
     response = go_on(request, "home")
     guard.remember(response, user)
     return response

@@ -9,6 +9,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model
 from oauth2_provider.oauth2_validators import OAuth2Validator
 
 from accounts.actions import revoke_token
+from accounts.models import User
 from accounts.signing_in.models import OWN_APP, ClientApp
 from accounts.signing_in.tokens import digest_of
 from clientapi.oauth import scopes
@@ -44,9 +45,14 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         return False
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether the code is valid. Locks it in the caller's transaction: concurrent calls then find it gone."""
-        list(Grant.objects.select_for_update().filter(code=code, application=client).values_list("pk"))
-        return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
+        """Whether the code is valid. Locks user, app and code in the caller's transaction: what ends codes locks the
+        user or the app first too, and of two calls at once the second finds the code gone.
+        """
+        codes = Grant.objects.filter(code=code, application=client)
+        user = User.objects.active().held().filter(pk__in=list(codes.values_list("user_id", flat=True))).first()
+        list(ClientApp.objects.select_for_update(no_key=True).filter(pk=client.pk).values_list("pk"))
+        is_there = list(codes.select_for_update().values_list("pk"))
+        return bool(user and is_there and super().validate_code(client_id, code, client, request, *args, **kwargs))
 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
         """Store the token's hash, and revoke the oldest tokens beyond the limit.

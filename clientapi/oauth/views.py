@@ -15,7 +15,7 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 
 from accounts.access import signed_in
 from accounts.models import User
-from accounts.signing_in import addresses
+from accounts.signing_in import addresses, proofs
 from accounts.signing_in.models import SCOPES_LENGTH, ClientApp
 from accounts.signing_in.sign_in import whence
 from clientapi.oauth import scopes
@@ -64,6 +64,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
         return _denied(request, app, credentials)
     try:
         with transaction.atomic():
+            proofs.hold(reader)
             address, *_rest = core.create_authorization_response(request, asked, credentials, True)
             _tell(request, reader, app, asked)
     except OAuthToolkitError:

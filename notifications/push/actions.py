@@ -12,6 +12,7 @@ from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
 from accounts.models import User
+from accounts.signing_in import proofs
 from accounts.signing_in.sealing import seal
 from notifications.models import PUSHED, Policy, PushSubscription, QuietHours, Words
 from notifications.push.encryption import CURVE, bytes_of, letters, public_key
@@ -84,11 +85,11 @@ def subscribe(*, user: User, holder: Holder, device: Device, choice: Choice) -> 
     """Push to a device instead of what the session or token had.
 
     A browser in which another user logs in brings the same endpoint and secret: it becomes that user's. Raises
-    BadSubscriptionError and TakenError.
+    BadSubscriptionError, TakenError and EndedError.
     """
     check_endpoint(device.endpoint)
     p256dh, auth = _key(device.p256dh), _secret(device.auth)
-    User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    proofs.hold(user)
     own = holder.subscription(user)
     chosen = choice.over(own)
     if own is not None:

@@ -442,7 +442,7 @@ def test_a_new_password_is_all_that_its_form_writes(admin_client: Client, writte
     data = {"password1": secret, "password2": secret, "usable_password": "true"}
     text(admin_client.post(reverse("admin:auth_user_password_change", args=[user.pk]), data, follow=True))
     assert authenticate(username="user", password=secret) == user
-    assert written == [["password"]]
+    assert written == []  # a statement of its own writes it
 
 
 @pytest.mark.slow
@@ -533,7 +533,7 @@ def test_a_new_password_ends_what_the_old_one_opened(admin_client: Client, admin
     assert admin_client.post(f"{USERS}{user.pk}/password/", word).status_code == 302
     assert session.get("/settings").status_code == 302
     assert Client().get("/api/v1/users/me", headers={"Authorization": f"Token {token}"}).status_code == 401
-    token = issue_token(user=user)
+    token = issue_token(user=User.objects.get(pk=user.pk))
     rows = AccessToken.objects.filter(user=user)
     act(admin_client, "/admin/accounts/apptoken/", "delete_selected", *rows, post="yes")
     assert Client().get("/api/v1/users/me", headers={"Authorization": f"Token {token}"}).status_code == 401

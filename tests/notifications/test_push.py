@@ -8,6 +8,7 @@ from rest_framework.test import APIClient
 
 from accounts import actions as accounts
 from accounts.models import Session, User
+from accounts.signing_in.proofs import EndedError
 from items import actions as items
 from items.filters import filters
 from items.models import Visibility
@@ -21,7 +22,7 @@ from notifications.push import actions, messages, sending, waiting
 from notifications.push.actions import Choice, Holder
 from relations import actions as relations
 from storage import queue
-from tests.support.factories import UserFactory, say
+from tests.support.factories import PASSWORD, UserFactory, say
 from tests.support.far_servers import FarServer, answer, names, raw  # noqa: F401
 from tests.support.push_services import Device, headers_of, prompt, service  # noqa: F401
 from tests.support.statements import statements
@@ -560,6 +561,20 @@ def test_a_session_that_has_ended_meanwhile(reader: User, service: FarServer) ->
         actions.subscribe(
             user=reader,
             holder=Holder(session_key="x" * 32),
+            device=actions.Device(device.endpoint, device.p256dh, device.auth),
+            choice=Choice(),
+        )
+
+
+def test_a_session_of_an_old_password_subscribes_no_device(reader: User, service: FarServer) -> None:  # noqa: F811
+    device, browser = Device(service), Client()
+    browser.force_login(reader)
+    before = User.objects.get(pk=reader.pk)
+    accounts.change_password(user=reader, current=PASSWORD, new="another long passphrase")
+    with pytest.raises(EndedError):
+        actions.subscribe(
+            user=before,
+            holder=Holder(session_key=browser.session.session_key),
             device=actions.Device(device.endpoint, device.p256dh, device.auth),
             choice=Choice(),
         )

@@ -1,0 +1,25 @@
+"""Whether what a caller proved still counts at the moment when a right is made of it: a token, session, code or factor.
+
+Whatever ends an account's rights writes the user's row first. So does whatever makes one: it locks the row before all
+others, and finds here what has ended meanwhile.
+"""
+
+from rest_framework.exceptions import AuthenticationFailed
+
+from accounts.models import User
+
+
+class EndedError(AuthenticationFailed):
+    """The password has changed, the sessions have ended, or the account is not active any more."""
+
+    default_detail = "Your login has ended. Log in again."
+
+
+def hold(user: User) -> None:
+    """Lock the user's row in the caller's transaction. `user`: as they were when the caller proved who they are.
+
+    Raises EndedError.
+    """
+    same = User.objects.active().filter(pk=user.pk, password=user.password, session_epoch=user.session_epoch)
+    if not same.held().values_list("pk").first():
+        raise EndedError
