@@ -292,9 +292,9 @@ class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-m
         """Set a password. None: one that nothing opens."""
         super().set_password(None if raw_password is None else passwords.normalized(raw_password))
 
-    def check_password(self, raw_password: str) -> bool:
+    def check_password(self, raw_password: str | None) -> bool:
         """Whether this is the password. A log-in renews old hashes: elsewhere that would end the caller's session."""
-        return passwords.compare(raw_password, self.password).is_right
+        return raw_password is not None and passwords.compare(raw_password, self.password).is_right
 
     def get_full_name(self) -> str:
         """The shown name."""
@@ -482,16 +482,20 @@ class ResetRequest(models.Model):
 
 
 class TokenOrigin(models.Model):
-    """Where an API token was issued."""
+    """Where an API token was issued, or for which code an app's token."""
 
     token = models.OneToOneField(
         "oauth2_provider.AccessToken", on_delete=models.CASCADE, primary_key=True, related_name="origin"
     )
     user_agent = models.CharField(max_length=200, blank=True)
     ip = models.CharField(max_length=45, blank=True)
+    code_digest = models.CharField(max_length=64, null=True)  # noqa: DJ001 (a reference)
 
     class Meta:
         default_permissions = ()
+        indexes = [
+            models.Index(fields=["code_digest"], condition=Q(code_digest__isnull=False), name="token_code"),
+        ]
 
     def __str__(self) -> str:
         return self.user_agent

@@ -13,8 +13,38 @@ from oauth2_provider.models import AbstractApplication, AccessToken
 
 WEBSITE_LENGTH = 2_000
 SCOPES_LENGTH = 1_000
-FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "blob", "file", "about", "filesystem", "view-source"})
-"""A browser would run or read these instead of opening a program."""
+FORBIDDEN_SCHEMES = frozenset(
+    {
+        "about",
+        "android-app",
+        "blob",
+        "chrome",
+        "chrome-extension",
+        "content",
+        "data",
+        "feed",
+        "file",
+        "filesystem",
+        "ftp",
+        "intent",
+        "jar",
+        "javascript",
+        "livescript",
+        "mailto",
+        "mhtml",
+        "moz-extension",
+        "ms-msdt",
+        "resource",
+        "search-ms",
+        "sms",
+        "tel",
+        "vbscript",
+        "view-source",
+        "ws",
+        "wss",
+    }
+)
+"""A browser or system would run, read or send these, or let them name any program, instead of opening the app's."""
 OWN_APP = 0
 """The built-in app's id. PostgreSQL numbers others from 1."""
 
@@ -72,6 +102,8 @@ class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
 
     def redirect_uri_allowed(self, uri: str) -> bool:
         """Whether the app may redirect to this address. False for an invalid one, instead of an exception."""
+        if uri.partition(":")[0].lower() in FORBIDDEN_SCHEMES:  # registered by an earlier version
+            return False
         try:
             return bool(super().redirect_uri_allowed(uri))
         except ValueError:

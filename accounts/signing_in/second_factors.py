@@ -10,6 +10,7 @@ See docs/decisions.md: Own sign-in flows on allauth's parts.
 import logging
 import struct
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.core.internal.cryptokit import compare_user_code
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -17,6 +18,7 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from allauth.mfa.utils import decrypt
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
@@ -40,6 +42,8 @@ NAME_LENGTH = 50
 CODE_LENGTH = 20
 SECRETS = {Type.TOTP: "secret", Type.RECOVERY_CODES: "seed"}
 """Key of the secret in a row's data, by type."""
+COUNTER = "counter"
+"""Key of a passkey's last counter in its row's data."""
 AT_ONCE = 500
 """Rows re-encrypted per transaction."""
 
@@ -168,7 +172,7 @@ def add_passkey(*, user: User, name: str, credential: Any) -> None:
         raise FullError
     webauthn = _webauthn()
     try:
-        webauthn.parse_registration_response(credential)
+        _check_origin(webauthn.parse_registration_response(credential))
         webauthn.complete_registration(credential)
     except MALFORMED as error:
         raise RefusedError from error
@@ -183,19 +187,53 @@ def ask_passkey(user: User | None) -> dict[str, Any]:
     return options
 
 
+@transaction.atomic
 def use_passkey(*, user: User | None, answer: Any) -> User:
     """The passkey's user. Raises RefusedError."""
     webauthn = _webauthn()
     try:
         owner: Any = user or webauthn.extract_user_from_response(answer)
-        webauthn.parse_authentication_response(answer)
+        said = webauthn.parse_authentication_response(answer)
+        _check_origin(said)
+        held = User.objects.active().held().filter(pk=owner.pk).first()  # of two answers at once, the second is later
+        if held is None:
+            raise RefusedError
         row = webauthn.complete_authentication(owner, answer)
+        _count_use(row, said.response.authenticator_data.counter)
     except MALFORMED as error:
         raise RefusedError from error
-    if not owner.is_active:
+    return user or held
+
+
+def _check_origin(said: Any) -> None:
+    """Raise RefusedError unless the browser asked for a page of this site, and in no frame of another.
+
+    fido2 also takes other ports and subdomains, which others may serve.
+    """
+    client = said.response.client_data
+    if client.origin != _origin() or client.cross_origin:
         raise RefusedError
-    row.record_usage()
-    return owner  # type: ignore[no-any-return]
+
+
+def _origin() -> str:
+    """The origin of this site's pages, as browsers write it."""
+    parts = urlsplit(settings.SITE_URL)
+    port = "" if parts.port in (None, {"http": 80, "https": 443}.get(parts.scheme)) else f":{parts.port}"
+    return f"{parts.scheme}://{parts.hostname}{port}"
+
+
+def _count_use(row: Authenticator, counter: int) -> None:
+    """Store a passkey's counter. Raises RefusedError unless it grew: a copy of the passkey may be about.
+
+    Many passkeys never count and send 0 (WebAuthn, 7.2).
+    """
+    before = row.data.get(COUNTER, row.wrap().authenticator_data.counter)
+    if (counter or before) and counter <= before:
+        logger.warning("passkey %s of user %s counts backwards: %s after %s", row.pk, row.user_id, counter, before)
+        raise RefusedError
+    row.data[COUNTER] = counter
+    row.last_used_at = timezone.now()
+    row.save(update_fields=["data", "last_used_at"])
 
 
 # --- Either ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from oauth2_provider.models import get_access_token_model, get_grant_model
 from oauth2_provider.oauth2_validators import OAuth2Validator
 
 from accounts.actions import revoke_token
-from accounts.models import User
+from accounts.models import TokenOrigin, User
 from accounts.signing_in.models import OWN_APP, ClientApp
 from accounts.signing_in.tokens import digest_of
 from clientapi.oauth import scopes
@@ -45,14 +45,31 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         return False
 
     def validate_code(self, client_id: str, code: str, client: Any, request: Any, *args: Any, **kwargs: Any) -> bool:
-        """Whether the code is valid. Locks user, app and code in the caller's transaction: what ends codes locks the
-        user or the app first too, and of two calls at once the second finds the code gone.
+        """Whether the code is valid. One that comes again ends the token that it gave (RFC 6749, 4.1.2).
+
+        Locks user, app and code in the caller's transaction: what ends codes locks the user or the app first too, and
+        of two calls at once the second finds the code used.
         """
         codes = Grant.objects.filter(code=code, application=client)
-        user = User.objects.active().held().filter(pk__in=list(codes.values_list("user_id", flat=True))).first()
+        given = AccessToken.objects.filter(origin__code_digest=digest_of(code), application=client)
+        owners = codes.values_list("user_id", flat=True).union(given.values_list("user_id", flat=True))
+        user = User.objects.active().held().filter(pk__in=list(owners)).first()
         list(ClientApp.objects.select_for_update(no_key=True).filter(pk=client.pk).values_list("pk"))
-        is_there = list(codes.select_for_update().values_list("pk"))
-        return bool(user and is_there and super().validate_code(client_id, code, client, request, *args, **kwargs))
+        if user is not None and list(codes.select_for_update().values_list("pk")):
+            return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))
+        for token_id in given.values_list("pk", flat=True):
+            revoke_token(token_id=token_id)
+        return False
+
+    def get_default_redirect_uri(self, *args: Any, **kwargs: Any) -> None:
+        """None: an app names its address when it asks for a code, and again for the token (RFC 6749, 4.1.3)."""
+
+    def _create_access_token(self, expires: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """Store the token's hash, and the code's."""
+        row = super()._create_access_token(expires, request, *args, **kwargs)
+        if request.grant_type == "authorization_code":
+            TokenOrigin.objects.create(token=row, code_digest=digest_of(request.code))
+        return row
 
     def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
         """Store the token's hash, and revoke the oldest tokens beyond the limit.

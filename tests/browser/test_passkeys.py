@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 def visitor(visit: Visit, settings: Any) -> Visitor:
     """Passkeys accept localhost, but no IP address."""
     visitor = visit()
-    visitor.site = visitor.site.replace("127.0.0.1", "localhost")
+    visitor.site = settings.SITE_URL = visitor.site.replace("127.0.0.1", "localhost")
     return visitor
 
 

@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.db import connection
@@ -15,7 +16,7 @@ from oauth2_provider.models import AccessToken, Grant
 from accounts import actions as accounts
 from accounts.models import TokenOrigin, User
 from accounts.signing_in import places
-from accounts.signing_in.models import OWN_APP, ClientApp
+from accounts.signing_in.models import FORBIDDEN_SCHEMES, OWN_APP, ClientApp
 from accounts.signing_in.tokens import NOTED, digest_of
 from clientapi.oauth import actions, scopes
 from clientapi.oauth.bearer import OF_APP_LIFE
@@ -85,6 +86,9 @@ def test_an_app_registers(addresses: Any) -> None:
         {"redirect_uris": "javascript:alert(1)"},
         {"redirect_uris": "JavaScript:alert(1)"},
         {"redirect_uris": "data:text/html,x"},
+        {"redirect_uris": "intent:x"},
+        {"redirect_uris": "Intent://a.example/cb#Intent;scheme=https;end"},
+        {"redirect_uris": "view-source:https://a.example/"},
         {"redirect_uris": "//a.example/cb"},
         {"redirect_uris": "/cb"},
         {"redirect_uris": "https://"},
@@ -158,8 +162,51 @@ def test_a_code_becomes_one_token_and_counts_once(user: User) -> None:
     row = AccessToken.objects.get()
     assert (row.token, row.token_checksum) == ("", digest_of(token["access_token"]))
     assert not row._meta.model.objects.filter(token__contains=token["access_token"]).exists()
-    assert asked_for(app, grant_type="authorization_code", code=code).status_code == 400
-    assert AccessToken.objects.count() == 1
+
+
+def test_a_code_that_comes_again_ends_its_token_and_no_other(user: User) -> None:
+    app, other = registered(), registered()
+    grants = [{"grant_type": "authorization_code", "code": code_of(app, user)} for _ in range(2)]
+    first, second = (asked_for(app, **grant).json()["access_token"] for grant in grants)
+    for wrong in (other, app | {"client_secret": "x"}):
+        assert asked_for(wrong, **grants[0]).status_code in (400, 401)
+    assert (me(first), me(second)) == (200, 200)
+    assert asked_for(app, **grants[0]).status_code == 400
+    assert (me(first), me(second)) == (401, 200)
+    assert asked_for(app, **grants[0]).status_code == 400
+    assert asked_for(app, grant_type="authorization_code", code="never").status_code == 400
+    assert me(second) == 200
+
+
+@pytest.mark.parametrize("addresses", ["https://a.example/cb", f"https://a.example/cb {OUT_OF_BAND}"])
+def test_the_address_is_named_again_for_the_token(user: User, addresses: str) -> None:
+    app, page = registered(redirect_uris=addresses), Client()
+    page.force_login(user)
+    query = query_of(app, redirect_uri="https://a.example/cb")
+    unnamed = {name: value for name, value in query.items() if name != "redirect_uri"}
+    assert page.get(reverse("oauth-authorize", query=unnamed)).status_code == 400
+    led = page.post(reverse("oauth-authorize", query=query), {"answer": "allow"})["Location"]
+    fields = {"grant_type": "authorization_code", "code": parse_qs(urlsplit(led).query)["code"][0]}
+    fields |= {"client_id": app["client_id"], "client_secret": app["client_secret"]}
+    for wrong in ("", "https://a.example/cb/", "https://a.example/cb?x=1", "https://A.example/cb", OUT_OF_BAND):
+        assert Client().post("/oauth/token", fields | {"redirect_uri": wrong}).status_code == 400
+    assert Client().post("/oauth/token", fields).status_code == 400
+    assert Client().post("/oauth/token", fields | {"redirect_uri": "https://a.example/cb"}).status_code == 200
+
+
+@pytest.mark.parametrize("scheme", sorted(FORBIDDEN_SCHEMES))
+def test_an_app_that_registered_a_forbidden_address_before_gets_no_code_there(user: User, scheme: str) -> None:
+    row = app_of()
+    address = f"{scheme}://a.example/cb"
+    ClientApp.objects.filter(pk=row.pk).update(redirect_uris=address)
+    page = Client()
+    page.force_login(user)
+    query = query_of({"client_id": row.client_id}, redirect_uri=address)
+    assert page.get(reverse("oauth-authorize", query=query)).status_code == 400
+    assert page.post(reverse("oauth-authorize", query=query), {"answer": "allow"}).status_code == 400
+    assert not Grant.objects.exists()
+    form = {"client_name": "An app", "redirect_uris": address.replace(scheme, scheme.title())}
+    assert Client().post("/api/v1/apps", form).status_code == 422
 
 
 @pytest.mark.slow
@@ -240,7 +287,7 @@ def test_an_apps_own_tokens_are_few_and_short(user: User) -> None:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_code_that_comes_eight_times_at_once_counts_once(user: User) -> None:
+def test_a_code_that_comes_eight_times_at_once_counts_once_and_its_token_ends(user: User) -> None:
     app = registered()
     code = code_of(app, user)
 
@@ -254,7 +301,7 @@ def test_a_code_that_comes_eight_times_at_once_counts_once(user: User) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = sorted(pool.map(ask, range(8)))
     assert found == [(200, "")] + [(400, "invalid_grant")] * 7
-    assert AccessToken.objects.count() == 1
+    assert not AccessToken.objects.exists()
 
 
 @pytest.mark.parametrize("name", [b"a\0b:c", b"a%00b:c"])

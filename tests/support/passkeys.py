@@ -6,6 +6,7 @@ from typing import Any
 from allauth.account.utils import user_pk_to_url_str
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from django.conf import settings
 from django.test import Client
 from fido2.cose import ES256
 from fido2.utils import sha256, websafe_decode, websafe_encode
@@ -13,7 +14,7 @@ from fido2.webauthn import AttestationObject, AttestedCredentialData, Authentica
 
 from accounts.models import User
 
-ORIGIN = "http://localhost"
+ORIGIN = settings.SITE_URL
 SEEN = AuthenticatorData.FLAG.UP | AuthenticatorData.FLAG.UV
 
 
@@ -63,4 +64,4 @@ class Passkey:
         return websafe_encode(json.dumps({"type": kind, "challenge": challenge, "origin": ORIGIN} | said).encode())
 
 
-HOST: dict[str, Any] = {"HTTP_HOST": "localhost"}
+HOST: dict[str, Any] = {"HTTP_HOST": "localhost:8000"}
