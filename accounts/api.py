@@ -165,8 +165,8 @@ class PasswordChange(StrictSerializer):
     code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
 
 
-class Farewell(StrictSerializer):
-    """Proof for deleting the account."""
+class Proof(StrictSerializer):
+    """Proof for exporting or deleting the account."""
 
     password = TextField(max_length=4096, trim_whitespace=False)
     code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
@@ -333,12 +333,12 @@ class DeleteMeView(ApiView):
 
     @extend_schema(
         operation_id="delete_me",
-        request=Farewell,
+        request=Proof,
         responses={204: None, 409: OpenApiResponse(Problem, "The caller is the last administrator of the site.")},
     )
     def post(self, request: Request) -> HttpResponse:
         """Delete your account and items for good. With a second factor it needs a `code`."""
-        fields, user = body(request, Farewell), signed_in(request)
+        fields, user = body(request, Proof), signed_in(request)
         password, code = fields["password"], fields.get("code", "")
         try:
             step_up.check_password(request, user, password=password, field="password", code=code)
@@ -353,20 +353,33 @@ class DeleteMeView(ApiView):
 class ExportView(ApiView):
     """The caller's data."""
 
-    rates = {"GET": "export"}
+    rates = {"GET": "export", "POST": "password"}
 
     @extend_schema(operation_id="export_me", responses={(200, ZIP_TYPE): OpenApiTypes.BINARY})
     def get(self, request: Request) -> FileResponse:
-        """All data that the site keeps about you, as a zip."""
+        """All data that the site keeps about you, as a zip. With a second factor, a token takes the POST."""
         user = signed_in(request)
-        step_up.check(request)
+        step_up.check(request, user)
         return archive_response(user)
 
     def head(self, request: Request) -> HttpResponse:
         """Headers only. The archive is not made."""
-        signed_in(request)
-        step_up.check(request)
+        step_up.check(request, signed_in(request))
         return HttpResponse(content_type=ZIP_TYPE)
+
+    @extend_schema(
+        operation_id="export_me_by_password", request=Proof, responses={(200, ZIP_TYPE): OpenApiTypes.BINARY}
+    )
+    def post(self, request: Request) -> FileResponse:
+        """The same, for your password, and a `code` with a second factor."""
+        fields, user = body(request, Proof), signed_in(request)
+        password, code = fields["password"], fields.get("code", "")
+        try:
+            step_up.check_password(request, user, password=password, field="password", code=code)
+        except DjangoValidationError as error:
+            raise invalid(error) from error
+        spend("export", str(user.pk))
+        return archive_response(user)
 
 
 def _stayed(request: Request, user: User) -> HttpResponse:

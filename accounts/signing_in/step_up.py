@@ -81,10 +81,17 @@ def proven_by_factor(view: Page[P]) -> Page[P]:
 
 
 # --- Calls of the API ------------------------------------------------------------------------------------
-def check(request: Request) -> None:
-    """Require a recent proof of calls by session. Raises PermissionDenied."""
-    if _is_by_session(request) and not is_proven(request._request):
-        raise _denied()
+def check(request: Request, user: User) -> None:
+    """Require a recent proof of calls without a body. A token has none, so it is refused if there is a second factor.
+
+    Raises PermissionDenied.
+    """
+    if _is_by_session(request):
+        if not is_proven(request._request):
+            raise _denied()
+    elif second_factors.is_set(user):
+        said = "This account has a second factor: send the password and a code by POST."
+        raise PermissionDenied({"detail": said, "code": "code_needed"})
 
 
 def check_password(request: Request, user: User, *, password: str, field: str, code: str) -> None:

@@ -488,7 +488,8 @@ def test_archives_are_limited_and_for_oneself(page: Client, api: APIClient, sett
     assert refused["Content-Type"] == "application/json"
     assert page.get("/settings/data").status_code == 200
     assert APIClient().get(f"{API}/users/me/export").status_code == 401
-    assert api.post(f"{API}/users/me/export", {}).status_code == 405
+    assert api.post(f"{API}/users/me/export", {}).status_code == 400
+    assert api.post(f"{API}/users/me/export", {"password": PASSWORD}).status_code == 429
 
 
 def test_an_archive_that_fails_is_an_error_and_not_half_a_file(

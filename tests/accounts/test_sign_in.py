@@ -278,6 +278,7 @@ def test_pages_with_the_password_want_the_factor_too(guarded: User, path: str) -
 API_DANGERS = [
     ("patch", "", {"email": "x@example.org", "current_password": PASSWORD}),
     ("get", "/export", {}),
+    ("post", "/export", {"password": PASSWORD}),
     ("post", "/password", {"current_password": PASSWORD, "new_password": "another long password"}),
     ("post", "/delete", {"password": PASSWORD}),
 ]
@@ -302,15 +303,12 @@ def test_the_api_wants_the_same_proof_of_a_session(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "fields"), API_DANGERS)
-def test_the_api_takes_a_session_that_proved_itself_and_tokens(
+def test_the_api_takes_a_session_that_proved_itself(
     guarded: User, method: str, path: str, fields: dict[str, str]
 ) -> None:
     UserFactory(is_staff=True, is_superuser=True)  # not the last admin
     client = APIClient()
-    if method == "get":
-        client.credentials(HTTP_AUTHORIZATION=f"Token {token(code=code_at(time.time())).json()['token']}")
-    else:
-        client.force_login(guarded)
+    client.force_login(guarded)
     answer = getattr(client, method)(f"/api/v1/users/me{path}", fields)
     answer.close()
     assert answer.status_code in (200, 204)
@@ -329,7 +327,7 @@ def test_a_call_with_the_password_wants_a_code_of_those_with_a_factor(
         client.credentials(HTTP_AUTHORIZATION=f"Token {token(code=code_at(time.time())).json()['token']}")
     else:
         client.force_login(guarded)
-    password = "password" if path == "/delete" else "current_password"
+    password = "password" if path in ("/delete", "/export") else "current_password"
     recovery = second_factors.recovery_codes(guarded)[0]
 
     def call(**more: str) -> Any:
@@ -342,7 +340,27 @@ def test_a_call_with_the_password_wants_a_code_of_those_with_a_factor(
         guarded.refresh_from_db()
         assert guarded.check_password(PASSWORD)
         assert addresses.waiting(guarded) == ""
-        assert call(code=recovery).status_code in (200, 204)
+        done = call(code=recovery)
+        done.close()
+        assert done.status_code in (200, 204)
+
+
+def test_an_export_by_token_wants_the_code_too(guarded: User) -> None:
+    """A stolen token must not take everything along."""
+    client, bare = APIClient(), APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {token(code=code_at(time.time())).json()['token']}")
+    for method in ("get", "head"):
+        refused = getattr(client, method)("/api/v1/users/me/export")
+        assert refused.status_code == 403
+    assert client.get("/api/v1/users/me/export").json()["code"] == "code_needed"
+    bob: User = UserFactory(username="bob")
+    bare.credentials(HTTP_AUTHORIZATION=f"Token {token(username=bob.username).json()['token']}")
+    for answer in (
+        bare.get("/api/v1/users/me/export"),
+        bare.post("/api/v1/users/me/export", {"password": PASSWORD}),
+    ):
+        assert b"".join(answer.streaming_content).startswith(b"PK")
+    assert bare.post("/api/v1/users/me/export", {"password": "wrong"}).json().keys() == {"password"}
 
 
 def test_guesses_at_a_code_by_a_token_are_counted(guarded: User, settings: Any) -> None:

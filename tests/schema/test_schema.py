@@ -145,6 +145,8 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("post", "/users/me/password", {"current_password": "wrong", "new_password": "long enough"}, 400),
     ("post", "/users/me/password", {"current_password": PASSWORD, "new_password": "sesame-seeds-7"}, 204),
     ("get", "/users/me/export", None, 200),
+    ("post", "/users/me/export", {"password": PASSWORD}, 200),
+    ("post", "/users/me/export", {"password": "wrong"}, 400),
     ("delete", "/users/me/sessions", None, 204),
     ("post", "/users/me/delete", {"password": "wrong"}, 400),
     ("post", "/users/me/delete", {"password": PASSWORD}, 204),

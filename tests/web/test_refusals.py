@@ -336,7 +336,7 @@ def test_head_and_get_are_one_rate(ann: User, settings: LazySettings) -> None:
         assert not any(answer.content for answer in answers[1:5:2])
         assert all(answer.getvalue() for answer in answers[:5:2])
         override = {"HTTP_X_HTTP_METHOD_OVERRIDE": "GET", "HTTP_X_METHOD_OVERRIDE": "GET"}
-        assert client.post(f"{API}{path}", {}, **override).status_code == 405
+        assert client.post(f"{API}{path}", {}, **override).status_code == (400 if "export" in path else 405)
         assert client.options(f"{API}{path}").status_code == 200
     stranger = Client()
     statuses = [getattr(stranger, method)("/search?q=a").status_code for method in ("get", "head") * 4]
