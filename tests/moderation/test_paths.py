@@ -95,7 +95,7 @@ def test_gone_from_every_path_on_the_next_request(
 ) -> None:
     item = say(f"the {NEEDLE} #found")
     items.repost(sender=UserFactory.create(username="fan"), item=item)
-    visitors = [Reader(reader), Reader(None)]
+    visitors, writer = [Reader(reader), Reader(None)], Reader(sender)
     read(reader)
     if delivered:
         workers.work()
@@ -105,7 +105,7 @@ def test_gone_from_every_path_on_the_next_request(
     assert {"/@sender", f"/items/{item.pk}", "users/sender/items", f"items/{item.pk}"} <= before[1]
     way(item, moderator)
     assert [visitor.sees(item) for visitor in visitors] == [set(), set()]
-    own = Reader(sender).sees(item)
+    own = writer.sees(item)
     assert bool(own) == (way not in (deleted, banned))
     assert ("/" in own) == (way in (reported, edited)), "the strip of what is in review"
     assert {"part /", "timeline/home"}.isdisjoint(own)
