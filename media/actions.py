@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import IO, Any, NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
 from media.decoder import DecoderError, Picture, decoder, place
@@ -26,6 +28,7 @@ from media.models import DESCRIPTION_LENGTH, FileMove, Kind, MediaFile, Use, fil
 from media.offering import BlockedMediaError, offer, telling
 from media.signals import medium_described
 from media.store import incoming, store
+from storage.queue import enqueue
 from web.strict_json import check_text
 
 logger = logging.getLogger(__name__)
@@ -386,30 +389,50 @@ def drop_captions(row: MediaFile) -> None:
 def _plan(moves: Sequence[FileMove]) -> None:
     if moves:
         FileMove.objects.bulk_create(moves)
-        transaction.on_commit(partial(move_files, [move.pk for move in moves][:FAST], FAST_SECONDS))
+        transaction.on_commit(partial(_move_now, [move.pk for move in moves]))
 
 
-def move_files(ids: Sequence[int], seconds: float = math.inf) -> int:
-    """Do these moves and return how many. What fails, or comes after `seconds` or `MOVES_FAILED` failures, stays."""
-    done: list[int] = []
-    failed = 0
+def _move_now(ids: Sequence[int]) -> None:
+    done = move_files(ids[:FAST], FAST_SECONDS)
+    if 0 < done < len(ids):
+        enqueue("media.finish_moves")
+
+
+def move_files(ids: Iterable[int], seconds: float = math.inf) -> int:
+    """Do these moves and those that wait for them, and return how many. What fails, what another process is doing, and
+    what comes after `seconds` or `MOVES_FAILED` failures, stays.
+    """
+    waiting = deque(sorted(ids))
+    done = failed = 0
     until = time.monotonic() + seconds
-    for move in FileMove.objects.filter(pk__in=ids).order_by("pk"):
-        if time.monotonic() > until:
-            break
-        targets = file_names(move.to, move.ext, move.small_ext) if move.to else []
+    while waiting and failed < MOVES_FAILED and time.monotonic() < until:
         try:
-            for number, name in enumerate(file_names(move.name, move.ext, move.small_ext)):
-                if targets:
-                    store().move(name, targets[number])
-                else:
-                    store().delete(name)
+            move = _move_file(waiting.popleft())
         except (StoreError, OSError) as error:
             logger.warning("a withdrawn media file could not be moved. It is tried again: %s", error)
             failed += 1
-            if failed == MOVES_FAILED:
-                break
             continue
-        done.append(move.pk)
-    FileMove.objects.filter(pk__in=done).delete()
-    return len(done)
+        if move is not None:
+            done += 1
+            if move.to:
+                waiting.extend(FileMove.objects.filter(name=move.to).order_by("pk").values_list("pk", flat=True))
+    return done
+
+
+@transaction.atomic
+def _move_file(move_id: int) -> FileMove | None:
+    """Do a move under its lock. A file that was renamed again waits for its earlier move: else it would be lost under
+    the name between the two.
+    """
+    earlier = FileMove.objects.filter(to=OuterRef("name"))
+    free = FileMove.objects.select_for_update(skip_locked=True).filter(~Exists(earlier), pk=move_id)
+    move = free.first()
+    if move is not None:
+        targets = file_names(move.to, move.ext, move.small_ext) if move.to else []
+        for number, name in enumerate(file_names(move.name, move.ext, move.small_ext)):
+            if targets:
+                store().move(name, targets[number])
+            else:
+                store().delete(name)
+        FileMove.objects.filter(pk=move.pk).delete()
+    return move

@@ -14,6 +14,7 @@ from media.files import PREFIXES
 from media.models import FileMove, MediaFile, Use
 from media.store import incoming, store
 from storage.connections import database_now
+from storage.queue import enqueue
 
 UNUSED = timedelta(days=1)
 """How long an unused medium and an idempotency key are kept."""
@@ -30,12 +31,21 @@ FILES = 200_000
 
 def sweep() -> int:
     """Finish moves, and remove unused and long withdrawn media."""
-    moved = move_files(list(FileMove.objects.order_by("pk").values_list("pk", flat=True)[:BATCH]))
+    moved = finish_moves()
     keyed = MediaFile.objects.exclude(key="").filter(created_at__lt=Now() - UNUSED).order_by("created_at")
     MediaFile.objects.filter(pk__in=list(keyed.values_list("pk", flat=True)[:KEYS])).update(key="")
     unused = MediaFile.objects.filter(use=Use.NONE, created_at__lt=Now() - UNUSED).order_by("created_at")
     withdrawn = MediaFile.objects.filter(withdrawn_at__lt=Now() - WITHDRAWN).order_by("withdrawn_at")
     return moved + sum(map(_forget, (unused, withdrawn)))
+
+
+def finish_moves() -> int:
+    """Do the oldest moves. Another task follows while it helps."""
+    ids = list(FileMove.objects.order_by("pk").values_list("pk", flat=True)[:BATCH])
+    moved = move_files(ids)
+    if moved and FileMove.objects.exists():
+        enqueue("media.finish_moves")
+    return moved
 
 
 @transaction.atomic

@@ -9,6 +9,12 @@ def sweep() -> None:
     sweeping.sweep()
 
 
+@shared_task(name="media.finish_moves")
+def finish_moves() -> None:
+    """Do the moves that a request left."""
+    sweeping.finish_moves()
+
+
 @shared_task(name="media.sweep_files")
 def sweep_files() -> None:
     """Periodic: remove files without a row."""

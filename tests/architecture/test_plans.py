@@ -257,6 +257,7 @@ UNASKED = {
 UNRUN_TASKS = {
     "operation.back_up": "reads all, by pg_dump",
     "discover.index": "OpenSearch's own queue",
+    "media.finish_moves": "what media.sweep does first",
     "notifications.announce": "what an announcement of a request asks, of one user",
     "notifications.put_away": "what clearing asks in its request, once more",
     "seen.merge_user": "plays, which are in no table",

@@ -9,11 +9,14 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
+from feedsite import celery
 from media import actions, sweeping
 from media.files import PREFIXES, StoreError, new_name
 from media.models import FileMove, MediaFile
 from media.store import store
+from tests.support.at_once import at_once
 from tests.support.pictures import files_of, jpeg, upload
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = timedelta(days=1, minutes=1)
@@ -110,6 +113,58 @@ def test_what_the_store_refuses_is_done_later(
         age(path)
     assert sweeping.sweep_files(PREFIXES) == 0  # moves name them
     sweeping.sweep()
+    assert not FileMove.objects.exists()
+    assert files_of(media_folder) == []
+
+
+def test_files_renamed_again_before_their_move_are_not_lost(
+    medium: MediaFile, media_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(name: str, to: str) -> None:
+        raise StoreError("away")
+
+    def rename() -> None:
+        with transaction.atomic():
+            actions.rename([medium])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store(), "move", away)
+        rename()
+    rename()  # the store is back, and is asked for the second move first
+    assert [name for name in medium.files if not store().has(name)] == medium.files
+    assert sweeping.sweep() == 2
+    assert {str(path.relative_to(media_folder / "files")) for path in files_of(media_folder)} == set(medium.files)
+    with monkeypatch.context() as patch:
+        patch.setattr(store(), "move", away)
+        rename()
+    actions.remove_unused(owner_id=medium.owner_id, media_id=medium.pk)
+    sweeping.sweep()
+    assert files_of(media_folder) == []
+
+
+def test_renames_and_sweeps_at_once(medium: MediaFile, media_folder: Path) -> None:
+    def rename() -> None:
+        for _ in range(10):
+            with transaction.atomic():
+                actions.rename([MediaFile.objects.select_for_update().get(pk=medium.pk)])
+
+    assert at_once(rename, rename, *[lambda: [sweeping.sweep() for _ in range(20)]] * 2)[:2] == [None, None]
+    while FileMove.objects.exists():
+        assert sweeping.sweep()
+    medium.refresh_from_db()
+    assert {str(path.relative_to(media_folder / "files")) for path in files_of(media_folder)} == set(medium.files)
+
+
+def test_many_moves_are_done_by_a_task_at_once(ann: User, media_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = Workers({"media.finish_moves": sweeping.finish_moves})
+    monkeypatch.setattr(celery.app, "send_task", workers.send_task)
+    monkeypatch.setattr(actions, "FAST", 1)
+    monkeypatch.setattr(sweeping, "BATCH", 2)
+    rows = [actions.upload(owner_id=ann.pk, file=upload(jpeg())) for _ in range(4)]
+    with transaction.atomic():
+        actions.forget(rows)
+    assert FileMove.objects.count() == 3
+    workers.work()
     assert not FileMove.objects.exists()
     assert files_of(media_folder) == []
 
