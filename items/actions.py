@@ -437,16 +437,16 @@ def restore(*, item: Item) -> bool:
 def change_visibility(*, item: Item, visibility: str) -> bool:
     """Change an item's audience. Raises RepostError and AudienceError.
 
-    A wider one delivers it again, because windows may lack it.
+    A wider one delivers it again, because windows may lack it. A narrower one gives its files new addresses.
     """
     item = _locked(item)
     before = item.visibility
-    if before == visibility:
-        return False
     if item.repost_of_id:
         raise RepostError("A repost has the same audience as its original.")
     if Visibility.MENTIONED in (before, visibility):
         raise AudienceError("You can't change who a private mention is for.")
+    if before == visibility:
+        return False
     is_published = item.status == Status.PUBLISHED
     if is_published:
         stage(item, -1)
@@ -471,8 +471,29 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         if is_wider:
             Item.objects.filter(pk=item.pk).update(published_at=Now())
             item_published.send(sender=Item, item=item, again=True)
+        else:
+            attachments.withdraw(item)
         item_edited.send(sender=Item, item=item, visibility_before=before)
     return True
+
+
+@transaction.atomic
+def revise(*, item: Item, visibility: str | None = None, quotable_by: str | None = None, **words: Any) -> Item:
+    """Change an item's audience, who may quote it, and its words (`edit`). Raises what these verbs raise.
+
+    The narrower audience is the first to see the new words.
+    """
+    item = _locked(item)
+    narrower = [] if item.is_private else BREADTH[: BREADTH.index(Visibility(item.visibility))]
+    if visibility and visibility in narrower:
+        change_visibility(item=item, visibility=visibility)
+    if quotable_by:
+        change_quotable(item=item, quotable_by=quotable_by)
+    if words:
+        item = edit(item=item, **words)
+    if visibility and visibility not in narrower:
+        change_visibility(item=item, visibility=visibility)
+    return item
 
 
 def change_quotable(*, item: Item, quotable_by: str) -> None:

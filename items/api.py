@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
-from django.db import transaction
 from django.http import Http404, HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
@@ -131,6 +130,7 @@ class ItemEdit(StrictSerializer):
     title = TextField(max_length=TITLE_LENGTH, allow_blank=True, required=False)
     content = ObjectField(required=False)
     extra_info = ObjectField(required=False)
+    visibility = serializers.ChoiceField(Visibility.choices, required=False)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
 
 
@@ -245,19 +245,15 @@ class ItemView(PublicApiView):
         responses={200: ItemBody, 409: OpenApiResponse(Problem, "Somebody has voted, so the poll stays as it is.")},
     )
     def patch(self, request: Request, item_id: str) -> HttpResponse:
-        """Edit one's own item. Omitted fields stay."""
+        """Edit one's own item. Omitted fields stay. A narrower `visibility` gives the item's files new addresses."""
         item = _own(item_id, signed_in(request))
         fields = body(request, ItemEdit)
         if fields:
             try:
-                with transaction.atomic():
-                    if quotable_by := fields.pop("quotable_by", None):
-                        actions.change_quotable(item=item, quotable_by=quotable_by)
-                    if fields:
-                        actions.edit(item=item, **fields)
+                actions.revise(item=item, **fields)
             except ContentError as error:
                 raise serializers.ValidationError({error.field: [str(error)]}) from error
-            except actions.RepostError as error:
+            except (actions.RepostError, actions.AudienceError) as error:
                 raise exceptions.ParseError(str(error)) from error
             except polls.PollFixedError as error:
                 raise ConflictError("Someone has voted or the poll has ended, so it can't be changed.") from error

@@ -16,7 +16,6 @@ from django_htmx.http import reswap, trigger_client_event
 from accounts.access import signed_in
 from accounts.models import User
 from items import actions, idempotency
-from items.actions import BREADTH
 from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.attachments import attachments
 from items.bodies import ItemBody, Sender
@@ -525,14 +524,15 @@ def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpRespon
 @transaction.atomic
 def _edit(own: Item, form: EditForm) -> Item:
     """Save an edit of an item, all or nothing. Raises ContentError and MediaError."""
-    visibility = Visibility(form.cleaned_data["visibility"] or own.visibility)
     attachments.describe(own, form.media_said)
-    if visibility != own.visibility and BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
-        actions.change_visibility(item=own, visibility=visibility)  # narrow it before anyone sees the new content
-    if quotable_by := form.cleaned_data["quotable_by"]:
-        actions.change_quotable(item=own, quotable_by=quotable_by)
-    own = actions.edit(item=own, title=form.cleaned_data.get("title"), content=form.content)
-    actions.change_visibility(item=own, visibility=visibility)
+    visibility = form.cleaned_data["visibility"]
+    own = actions.revise(
+        item=own,
+        visibility=visibility if visibility != own.visibility else None,
+        quotable_by=form.cleaned_data["quotable_by"],
+        title=form.cleaned_data.get("title"),
+        content=form.content,
+    )
     own.refresh_from_db(fields=["status"])
     return own
 

@@ -74,6 +74,11 @@ class MediaObject(msgspec.Struct):
         """Whether it is a video."""
         return self.type == Kind.VIDEO
 
+    @property
+    def name(self) -> str:
+        """The name of its files in the store."""
+        return self.url.removeprefix(settings.MEDIA_ADDRESS).partition(".")[0]
+
 
 OWN = "/media/"
 """Where captions are served: on the site itself, because browsers read them from no other site."""

@@ -53,7 +53,7 @@ STANDS = f"""
             AS shown (id, version, media)
         JOIN items_item i ON i.id = shown.id JOIN accounts_user s ON s.id = i.sender_id
         WHERE i.modified_at = shown.version::timestamptz AND {VISIBLE} AND shown.media = coalesce((
-            SELECT string_agg(facts->>'id' || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
+            SELECT string_agg((facts->>'name') || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
             FROM jsonb_array_elements(i.media) WITH ORDINALITY AS medium (facts, place)), '')
     ), (
         SELECT count(*) FROM unnest(%(quotes)s::bigint[]) AS quoting (id) JOIN ({QUOTING}) ON i.id = quoting.id
@@ -205,7 +205,8 @@ def _all(items: Iterable[ItemBody]) -> Iterable[ItemBody]:
 
 def _media(item: ItemBody) -> str:
     return " ".join(
-        medium.id + hashlib.md5(medium.description.encode(), usedforsecurity=False).hexdigest() for medium in item.media
+        medium.name + hashlib.md5(medium.description.encode(), usedforsecurity=False).hexdigest()
+        for medium in item.media
     )
 
 

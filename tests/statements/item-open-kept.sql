@@ -48,7 +48,7 @@
             WHERE p.conversation_id = coalesce(i.conversation_id, i.id) AND p.user_id = $4 OFFSET 0)
         AND (NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = $4 AND b.blocked_id = i.sender_id OFFSET 0) AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = $4 OFFSET 0)))
     ) AND shown.media = coalesce((
-            SELECT string_agg(facts->>'id' || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
+            SELECT string_agg((facts->>'name') || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
             FROM jsonb_array_elements(i.media) WITH ORDINALITY AS medium (facts, place)), '')
     ), (
         SELECT count(*) FROM unnest($5::bigint[]) AS quoting (id) JOIN (items_item i JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_user os ON os.id = o.sender_id) ON i.id = quoting.id
