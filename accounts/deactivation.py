@@ -1,9 +1,10 @@
-"""Hides users and shows them again. Windows keep their items, and pages leave them out."""
+"""Hides users and shows them again. Windows keep their items, and pages leave them out. Their files are renamed."""
 
 from django.db import transaction
 
 from accounts.actions import end_everything
 from accounts.models import User
+from media import renaming
 
 
 @transaction.atomic
@@ -11,10 +12,15 @@ def deactivate(*, user: User) -> bool:
     """Hide a user, and end their sessions and tokens. False if they are not active."""
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
+    renaming.begin(user.pk)
     end_everything(user=user)
     return True
 
 
+@transaction.atomic
 def reactivate(*, user: User) -> bool:
     """Show a user again. False if active or deleted."""
-    return bool(User.objects.filter(pk=user.pk, is_active=False, deleted_at=None).update(is_active=True))
+    if not User.objects.filter(pk=user.pk, is_active=False, deleted_at=None).update(is_active=True):
+        return False
+    renaming.end(user.pk)
+    return True

@@ -54,6 +54,21 @@ def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
     return user
 
 
+@transaction.atomic
+def rename_faces(media: Iterable[MediaFile]) -> None:
+    """Give these pictures new addresses where they are an avatar or banner. They have one owner."""
+    ids = {row.pk: row.owner_id for row in media if row.use in FIELDS}
+    user = User.objects.held().filter(pk__in=ids.values()).first()
+    if user is None:
+        return
+    shown = {int(facts["id"]): field for field in FIELDS.values() if (facts := getattr(user, field))}
+    rows = list(MediaFile.objects.select_for_update().filter(pk__in=ids.keys() & shown.keys()).order_by("pk"))
+    actions.rename(rows)
+    for row in rows:
+        setattr(user, shown[row.pk], msgspec.to_builtins(entry_of(row)))
+    user.save(update_fields=list(FIELDS.values()))
+
+
 def forget_faces(user: User) -> None:
     """Remove avatar and banner. The caller saves the row."""
     _forget([user.avatar, user.banner])

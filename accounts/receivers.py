@@ -4,7 +4,10 @@ from django.contrib.auth.signals import user_logged_in
 from django.dispatch import receiver
 from django.http import HttpRequest
 
+from accounts import faces
 from accounts.signing_in import places, step_up
+from media.models import MediaFile
+from media.signals import owner_hidden
 
 
 @receiver(user_logged_in)
@@ -12,3 +15,9 @@ def note_proof(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
     """Record a sign-in or sign-up as proof of identity and as a place."""
     step_up.note(request)
     places.note(request)
+
+
+@receiver(owner_hidden)
+def rename_faces(sender: type[MediaFile], media: list[MediaFile], **kwargs: Any) -> None:
+    """Give avatar and banner of a hidden account new addresses."""
+    faces.rename_faces(media)

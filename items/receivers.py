@@ -8,8 +8,9 @@ from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
 from items import actions, export, purge, text
+from items.attachments import attachments
 from media.models import MediaFile, Use
-from media.signals import medium_described
+from media.signals import medium_described, owner_hidden
 
 
 @receiver(limits_asked)
@@ -40,3 +41,9 @@ def show_described(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) ->
     """Update the item of a described medium."""
     if medium.use == Use.ITEM and medium.item_id:
         actions.renew_media(item_id=medium.item_id)
+
+
+@receiver(owner_hidden)
+def rename_attachments(sender: type[MediaFile], media: list[MediaFile], **kwargs: Any) -> None:
+    """Give the files of a hidden account's posts new addresses."""
+    attachments.rename({row.item_id for row in media if row.use == Use.ITEM and row.item_id})

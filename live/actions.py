@@ -181,6 +181,14 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
 
 
 @transaction.atomic
+def rename_cover(*, session: LiveSession) -> None:
+    """Give the cover a new address. Its host is hidden, so nobody is told."""
+    session = _held(session)
+    covers.put_away(session)
+    session.save(update_fields=["cover"])
+
+
+@transaction.atomic
 def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
     """Remove this cover, if it is shown."""
     session = _held(session)

@@ -9,7 +9,7 @@ from accounts.signals import account_purged, export_requested
 from live import actions, export, purge
 from live.models import LiveSession
 from media.models import MediaFile, Use
-from media.signals import medium_described
+from media.signals import medium_described, owner_hidden
 
 
 @receiver(medium_described)
@@ -17,6 +17,13 @@ def renew_cover(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> No
     """Show a medium's new description in its session."""
     if medium.use == Use.COVER and (session := LiveSession.objects.filter(pk=medium.session_id or 0).first()):
         actions.renew_cover(session=session, now=timezone.now())
+
+
+@receiver(owner_hidden)
+def rename_covers(sender: type[MediaFile], media: list[MediaFile], **kwargs: Any) -> None:
+    """Give the covers of a hidden account's sessions new addresses."""
+    for session in LiveSession.objects.filter(pk__in=[row.session_id for row in media if row.use == Use.COVER]):
+        actions.rename_cover(session=session)
 
 
 @receiver(account_purged)

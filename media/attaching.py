@@ -91,6 +91,17 @@ def all_of(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
     return found
 
 
+def renamed(item_ids: Iterable[int]) -> dict[int, list[MediaFile]]:
+    """Rename the files of items, without withdrawn and hidden ones. Returns them in order by item id."""
+    shown = MediaFile.objects.select_for_update().filter(item_id__in=list(item_ids), withdrawn_at=None, hidden_at=None)
+    rows = list(shown.order_by("item_id", "position", "pk"))
+    rename(rows)
+    found: dict[int, list[MediaFile]] = {}
+    for row in rows:
+        found.setdefault(row.item_id or 0, []).append(row)
+    return found
+
+
 def put_away(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
     """Rename an item's files. `for_good`: also withdraw all its media."""
     rows = of_item(item_id)

@@ -7,6 +7,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
+from storage.claims import ClaimedRow
+
 DESCRIPTION_LENGTH = 1_500
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 """`withdrawn_at` of a hidden medium, so that no sweep removes it. Deleting its item sets a real time."""
@@ -131,3 +133,16 @@ class FileMove(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} → {self.to or 'nothing'}"
+
+
+class OwnerRename(ClaimedRow):
+    """The renaming of a hidden account's files (media.renaming). `last_id`: the last medium that has a new name."""
+
+    owner_id = models.BigIntegerField(primary_key=True)
+    last_id = models.BigIntegerField(default=0)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"files of {self.owner_id}"

@@ -5,6 +5,12 @@ from django.dispatch import Signal
 # Receivers: items.receivers.show_described, live.receivers.renew_cover.
 medium_described = Signal()
 
+# Media that others could see belong to an account that was hidden. Receivers give their files new addresses, each in
+# its own transaction: they lock what uses a medium before the medium. They tell nobody, because nobody sees it.
+# Arguments: media (list of MediaFile, in use). Receivers: accounts.receivers.rename_faces,
+# items.receivers.rename_attachments, live.receivers.rename_covers.
+owner_hidden = Signal()
+
 # Media will be kept (rows not saved yet) or used. Sent inside that transaction. Receivers return the ids of rules that
 # block them.
 # Arguments: media (list of MediaFile), is_face (bool: avatar, banner or cover).

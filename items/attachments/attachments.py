@@ -1,7 +1,9 @@
 """The pictures and videos of items."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from django.db import transaction
 
 from items.models import Item, ItemType, Status
 from items.text import ContentError, media_ids
@@ -76,6 +78,17 @@ def withdraw(item: Item) -> None:
         is_deleted = item.status == Status.DELETED
         rows = attaching.put_away(item.pk, for_good=is_deleted)
         show(item, [] if is_deleted else rows)
+
+
+@transaction.atomic
+def rename(item_ids: Iterable[int]) -> None:
+    """Give the files of items new addresses. Those of deleted ones have one."""
+    rows = Item.objects.select_for_update(no_key=True).filter(pk__in=item_ids).exclude(status=Status.DELETED)
+    items = list(rows.order_by("pk"))
+    renamed = attaching.renamed(item.pk for item in items)
+    for item in items:
+        item.media = kept(renamed.get(item.pk, ()))
+    Item.objects.bulk_update(items, ["media"])
 
 
 def restore(item: Item) -> None:

@@ -21,7 +21,7 @@ from items import idempotency
 from items.models import CountChange, Filter, IdempotencyKey
 from live.models import KeptSnapshot
 from media import sweeping
-from media.models import FileMove, MediaFile, Use
+from media.models import FileMove, MediaFile, OwnerRename, Use
 from moderation import hashes
 from moderation.models import PictureAttempt
 from notifications.models import Notification
@@ -150,6 +150,7 @@ def kept() -> Iterator[Kept]:
     yield Kept(MediaFile, "created_at", sweeping.UNUSED, "media.sweep", {"use": Use.NONE})
     yield Kept(MediaFile, "withdrawn_at", sweeping.WITHDRAWN, "media.sweep")
     yield Kept(FileMove, "created_at", AT_ONCE, "media.sweep", is_queue=True)
+    yield Kept(OwnerRename, "created_at", AT_ONCE, "media.sweep", is_queue=True)
     yield Kept(Notification, "position", settings.NOTIFICATION_LIFE, "notifications.forget_old")
     yield Kept(PictureAttempt, "at", hashes.LIFE, "moderation.forget_attempts")
     yield Kept(MergeRun, "started_at", merging.RUNS_KEPT, "seen.forget_runs")

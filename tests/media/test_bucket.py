@@ -19,9 +19,10 @@ from rest_framework.test import APIClient
 
 from accounts import actions as accounts
 from accounts import purge
+from accounts.deactivation import deactivate
 from accounts.export import write_archive
 from accounts.models import Deletion, User
-from media import actions, bucket, sweeping
+from media import actions, bucket, renaming, sweeping
 from media.files import PREFIXES, StoreError, new_name
 from media.models import FileMove, MediaFile
 from media.serving import AT_ONCE_BYTES, PREFIX, served
@@ -167,6 +168,18 @@ def test_export_backup_and_deletion(ann: User, address: str, media_folder: Path,
     purge.purge(ann.pk)
     assert not MediaFile.objects.exists()
     assert names_in(address) == set()
+
+
+@pytest.mark.long
+def test_the_files_of_a_hidden_account_are_renamed(client: APIClient, ann: User, address: str) -> None:
+    first = send(client, jpeg()).json()
+    client.post(f"{API}/items", {"type": "image", "content": {"media": [first["id"]]}})
+    before = names_in(address)
+    deactivate(user=ann)
+    renaming.run(ann.pk)
+    assert get(first["url"])[0] == "404"
+    assert names_in(address) == set(MediaFile.objects.get().files)
+    assert not before & names_in(address)
 
 
 @pytest.mark.long

@@ -39,7 +39,7 @@ from items.models import (
     Visibility,
 )
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
-from media.models import FileMove, MediaFile
+from media.models import FileMove, MediaFile, OwnerRename
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
 from notifications.models import Act, Kind, Notification, QuietHours, ReadMark, Silenced
 from relations.models import (
@@ -160,6 +160,7 @@ class Grown:
             )
         move = FileMove.objects.create(name="c", ext="jpg", small_ext="jpg")
         grow(move, MANY, name="'c' || g", to="'d' || g")
+        grow(OwnerRename.objects.create(owner_id=0), 100, owner_id=self.nth)
 
     def _link_cards(self) -> None:
         """The star's posts link to different pages, all others to one."""
