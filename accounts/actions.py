@@ -23,7 +23,7 @@ from oauthlib.common import generate_token
 
 from accounts import faces, passwords, profile_fields, review
 from accounts.locale import zone_names
-from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
+from accounts.models import Deletion, HeldName, Level, Session, TokenOrigin, User
 from accounts.names import folded_name
 from accounts.naming import check_imitation
 from accounts.review import Submission
@@ -302,7 +302,9 @@ def demote(*, user: User) -> bool:
 
 
 def forget_security(user: User) -> None:
-    """Delete addresses, second factors and sign-in places."""
+    """Delete addresses, second factors, sessions and sign-in places."""
+    listed = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
+    Session.objects.filter(session_key__in=list(listed), user_id=user.pk).delete()
     for model in (EmailAddress, Authenticator, UserSession):
         model.objects.filter(user=user).delete()
 

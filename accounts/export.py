@@ -62,6 +62,7 @@ class AccountRow(msgspec.Struct):
     language: str
     time_zone: str
     keeps_history: bool
+    is_locked: bool
     is_indexable: bool
     quotable_by: str
     takes_requests: bool
@@ -180,6 +181,7 @@ def _account(user: User) -> ExportFile:
         user.language,
         user.time_zone,
         user.keeps_history,
+        user.is_locked,
         user.is_indexable,
         user.quotable_by,
         user.takes_requests,

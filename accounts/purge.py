@@ -6,6 +6,7 @@ writes.
 
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
@@ -16,7 +17,9 @@ from accounts.mail import actions as mail
 from accounts.models import Deletion, User
 from accounts.signals import account_purged
 from media import actions as media
+from storage import keys
 from storage.claims import unclaimed
+from storage.connections import feeds_for_tasks, pipelined
 from storage.queue import enqueue
 
 BATCH = 500
@@ -40,6 +43,8 @@ def purge(user_id: int) -> bool:
         files = media.purge(owner_id=user_id, limit=BATCH) + mail.forget(user_id=user_id, limit=BATCH)
         files += invitations.purge(user=deletion.user, limit=BATCH)
         if not files and not any(taken for _, taken in answers):
+            names = keys.of_user(user_id, settings.ACTIVE_FANS_SHARDS)
+            pipelined(feeds_for_tasks(), [("UNLINK", name) for name in names])
             return _complete(deletion)
         Deletion.objects.filter(user=user_id).update(tried_at=Now())
     Deletion.objects.filter(user=user_id).update(tried_at=None)

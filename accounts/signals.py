@@ -26,14 +26,15 @@ sessions_ended = Signal()
 # (int) rows in its own transaction and returns how many, 0 at the end. Two calls may overlap.
 # Receivers: discover.receivers.forget_user, items.receivers.purge_items, live.receivers.purge_sessions,
 # moderation.receivers.forget_reporter, community.archives.receivers.forget_archives,
-# notifications.receivers.forget_user, relations.receivers.purge_relations, seen.receivers.forget_plays.
+# notifications.receivers.forget_user, relations.receivers.purge_relations, seen.receivers.forget_plays,
+# timeline.receivers.forget_position.
 account_purged = Signal()
 
 # Sent when `reader` (User) asks for all their data. Receivers return a list of accounts.export.ExportFile.
 # Receivers: discover.receivers.export_history, items.receivers.export_items, live.receivers.export_sessions,
 # moderation.receivers.export_reports, community.archives.receivers.export_archives,
 # notifications.receivers.export_choices, relations.receivers.export_relations,
-# seen.receivers.export_plays.
+# seen.receivers.export_plays, timeline.receivers.export_position.
 export_requested = Signal()
 
 # Sent before a member's text that is not an item is saved: a live session, profile or name. Arguments: submission

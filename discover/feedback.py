@@ -1,12 +1,9 @@
-from contextlib import suppress
-
 from django.db import transaction
 
 from accounts.models import User
-from discover import recent
 from discover.models import IssuedPage, NotInterested
 from items.models import Item
-from storage.connections import FeedsUnavailableError, fetch
+from storage.connections import fetch
 
 ADD = """
     INSERT INTO discover_notinterested (user_id, item_id) VALUES (%(user)s, %(item)s)
@@ -27,12 +24,7 @@ def interested_again(*, user: User, item: Item) -> bool:
 
 @transaction.atomic
 def forget_user(*, user: User, limit: int) -> int:
-    """Delete a deleted account's unwanted items, issued pages (at most `limit` of each) and views.
-
-    Without Redis the views stay, at most a week.
-    """
-    with suppress(FeedsUnavailableError):
-        recent.clear(user.pk)
+    """Delete a deleted account's unwanted items and issued pages, at most `limit` of each."""
     unwanted = NotInterested.objects.filter(user=user).order_by("pk").values("pk")[:limit]
     issued = IssuedPage.objects.filter(user=user).order_by("pk").values("pk")[:limit]
     return (

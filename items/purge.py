@@ -17,6 +17,7 @@ from items.models import (
     ScheduledPost,
     Status,
 )
+from items.polls import polls
 from items.signals import item_withdrawn
 from media import attaching
 from storage.connections import fetch
@@ -57,12 +58,8 @@ UNMUTE = """
 """
 
 
-# The others keep their messages, and polls their tallies.
+# The others keep their messages.
 LEAVE = (
-    """
-    DELETE FROM items_vote WHERE (item_id, user_id) IN (
-        SELECT item_id, user_id FROM items_vote WHERE user_id = %(user)s LIMIT %(limit)s) RETURNING 1
-    """,
     """
     DELETE FROM items_participant WHERE (conversation_id, user_id) IN (
         SELECT conversation_id, user_id FROM items_participant WHERE user_id = %(user)s LIMIT %(limit)s) RETURNING 1
@@ -79,7 +76,7 @@ LEAVE = (
 
 
 def purge(*, user_id: int, limit: int) -> int:
-    """Empty items and remove likes, bookmarks and the like."""
+    """Empty items and remove likes, votes, bookmarks and the like. Counts and tallies stay exact."""
     taken, last_id = 0, 0
     for _ in range(BATCHES):
         items = _delete(user_id, last_id, limit)
@@ -87,12 +84,15 @@ def purge(*, user_id: int, limit: int) -> int:
             last_id = items[-1].pk
         with transaction.atomic():
             likes = fetch(UNLIKE, {"user": user_id, "limit": limit})[0][0]
+        votes = polls.take_back(user_id=user_id, limit=limit)
         bookmarks = len(fetch(FORGET_BOOKMARKS, {"user": user_id, "limit": limit}))
         left = sum(len(fetch(query, {"user": user_id, "limit": limit})) for query in (*LEAVE, UNMUTE))
-        taken += len(items) + likes + bookmarks + left
-        if not items and not likes and not bookmarks and not left:
+        found = len(items) + likes + votes + bookmarks + left
+        taken += found
+        if not found:
             break
     IdempotencyKey.objects.filter(sender=user_id).delete()
+    Pin.objects.filter(sender=user_id).delete()  # bounded by pins.PINS
     ScheduledPost.objects.filter(sender=user_id).delete()  # bounded by scheduling.MOST
     Filter.objects.filter(owner=user_id).delete()  # bounded by filters.FILTERS
     return taken
@@ -109,7 +109,6 @@ def _delete(user_id: int, above: int, limit: int) -> list[Item]:
     ItemDocument.objects.filter(item__in=emptied).delete()
     ItemTag.objects.filter(item__in=emptied).delete()
     ItemVersion.objects.filter(item__in=emptied).delete()
-    Pin.objects.filter(item__in=emptied).delete()
     CountChange.objects.bulk_create([change for item in published for change in changes_of(item, -1)])
     for item in published:
         item.status = Status.DELETED

@@ -1,7 +1,8 @@
 from django.db import transaction
 
-from live.models import Host, LiveSession
-from storage.connections import fetch
+from live.models import Host, KeptSnapshot, LiveSession
+from storage import keys
+from storage.connections import feeds_for_tasks, fetch, pipelined
 
 REMINDERS = """
     DELETE FROM live_reminder WHERE id = ANY(ARRAY(
@@ -19,8 +20,17 @@ OF_SESSIONS = """
 def purge(*, user_id: int, limit: int) -> int:
     """Delete about `limit` rows per kind. Return how many."""
     params = {"user": user_id, "limit": limit}
-    taken = len(fetch(REMINDERS, params)) + len(fetch(OF_SESSIONS, params))
+    taken = len(fetch(REMINDERS, params)) + len(fetch(OF_SESSIONS, params)) + _snapshots(user_id)
     return taken or _sessions(user_id, limit)
+
+
+def _snapshots(user_id: int) -> int:
+    """Delete the snapshots of the user's walks, which are few."""
+    index = keys.snapshots(user_id)
+    (digests,) = pipelined(feeds_for_tasks(), [("ZRANGE", index, 0, -1)])
+    names = [index, *(keys.snapshot(user_id, digest.decode()) for digest in digests)]
+    pipelined(feeds_for_tasks(), [("UNLINK", name) for name in names])
+    return KeptSnapshot.objects.filter(reader=user_id).delete()[0]
 
 
 @transaction.atomic

@@ -6,7 +6,8 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from notifications.models import PushSubscription, QuietHours, Silenced
+from notifications.models import PushSubscription, QuietHours, ReadMark, Silenced
+from storage import ids
 from web.times import Time
 
 
@@ -14,6 +15,12 @@ class SilencedRow(msgspec.Struct):
     """A hidden kind of notifications."""
 
     kind: str
+
+
+class ReadRow(msgspec.Struct):
+    """The newest notification that the user has read, by its time."""
+
+    up_to: Time
 
 
 class PushRow(msgspec.Struct):
@@ -38,6 +45,7 @@ class QuietRow(msgspec.Struct):
 def files(user: User) -> list[ExportFile]:
     """The notifications' part of a user's data export."""
     return [
+        ExportFile("read_notifications.jsonl", _("How far you read your notifications."), _read(user)),
         ExportFile("silenced_notifications.jsonl", _("The kinds of notifications you turned off."), _rows(user)),
         ExportFile("push_devices.jsonl", _("Your devices that get push notifications."), _devices(user)),
         ExportFile("quiet_hours.jsonl", _("Your quiet hours without push notifications."), _hours(user)),
@@ -47,6 +55,11 @@ def files(user: User) -> list[ExportFile]:
 def _rows(user: User) -> Iterator[SilencedRow]:
     for kinds in Silenced.objects.filter(user=user).values_list("kinds", flat=True):
         yield from (SilencedRow(kind) for kind in kinds)
+
+
+def _read(user: User) -> Iterator[ReadRow]:
+    for up_to in ReadMark.objects.filter(user=user, up_to__gt=0).values_list("up_to", flat=True):
+        yield ReadRow(ids.moment(up_to))
 
 
 def _devices(user: User) -> Iterator[PushRow]:

@@ -75,6 +75,24 @@ def active_fans(user_id: int, shard: int) -> str:
     return f"fans:active:{user_id}:{shard}"
 
 
+def of_user(user_id: int, fan_shards: int) -> list[str]:
+    """The keys of a user in the feeds whose names need no more than the user."""
+    seen = [views(user_id), reply_views(user_id)]
+    return [
+        inbox(user_id),
+        outbox(user_id),
+        tail(user_id),
+        merged_outboxes(user_id),
+        *(active_fans(user_id, shard) for shard in range(fan_shards)),
+        candidates(user_id),
+        reasons(user_id),
+        *seen,
+        *map(view_times, seen),
+        lineup(user_id),
+        replays(user_id),
+    ]
+
+
 def impressions(day: date, shard: int) -> str:
     """The Bloom filter of a shard's impressions on a day (UTC)."""
     return f"bf:global:{day:%Y%m%d}:{shard}"

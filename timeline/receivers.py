@@ -4,13 +4,22 @@ from typing import Any
 from django.db import transaction
 from django.dispatch import receiver
 
+from accounts.export import ExportFile
 from accounts.models import User
-from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered, levels_raised
+from accounts.signals import (
+    account_purged,
+    big_v_demotion_requested,
+    big_v_made,
+    export_requested,
+    levels_lowered,
+    levels_raised,
+)
 from items.models import Item, Visibility
 from items.signals import item_edited, item_imported, item_published, item_tagged, item_withdrawn
 from storage import events
 from storage.queue import enqueue
-from timeline import backfill, fanout, outbox, shortening
+from timeline import backfill, export, fanout, outbox, shortening
+from timeline.models import ReadingPosition
 
 
 @receiver(item_published)
@@ -82,3 +91,15 @@ def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> No
 def shorten_inboxes(sender: type[User], user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:
     """Shorten the inboxes of users whose level was lowered. Runs after that commit."""
     shortening.shorten(user_ids_by_level)
+
+
+@receiver(account_purged)
+def forget_position(sender: type[User], user: User, **kwargs: Any) -> int:
+    """Delete where a deleted account was in home."""
+    return ReadingPosition.objects.filter(reader=user).delete()[0]
+
+
+@receiver(export_requested)
+def export_position(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    """The timeline's part of the data export."""
+    return export.files(reader)

@@ -34,6 +34,11 @@ NEXT_VOTERS = """
 """
 
 
+TAKE_BACK = """
+    DELETE FROM items_vote WHERE user_id = %(user)s AND item_id = ANY(%(items)s::bigint[]) RETURNING item_id, choices
+"""
+
+
 class VotedError(Exception):
     """The user has voted in this poll."""
 
@@ -144,6 +149,20 @@ def vote(*, user: User, item: Item, choices: Sequence[int | str]) -> None:
     poll.votes = [count + (place in places) for place, count in enumerate(poll.votes)]
     poll.voters += 1
     poll.save(update_fields=["votes", "voters"])
+
+
+@transaction.atomic
+def take_back(*, user_id: int, limit: int) -> int:
+    """Take up to `limit` votes of a deleted account out of the tallies. Returns how many."""
+    item_ids = list(Vote.objects.filter(user=user_id).order_by("item_id").values_list("item_id", flat=True)[:limit])
+    tallied = Poll.objects.select_for_update().filter(pk__in=item_ids).order_by("pk").in_bulk() if item_ids else {}
+    gone = fetch(TAKE_BACK, {"user": user_id, "items": id_array(item_ids)}) if item_ids else []
+    for item_id, choices in gone:
+        if poll := tallied.get(item_id):
+            poll.votes = [count - (place in choices) for place, count in enumerate(poll.votes)]
+            poll.voters -= 1
+    Poll.objects.bulk_update(tallied.values(), ["votes", "voters"])
+    return len(gone)
 
 
 def _place(choice: int | str, options: Sequence[str]) -> int:

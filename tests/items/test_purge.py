@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import User
 from accounts.signals import account_purged
@@ -8,7 +9,8 @@ from items import actions, purge
 from items.bodies import Quote
 from items.counts import fold
 from items.hydrate import hydrate
-from items.models import CountChange, Item, ItemDocument, ItemTag, Like, Status
+from items.models import CountChange, Item, ItemDocument, ItemTag, Like, Poll, Status, Vote
+from items.polls.polls import LONGEST, take_back, vote
 from items.signals import item_withdrawn
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory, say
@@ -82,6 +84,44 @@ def test_items_go_and_the_counts_of_others_are_exact(monkeypatch: pytest.MonkeyP
     assert not Item.objects.filter(sender=ann).exclude(status=Status.DELETED).exists()
     assert not Like.objects.filter(user=ann).exists()
     assert Item.objects.published().filter(sender=bob).count() == 8
+
+
+def poll_of(sender: User, *voters: tuple[User, list[int]]) -> Poll:
+    content = {"poll": {"options": ["a", "b", "c"], "multiple": True, "closes_at": str(timezone.now() + LONGEST)}}
+    item = actions.publish(sender=sender, type="poll", content=content)
+    for voter, choices in voters:
+        vote(user=voter, item=item, choices=choices)
+    return Poll.objects.get(pk=item.pk)
+
+
+def test_votes_are_taken_out_of_the_tallies() -> None:
+    ann, bob, cid = UserFactory.create_batch(3)
+    polls = [poll_of(bob, (ann, [0, 2]), (cid, [2])), *(poll_of(cid, (ann, [1])) for _ in range(4))]
+    assert [(poll.votes, poll.voters) for poll in polls[:2]] == [([1, 0, 2], 2), ([0, 1, 0], 1)]
+    settle(ann)
+    left = [Poll.objects.get(pk=poll.pk) for poll in polls]
+    assert [(poll.votes, poll.voters) for poll in left] == [([0, 0, 1], 1), *[([0, 0, 0], 0)] * 4]
+    assert list(Vote.objects.values_list("user", flat=True)) == [cid.pk]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_votes_are_taken_out_once_while_others_vote() -> None:
+    ann, bob, *others = UserFactory.create_batch(8)
+    polls = [poll_of(bob, (ann, [0])) for _ in range(4)]
+
+    def work() -> None:
+        while take_back(user_id=ann.pk, limit=2):
+            pass
+
+    def join() -> None:
+        for other in others:
+            for poll in polls[::-1]:
+                vote(user=other, item=poll.item, choices=[0, 1])
+
+    assert at_once(work, work, join) == [None] * 3
+    settle(ann)
+    assert {(*poll.votes, poll.voters) for poll in Poll.objects.all()} == {(6, 6, 0, 6)}
 
 
 @pytest.mark.long
