@@ -17,10 +17,10 @@ from items.attachments import attachments
 from items.conversations import recipients
 from items.counts import stage
 from items.link_cards import actions as link_cards
-from items.models import Bookmark, Item, ItemType, Status, Visibility
+from items.models import Bookmark, Item, ItemType, Status, Visibility, is_within
 from items.polls import polls
 from items.profiles import pins
-from items.quotes import may_quote
+from items.quotes import check_quote, fits, too_wide
 from items.search.indexing import found_by, index
 from items.signals import (
     item_edited,
@@ -40,8 +40,6 @@ from storage import ids
 from storage.connections import fetch
 
 ID_ATTEMPTS = 3
-BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility.PUBLIC]
-"""Audiences, from the narrowest to the widest."""
 
 
 def _insertion(columns: str, values: str) -> str:
@@ -133,8 +131,8 @@ def publish(
     fingerprint = idempotency.fingerprint_of(fields)
     if idempotency_key and (published := idempotency.published_under(idempotency_key, sender, fingerprint)):
         return published
-    if quote_of and not may_quote(quote_of, sender):
-        raise NotQuotableError
+    if quote_of:
+        check_quote(quote_of, sender, visibility)
     fields.setdefault("quotable_by", sender.quotable_by)
     fields["content"] = polls.settled(type, content)
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
@@ -164,12 +162,10 @@ def _original(item: Item | None) -> Item | None:
     return item.repost_of or item if item else None
 
 
-class NotQuotableError(Exception):
-    """The quoted item's sender does not allow it."""
-
-
 class AudienceError(ValueError):
-    """A private mention does not allow this: an earlier date, a repost, or another audience."""
+    """A private mention does not allow this: an earlier date, a repost, or another audience. Nor a quote, for more
+    people than may know of what it quotes.
+    """
 
 
 class PastError(ValueError):
@@ -198,12 +194,14 @@ def publish_past(
     reply_to: Item | None = None,
     quote_of: Item | None = None,
 ) -> Item:
-    """Publish at an original time. Nobody is notified. Raises ContentError, PastError, AudienceError, and HeldError
-    instead of holding.
+    """Publish at an original time. Nobody is notified. Raises ContentError, PastError, AudienceError,
+    NotQuotableError, and HeldError instead of holding.
     """
     check_content(type, content, "")
     if visibility == Visibility.MENTIONED or (reply_to and reply_to.is_private):
         raise AudienceError("A private mention can't have an earlier date.")
+    if quote_of:
+        check_quote(quote_of, sender, visibility)
     item = Item(
         sender=sender,
         type=type,
@@ -441,10 +439,8 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     """
     item = _locked(item)
     before = item.visibility
-    if item.repost_of_id:
-        raise RepostError("A repost has the same audience as its original.")
-    if Visibility.MENTIONED in (before, visibility):
-        raise AudienceError("You can't change who a private mention is for.")
+    is_wider = not is_within(visibility, before)
+    _check_audience(item, visibility, is_wider=is_wider)
     if before == visibility:
         return False
     is_published = item.status == Status.PUBLISHED
@@ -453,7 +449,6 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     item.visibility = visibility
     reasons = _reasons(item) if is_published and before == Visibility.SELF else []
     item.save(update_fields=["visibility"])
-    is_wider = BREADTH.index(Visibility(before)) < BREADTH.index(Visibility(visibility))
     if is_wider:  # the old versions were for fewer people
         versions.hide(item.pk)
     if reasons:
@@ -477,6 +472,15 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     return True
 
 
+def _check_audience(item: Item, visibility: str, *, is_wider: bool) -> None:
+    if item.repost_of_id:
+        raise RepostError("A repost has the same audience as its original.")
+    if Visibility.MENTIONED in (item.visibility, visibility):
+        raise AudienceError("You can't change who a private mention is for.")
+    if is_wider and item.quote_of and not item.is_quote_revoked and not fits(item.quote_of, item.sender, visibility):
+        raise AudienceError(too_wide())
+
+
 @transaction.atomic
 def revise(*, item: Item, visibility: str | None = None, quotable_by: str | None = None, **words: Any) -> Item:
     """Change an item's audience, who may quote it, and its words (`edit`). Raises what these verbs raise.
@@ -484,14 +488,14 @@ def revise(*, item: Item, visibility: str | None = None, quotable_by: str | None
     The narrower audience is the first to see the new words.
     """
     item = _locked(item)
-    narrower = [] if item.is_private else BREADTH[: BREADTH.index(Visibility(item.visibility))]
-    if visibility and visibility in narrower:
+    is_narrower = bool(visibility) and is_within(visibility, item.visibility)
+    if visibility and is_narrower:
         change_visibility(item=item, visibility=visibility)
     if quotable_by:
         change_quotable(item=item, quotable_by=quotable_by)
     if words:
         item = edit(item=item, **words)
-    if visibility and visibility not in narrower:
+    if visibility and not is_narrower:
         change_visibility(item=item, visibility=visibility)
     return item
 

@@ -1,5 +1,4 @@
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -24,7 +23,7 @@ from items.pages.viewing import tell_viewed
 from items.polls import polls
 from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.profiles.profile import item_count, profile_page, replies_page, visible_item
-from items.quotes import quotes_page
+from items.quotes import NotQuotableError, quotes_page
 from items.search.query import QUERY_LENGTH, parse
 from items.search.search import search_items
 from items.search.user_search import search_users
@@ -55,6 +54,7 @@ from web.strict_json import check_text
 from web.times import Time
 
 NOT_YOURS = "That item is not yours."
+NOT_QUOTABLE = {"detail": "You can't quote that item for this audience.", "code": "not_quotable"}
 
 
 class ProfileCounts(msgspec.Struct):
@@ -198,7 +198,7 @@ class ItemsView(ApiView):
         request=NewItem,
         responses={
             201: ItemBody,
-            403: OpenApiResponse(Refusal, "The sender of the quoted item does not allow it: the code `not_quotable`."),
+            403: OpenApiResponse(Refusal, "The quote is not allowed for this audience: the code `not_quotable`."),
             404: OpenApiResponse(
                 Problem, "The item that the key was used for is deleted, or the caller may not see the quoted item."
             ),
@@ -217,9 +217,8 @@ class ItemsView(ApiView):
             raise exceptions.Throttled(error.wait) from error
         except ContentError as error:
             raise serializers.ValidationError({error.field: [str(error)]}) from error
-        except actions.NotQuotableError:
-            refusal = Refusal("Its sender does not let you quote that item.", "not_quotable")
-            return FeedResponse(refusal, status=HTTPStatus.FORBIDDEN)
+        except NotQuotableError as error:
+            raise exceptions.PermissionDenied(NOT_QUOTABLE) from error
         except idempotency.IdempotencyConflictError as error:
             raise ConflictError("The Idempotency-Key was used for something else.") from error
         except idempotency.IdempotencyGoneError as error:

@@ -55,7 +55,12 @@ class Visibility(models.TextChoices):
 
 
 LISTED = [choice for choice in Visibility.values if choice != Visibility.MENTIONED]
-"""The visibilities in timelines, profiles and outboxes: all but private mentions."""
+"""The visibilities in timelines, profiles and outboxes: all but private mentions. The widest first."""
+
+
+def is_within(inner: str, outer: str) -> bool:
+    """Whether a sender's audience is another of theirs or a part of it. Private mentions share theirs with nothing."""
+    return {inner, outer} <= {*LISTED} and LISTED.index(inner) >= LISTED.index(outer)
 
 
 class ItemType(models.TextChoices):

@@ -9,7 +9,6 @@ from django.db import transaction
 from django.http import Http404, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import reswap, trigger_client_event
 
@@ -30,7 +29,7 @@ from items.pages.previews import item_preview, person_preview
 from items.pages.viewing import tell_viewed
 from items.profiles.pins import is_pinnable, pinned_ids, pinned_items
 from items.profiles.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
-from items.quotes import may_quote, quotes_page
+from items.quotes import NotQuotableError, may_quote, not_allowed, quotes_page
 from items.scheduled import views as scheduled_views
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
 from items.threads.muting import mute_thread, muted_among, unmute_thread
@@ -56,8 +55,6 @@ from web.pages import (
     wants_part,
 )
 from web.rest import once, parse_id, position
-
-NOT_QUOTABLE = gettext_lazy("The author doesn't allow you to quote this post.")
 
 
 def own_item(item_id: int, reader: User) -> Item:
@@ -256,11 +253,13 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
     answered = body_or_404(answered_id, reader) if answered_id is not None else None
     quoted = body_or_404(quoted_id, reader).shown if quoted_id is not None else None
     if quoted and not may_quote(quoted, reader):
-        messages.info(request, NOT_QUOTABLE)
+        messages.info(request, not_allowed())
         return go_on(request, "item", quoted.id)
     form = ItemForm.fresh(answered, reader)
     if quoted:
         form.initial["quote_of"], form.quoted = quoted.id, Cards(reader).quoted(quoted)
+        if quoted.visibility != Visibility.PUBLIC:
+            form.initial["visibility"] = quoted.visibility
     if shared := _shared(request):
         form.initial["text"] = shared
     form.fields["text"].widget.attrs["autofocus"] = True
@@ -288,8 +287,8 @@ def _published(reader: User, form: ItemForm) -> Item | None:
     )
     try:
         return _publish(reader, answered, quoted, form)
-    except actions.NotQuotableError:
-        form.add_error("text", NOT_QUOTABLE)
+    except NotQuotableError as error:
+        form.add_error("text", str(error))
     except ContentError as error:
         if error.field == "content.media":
             form.refuse_media(str(error))
@@ -552,7 +551,7 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
             own = _edit(own, form)
         except ContentError as error:
             form.add_error("text", str(error))
-        except MediaError as error:
+        except (MediaError, actions.AudienceError) as error:
             form.add_error(None, str(error))
     if form.is_valid():
         is_held = own.status == Status.IN_REVIEW

@@ -31,6 +31,7 @@ from items.models import Item, ItemType, Visibility
 from items.pages.viewing import tell_viewed
 from items.polls.polls import PollFixedError
 from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
+from items.quotes import NotQuotableError
 from items.scheduled import scheduling
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.threads.muting import mute_thread, unmute_thread
@@ -152,8 +153,8 @@ class StatusesView(OpenView):
                 post = scheduling.schedule(sender=sender, publish_at=publish_at, **fields)
                 return FeedResponse(scheduled_statuses([post], sender)[0])
             item = actions.publish(sender=sender, **fields)
-        except actions.NotQuotableError as error:
-            raise Problem(403, "Its author does not let you quote this post") from error
+        except NotQuotableError as error:
+            raise Problem(403, "You can't quote this post for this audience") from error
         except StrangersError as error:
             raise exceptions.Throttled(error.wait) from error
         except (ContentError, scheduling.TimeError) as error:

@@ -43,7 +43,7 @@ from items.conversations.conversations import Conversation, people_of
 from items.filters.filters import Listed, Rule, compiled_rules
 from items.models import Context, Visibility
 from items.profiles.profile import answered_senders
-from items.quotes import quoters
+from items.quotes import is_own_quotable, quoters
 from items.text import poll_options
 from items.threads.muting import muted_among
 from items.versions import Version
@@ -212,11 +212,11 @@ def _quotable(items: Iterable[ItemBody], reader: Reader) -> frozenset[str]:
     """The ids of the items that the reader may quote. At most one statement."""
     if not isinstance(reader, User):
         return frozenset()
-    own, found = str(reader.pk), []
+    found = []
     asked: dict[str, list[str]] = {}
     for item in items:
         who = quoters(item)
-        if item.sender.id == own or who == QuotableBy.EVERYONE:
+        if is_own_quotable(item, reader.pk) or who == QuotableBy.EVERYONE:
             found.append(item.id)
         elif who == QuotableBy.FOLLOWERS:
             asked.setdefault(item.sender.id, []).append(item.id)

@@ -24,7 +24,7 @@ from items.conversations.conversations import listed_among
 from items.filters.book import Book
 from items.filters.filters import Rule
 from items.hydrate import QUOTING, hydrate, marks, quote_state, quoted_in
-from items.quotes import quoters
+from items.quotes import is_own_quotable, quoters
 from items.threads.muting import in_muted_thread
 from items.visibility import for_mentioned, visible
 from relations.rules import blocks, follows, is_wanted
@@ -376,7 +376,7 @@ def _quotable(
     def may(reader: int, part: ItemBody) -> bool:
         who = quoters(part)
         is_follower = who == QuotableBy.FOLLOWERS and (reader, part.sender.id) in following
-        return part.sender.id == str(reader) or who == QuotableBy.EVERYONE or is_follower
+        return is_own_quotable(part, reader) or who == QuotableBy.EVERYONE or is_follower
 
     return {(item, reader): frozenset(part.id for part in parts[item] if may(reader, part)) for item, reader in pairs}
 

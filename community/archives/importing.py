@@ -31,6 +31,7 @@ from community.archives.models import NOTES, ArchiveImport, BroughtItem, Listed,
 from community.archives.outbox import LeftOutError, Post
 from items import actions as items
 from items.models import Item, Status, Visibility
+from items.quotes import fits, may_quote
 from items.text import ContentError
 from storage import claims
 from storage.queue import enqueue
@@ -223,7 +224,9 @@ def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
         raise LeftOutError("reply")
     if parent and (parent.status != Status.PUBLISHED or parent.repost_of_id):
         raise LeftOutError("parent")
-    pictures = part.media.get(post.origin)
+    pictures, quoted = part.media.get(post.origin), part.items.get(post.quoted)
+    visibility = Visibility.SELF if row.is_for_self else post.visibility
+    is_quoting = quoted is not None and may_quote(quoted, user) and fits(quoted, user, visibility)
     try:
         with transaction.atomic():
             item = items.publish_past(
@@ -232,10 +235,10 @@ def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
                 content=_content(post, pictures),
                 written_at=post.written_at,
                 modified_at=post.modified_at,
-                visibility=Visibility.SELF if row.is_for_self else post.visibility,
+                visibility=visibility,
                 extra_info={"imported": True} | ({"language": post.language} if post.language else {}),
                 reply_to=parent,
-                quote_of=part.items.get(post.quoted),
+                quote_of=quoted if is_quoting else None,
             )
             BroughtItem.objects.create(user=user, origin=post.origin, item=item)
     except ContentError as error:
@@ -246,7 +249,7 @@ def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
         raise LeftOutError("rules") from error
     part.items[post.origin] = item
     part.brought += 1
-    for what in post.lost:
+    for what in (*post.lost, *(("quote",) if quoted and not is_quoting else ())):
         part.leave_out(what, post.address)
 
 

@@ -21,7 +21,7 @@ from items.bodies import Counts, ItemBody, LinkCardBody, Poll, Quote, Sender
 from items.content import link_in, text_in
 from items.pages.addresses import item_address, tag_address
 from items.pages.reading import Moment, domain, excerpt, is_long, left, linked, moment, short_link, version
-from items.quotes import quoters
+from items.quotes import is_own_quotable, quoters
 from items.search.query import Query
 from items.text import mentions
 from items.threads.threads import Branch
@@ -307,7 +307,7 @@ class Cards:
             content=self.content(shown, is_whole=is_whole),
             counts=counts,
             replies_label=_replies(counts.replies),
-            is_quotable=shown.sender.username == self._reader.username or quoters(shown) != QuotableBy.NOBODY,
+            is_quotable=quoters(shown) != QuotableBy.NOBODY or is_own_quotable(shown, self._reader.pk),
             liked=shown.liked,
             reposted=shown.reposted,
             bookmarked=shown.bookmarked,

@@ -11,11 +11,11 @@ from rest_framework.request import Request
 from accounts.api import Refusal, signed_in
 from accounts.models import QuotableBy, User
 from accounts.owned import missing_as_404, own_or_404
-from items.actions import NotQuotableError
-from items.api import NewItem, find_items
+from items.api import NOT_QUOTABLE, NewItem, find_items
 from items.bodies import Object
 from items.idempotency import IdempotencyConflictError
 from items.models import AUTHORED, ScheduledPost, Visibility
+from items.quotes import NotQuotableError
 from items.scheduled import scheduling
 from items.text import TITLE_LENGTH, ContentError
 from media.objects import MediaObject
@@ -122,7 +122,7 @@ def _answers() -> Iterator[None]:
     except ContentError as error:
         raise serializers.ValidationError({error.field: [str(error)]}) from error
     except NotQuotableError as error:
-        raise exceptions.PermissionDenied("Its sender does not let you quote that item.") from error
+        raise exceptions.PermissionDenied(NOT_QUOTABLE) from error
     except IdempotencyConflictError as error:
         raise ConflictError("The Idempotency-Key was used for something else.") from error
 
@@ -146,7 +146,7 @@ class ScheduledPostsView(ApiView):
         request=NewScheduled,
         responses={
             201: ScheduledBody,
-            403: OpenApiResponse(Refusal, "The sender of the quoted item does not allow it."),
+            403: OpenApiResponse(Refusal, "The quote is not allowed for this audience: the code `not_quotable`."),
             404: OpenApiResponse(Problem, "The caller may not see the quoted item."),
             409: OpenApiResponse(Problem, "The key was used for something else, or the caller has too many."),
         },

@@ -21,7 +21,7 @@ from items.attachments import attachments
 from items.conversations.recipients import StrangersError
 from items.idempotency import IdempotencyConflictError
 from items.models import Failure, Item, ItemType, ScheduledPost, Status, Visibility
-from items.quotes import may_quote
+from items.quotes import NotQuotableError, check_quote
 from items.signals import scheduled_ended
 from items.text import ContentError, check_content, media_ids, mentions
 from media import attaching
@@ -69,10 +69,9 @@ def schedule(
     """Schedule a post. Raises TimeError, ScheduledCapError, ContentError, NotQuotableError and
     IdempotencyConflictError.
     """
-    if quote_of and not may_quote(quote_of.repost_of or quote_of, sender):
-        raise actions.NotQuotableError
     if reply_to and (reply_to.repost_of or reply_to).is_private:
         visibility = Visibility.MENTIONED
+    _check_quote(quote_of, sender, visibility)
     post = {
         "type": type,
         "title": title,
@@ -102,7 +101,9 @@ def schedule(
 @telling
 @transaction.atomic
 def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **fields: Any) -> ScheduledPost:
-    """Change the time or some arguments of `publish`. Raises ScheduledPost.DoesNotExist, TimeError, ContentError."""
+    """Change the time or some arguments of `publish`. Raises ScheduledPost.DoesNotExist, TimeError, ContentError,
+    NotQuotableError.
+    """
     row = ScheduledPost.objects.select_for_update().get(sender=sender, pk=post_id)
     if publish_at is not None or row.failure:
         _check_time(publish_at or row.publish_at)
@@ -110,6 +111,8 @@ def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **
     answered = Item.objects.filter(pk=post["reply_to"]).first() if post["reply_to"] else None
     if answered and answered.is_private:
         post["visibility"] = Visibility.MENTIONED
+    if post["visibility"] != row.post["visibility"]:
+        _check_quote(Item.objects.filter(pk=post["quote_of"]).first(), sender, post["visibility"])
     _check(post)
     attaching.release(owner_id=sender.pk, ids=media_ids(row.post["content"]))
     _reserve(sender, post)
@@ -124,6 +127,11 @@ def cancel(*, sender: User, post_id: int) -> None:
     row = ScheduledPost.objects.select_for_update().get(sender=sender, pk=post_id)
     attaching.release(owner_id=sender.pk, ids=media_ids(row.post["content"]))
     row.delete()
+
+
+def _check_quote(quoted: Item | None, sender: User, visibility: str) -> None:
+    if quoted:
+        check_quote(quoted.repost_of or quoted, sender, visibility)
 
 
 def _check(post: dict[str, Any]) -> None:
@@ -205,7 +213,7 @@ def _publish(row: ScheduledPost) -> Item | Failure:
         return Failure.STRANGERS
     except ContentError:
         return Failure.REFUSED
-    except actions.NotQuotableError:
+    except NotQuotableError:
         return Failure.QUOTE_GONE
     except OperationalError:
         raise

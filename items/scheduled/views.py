@@ -12,13 +12,13 @@ from accounts.access import signed_in
 from accounts.locale import LOCAL
 from accounts.models import User
 from accounts.owned import missing_as_404, own_or_404
-from items.actions import NotQuotableError
 from items.api import item_or_404
 from items.forms import AUDIENCES, POLL_LASTS, ItemForm
 from items.idempotency import IdempotencyConflictError
 from items.models import ItemType, ScheduledPost
 from items.pages.reading import full_time
 from items.profiles.profile import visible_item
+from items.quotes import NotQuotableError
 from items.scheduled import scheduling
 from items.text import ContentError, poll_end
 from web.pages import PageRequest, go_to, limited, next_page, show
@@ -94,8 +94,8 @@ def scheduled_post(reader: User, form: ItemForm) -> ScheduledPost | None:
     except scheduling.ScheduledCapError:
         words = _("You can schedule up to %(count)d posts. Delete one first.")
         form.add_error("publish_at", words % {"count": scheduling.MOST})
-    except NotQuotableError:
-        form.add_error("text", _("The author doesn't allow you to quote this post."))
+    except NotQuotableError as error:
+        form.add_error("text", str(error))
     except ScheduledPost.DoesNotExist:
         form.add_error("text", _("This post is already published or deleted."))
     except ContentError as error:

@@ -11,7 +11,6 @@ from django.conf import settings
 
 from clientapi.entities import SHOWN_AS
 from clientapi.statuses.api import WRITTEN_AS
-from items.actions import BREADTH
 from items.forms import AUDIENCES
 from items.models import Visibility
 from items.pages.cards import Words
@@ -27,7 +26,6 @@ SENTENCES = re.compile(r'"([a-z]+)": _\(')
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("items.actions.BREADTH", [*BREADTH, Visibility.MENTIONED]),
         ("items.forms.AUDIENCES", [value for value, _ in AUDIENCES]),
         ("clientapi.entities.SHOWN_AS", list(SHOWN_AS)),
         ("clientapi.statuses.api.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),

@@ -1,6 +1,8 @@
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import User
 from items.actions import change_visibility, delete, publish, repost
@@ -54,6 +56,17 @@ def test_the_states(caller: Caller, bob: User) -> None:
         assert "quote-inline" not in now["content"]
 
 
+def test_ones_own_post_is_quoted_for_no_more_people(caller: Caller, ann: User, bob: User) -> None:
+    said, mention = say(ann, visibility=Visibility.FOLLOWERS), say(ann, "@bob", visibility=Visibility.MENTIONED)
+    for item, visibility in ((said, "public"), (said, "direct"), (mention, "direct"), (mention, "private")):
+        for at in ({}, {"scheduled_at": (timezone.now() + timedelta(hours=1)).isoformat()}):
+            fields = {"status": "@bob", "quoted_status_id": str(item.pk), "visibility": visibility}
+            caller.post("v1/statuses", fields | at, status=403)
+    assert quoting(caller, said, visibility="private")["quote"]["state"] == "accepted"
+    approvals = [caller.get(f"v1/statuses/{item.pk}")["quote_approval"]["current_user"] for item in (said, mention)]
+    assert approvals == ["automatic", "denied"]
+
+
 def test_the_policy(caller: Caller, ann: User, bob: User) -> None:
     def approval(item: Item) -> Any:
         return caller.get(f"v1/statuses/{item.pk}")["quote_approval"]
@@ -63,7 +76,7 @@ def test_the_policy(caller: Caller, ann: User, bob: User) -> None:
     assert approval(closed) == {"automatic": [], "manual": [], "current_user": "denied"}
     assert approval(fans) == {"automatic": ["followers"], "manual": [], "current_user": "denied"}
     quoting_fails = {"status": "look", "quoted_status_id": str(fans.pk)}
-    assert "does not let you quote" in caller.post("v1/statuses", quoting_fails, status=403)["error"]
+    assert "quote this post" in caller.post("v1/statuses", quoting_fails, status=403)["error"]
     follow(follower=ann, followee=bob)
     assert approval(fans)["current_user"] == "automatic"
     assert approval(say(bob, visibility=Visibility.FOLLOWERS)) == approval(closed)

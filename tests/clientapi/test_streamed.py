@@ -16,7 +16,7 @@ from clientapi.streaming.streams import Hearer, stream_of
 from items import actions as items
 from items.filters import filters
 from items.models import LISTED, Bookmark, Item, Like, Visibility
-from items.quotes import may_quote
+from items.quotes import fits, may_quote
 from relations import actions as relations
 from relations import lists
 from storage.events import Edited, Entry, Position
@@ -61,7 +61,8 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
     for number in range(12):
         sender = chance.choice(people)
         seen = [item for item in said if sees(sender, item)]
-        quotable = [item for item in seen if may_quote(item, sender)]
+        visibility = chance.choice(LISTED)
+        quotable = [item for item in seen if may_quote(item, sender) and fits(item, sender, visibility)]
         named = " ".join(f"@{one.username}" for one in chance.sample(people, 2))
         said.append(
             items.publish(
@@ -70,7 +71,7 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
                     "text": f"{number} #tag {named} {' '.join(chance.sample(WORDS, 2))}s",
                     "warning": chance.choice(["", "rain ahead"]),
                 },
-                visibility=chance.choice(LISTED),
+                visibility=visibility,
                 reply_to=chance.choice(seen) if seen and chance.random() < 0.4 else None,
                 quote_of=chance.choice(quotable) if quotable and chance.random() < 0.5 else None,
                 quotable_by=chance.choice(QuotableBy.values),

@@ -1,5 +1,4 @@
 import re
-from typing import Any
 
 import pytest
 from django.test import Client

@@ -1,7 +1,10 @@
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.models import QuotableBy, User
@@ -98,6 +101,26 @@ def test_the_author_takes_a_quote_off(ann: User, bob: User, carol: User, said: I
     assert "No quotes yet." in page(bob, f"/items/{said.pk}/quotes")
 
 
+def test_ones_own_post_for_few_is_quoted_for_few(ann: User, bob: User) -> None:
+    said = say(ann, visibility=Visibility.FOLLOWERS)
+    html = page(ann, f"/items/new?quote_of={said.pk}")
+    assert re.search(r'value="followers"[^>]* checked', html)
+    assert "Choose fewer people" in page(ann, "/items/new", 422, text="me", visibility="public", quote_of=said.pk)
+    page(ann, "/items/new", 302, text="me", visibility="followers", quote_of=said.pk)
+    quote = Item.objects.get(quote_of=said)
+    assert "Choose fewer people" in page(ann, f"/items/{quote.pk}/edit", 422, text="changed", visibility="public")
+    quote.refresh_from_db()
+    assert (quote.text, quote.visibility) == ("me", "followers")
+
+
+def test_a_private_mention_is_not_offered_to_its_sender(ann: User, bob: User) -> None:
+    said = say(ann, "@bob", visibility=Visibility.MENTIONED)
+    assert "quote_of" not in page(ann, f"/items/{said.pk}/menu")
+    assert "data-unquotable" in page(ann, f"/items/{said.pk}")
+    page(ann, f"/items/new?quote_of={said.pk}", 302)
+    page(ann, "/items/new", 422, text="mine", visibility="self", quote_of=said.pk)
+
+
 def test_the_choice_is_made_in_the_composer_and_the_editor_and_by_default(ann: User) -> None:
     fields = {"language": "", "time_zone": "", "is_indexable": "on", "theme": ""}
     page(ann, "/settings/preferences", 302, quotable_by="followers", **fields)
@@ -142,9 +165,15 @@ def test_a_quote_that_is_not_allowed(api: APIClient, ann: User, bob: User) -> No
     closed = say(bob, quotable_by=QuotableBy.NOBODY)
     follow(follower=ann, followee=bob)
     private = say(bob, visibility=Visibility.FOLLOWERS)
-    for item in (closed, private):
-        answer = api.post("/api/v1/items", {"content": {"text": "x"}, "quote_of": str(item.pk)}, format="json")
-        assert (answer.status_code, answer.json()["code"]) == (403, "not_quotable")
+    mention = say(bob, "@ann", visibility=Visibility.MENTIONED)
+    own = [say(ann, "@bob", visibility=audience) for audience in Visibility.values if audience != Visibility.PUBLIC]
+    for item in (closed, private, mention, *own):
+        fields: dict[str, Any] = {"content": {"text": "x"}, "quote_of": str(item.pk)}
+        later = {"publish_at": (timezone.now() + timedelta(hours=1)).isoformat()}
+        for address, body in (("items", fields), ("me/scheduled", fields | later)):
+            answer = api.post(f"/api/v1/{address}", body, format="json")
+            assert (answer.status_code, answer.json()["code"]) == (403, "not_quotable")
+    Item.objects.filter(sender=ann).update(status="deleted")
     hidden = say(bob, visibility=Visibility.SELF)
     for item_id in (hidden.pk, 7):
         answer = api.post("/api/v1/items", {"content": {"text": "x"}, "quote_of": str(item_id)}, format="json")
@@ -158,7 +187,7 @@ def test_a_quote_that_is_not_allowed(api: APIClient, ann: User, bob: User) -> No
         api.post("/api/v1/items", {"content": {"text": " "}, "quote_of": str(say(bob).pk)}, format="json").status_code
         == 400
     )
-    assert not Item.objects.filter(sender=ann).exists()
+    assert not Item.objects.filter(sender=ann, status="published").exists()
 
 
 def test_a_quote_is_taken_off_over_the_api(api: APIClient, ann: User, bob: User, carol: User, said: Item) -> None:

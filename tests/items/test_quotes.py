@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -6,7 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.actions import edit_preferences
 from accounts.models import QuotableBy, User
 from items.actions import (
-    NotQuotableError,
+    AudienceError,
     RepostError,
     change_quotable,
     change_visibility,
@@ -14,6 +15,7 @@ from items.actions import (
     edit,
     hold,
     publish,
+    publish_past,
     repost,
     restore,
     revoke_quote,
@@ -23,9 +25,9 @@ from items.counts import fold
 from items.filters.filters import create
 from items.hydrate import hydrate
 from items.idempotency import IdempotencyConflictError
-from items.models import Item, ItemCounts, Visibility
+from items.models import LISTED, Item, ItemCounts, Visibility
 from items.profiles.profile import visible_item
-from items.quotes import quotes_page
+from items.quotes import NotQuotableError, quotes_page
 from notifications.feed import notifications_page
 from relations.actions import block, follow, mute, unblock, unmute
 from tests.support.factories import UserFactory, say
@@ -125,7 +127,52 @@ def test_what_is_not_for_all_is_quoted_by_its_sender_alone(ann: User, bob: User,
     said = say(ann, visibility=visibility)
     with pytest.raises(NotQuotableError):
         quote(bob, said)
-    assert quote(ann, said).quote_of_id == said.pk
+    for audience in Visibility.values:
+        may = audience in LISTED[LISTED.index(visibility) :]
+        past = {"content": {"text": "then"}, "written_at": datetime(2020, 1, 1, tzinfo=UTC)}
+        if may:
+            assert quote(ann, said, "@bob", visibility=audience).quote_of_id == said.pk
+            assert publish_past(sender=ann, visibility=audience, quote_of=said, **past).quote_of_id == said.pk
+            continue
+        with pytest.raises(NotQuotableError, match="fewer people"):
+            quote(ann, said, "@bob", visibility=audience)
+        if audience != Visibility.MENTIONED:
+            with pytest.raises(NotQuotableError):
+                publish_past(sender=ann, visibility=audience, quote_of=said, **past)
+
+
+@pytest.mark.parametrize("visibility", Visibility.values)
+def test_nobody_quotes_a_private_mention(ann: User, bob: User, visibility: str) -> None:
+    said = say(ann, "@bob", visibility=Visibility.MENTIONED)
+    for user in (ann, bob):
+        with pytest.raises(NotQuotableError):
+            quote(user, said, "@bob", visibility=visibility)
+
+
+def test_a_reply_in_a_thread_that_few_see_is_quoted_for_them_alone(ann: User, bob: User) -> None:
+    follow(follower=bob, followee=ann)
+    root = say(ann, visibility=Visibility.FOLLOWERS)
+    own, answer = say(ann, reply_to=root), say(bob, reply_to=root)
+    for user, item in ((ann, own), (ann, answer), (bob, own), (bob, answer)):
+        with pytest.raises(NotQuotableError):
+            quote(user, item)
+    assert quote(ann, own, visibility=Visibility.FOLLOWERS).quote_of_id == own.pk
+    with pytest.raises(NotQuotableError):
+        quote(bob, answer, visibility=Visibility.FOLLOWERS)
+
+
+def test_a_quote_gets_no_more_readers_than_what_it_quotes(ann: User, bob: User) -> None:
+    said = say(ann, visibility=Visibility.MUTUALS)
+    quoting = quote(ann, said, visibility=Visibility.SELF)
+    assert change_visibility(item=quoting, visibility=Visibility.MUTUALS)
+    with pytest.raises(AudienceError, match="fewer people"):
+        change_visibility(item=quoting, visibility=Visibility.PUBLIC)
+    theirs = quote(bob, open_to_all := say(ann), visibility=Visibility.SELF)
+    change_visibility(item=open_to_all, visibility=Visibility.SELF)
+    with pytest.raises(AudienceError):
+        change_visibility(item=theirs, visibility=Visibility.PUBLIC)
+    revoke_quote(quote=theirs)
+    assert change_visibility(item=theirs, visibility=Visibility.PUBLIC)
 
 
 def test_what_is_not_published_is_not_quoted(ann: User) -> None:
@@ -170,9 +217,9 @@ def test_a_narrowed_item_is_seen_by_whom_it_is_for(ann: User, bob: User, carol: 
 def test_what_followers_see_is_widened_and_narrowed_inside(ann: User, bob: User, carol: User) -> None:
     follow(follower=bob, followee=ann)
     said = say(ann, "for you", visibility=Visibility.FOLLOWERS)
-    quoting = quote(ann, said)
-    assert (state(quoting, bob), state(quoting, carol)) == ("accepted", "unauthorized")
+    quoting = quote(ann, said, visibility=Visibility.FOLLOWERS)
     change_visibility(item=said, visibility=Visibility.PUBLIC)
+    change_visibility(item=quoting, visibility=Visibility.PUBLIC)
     assert state(quoting, carol) == "accepted"
     change_visibility(item=said, visibility=Visibility.SELF)
     assert (state(quoting, ann), state(quoting, bob), state(quoting, carol)) == (

@@ -130,6 +130,14 @@ def test_quotes_of_own_posts_come_with_them(user: User) -> None:
     assert (first.quote_of_id, second.quote_of_id, third.quote_of_id) == (None, first.pk, None)
 
 
+def test_a_quote_of_a_post_that_fewer_people_see_comes_without_it(user: User) -> None:
+    few = note(1, audience="private")
+    done = brought(user, files_of([few, note(2, quote=address(1)), note(3, quote=address(1), audience="private")]))
+    first, second, third = posts_of(user)
+    assert (second.quote_of_id, third.quote_of_id) == (None, first.pk)
+    assert (done.left_out, done.notes) == ({"quote": 1}, [[address(2), "quote"]])
+
+
 def test_a_reply_to_a_post_that_was_deleted_here_stays_behind(user: User) -> None:
     brought(user, files_of([note(1)]))
     items.delete(item=posts_of(user)[0])

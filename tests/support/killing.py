@@ -37,8 +37,7 @@ from accounts.levels import actions as levels  # noqa: E402
 from accounts.levels import big_v  # noqa: E402
 from accounts.models import User  # noqa: E402
 from items import actions as items  # noqa: E402
-from items.actions import BREADTH  # noqa: E402
-from items.models import Item, Status  # noqa: E402
+from items.models import LISTED, Item, Status  # noqa: E402
 from relations import actions as relations  # noqa: E402
 from runtime.embedded import die_with_parent  # noqa: E402
 from storage import deliveries  # noqa: E402
@@ -84,7 +83,7 @@ def change(chance: random.Random) -> None:
     elif verb == 1:
         items.edit(item=item, content={"text": "other words"})
     else:
-        items.change_visibility(item=item, visibility=chance.choice(BREADTH))
+        items.change_visibility(item=item, visibility=chance.choice(LISTED))
 
 
 def relate(chance: random.Random) -> None:

@@ -14,6 +14,7 @@ from accounts.models import User
 from items import actions
 from items.models import Failure, Item, ScheduledPost, Status, Visibility
 from items.purge import purge
+from items.quotes import NotQuotableError
 from items.scheduled import scheduling
 from items.text import ContentError
 from media import sweeping
@@ -62,6 +63,21 @@ def test_a_post_is_published_at_its_time_and_once(ann: User, bob: User) -> None:
     item = Item.objects.get(sender=ann)
     assert (item.text, item.reply_to_id, item.visibility) == ("an answer", answered.pk, "followers")
     assert not ScheduledPost.objects.exists()
+
+
+def test_a_quote_is_for_no_more_people_than_what_it_quotes(ann: User, bob: User) -> None:
+    own, mention = say(ann, visibility=Visibility.FOLLOWERS), say(ann, "@bob", visibility=Visibility.MENTIONED)
+    for quoted, visibility in ((own, Visibility.PUBLIC), (mention, Visibility.SELF)):
+        with pytest.raises(NotQuotableError):
+            plan(ann, quote_of=quoted, visibility=visibility)
+    post = plan(ann, quote_of=own, visibility=Visibility.FOLLOWERS)
+    with pytest.raises(NotQuotableError):
+        scheduling.change(sender=ann, post_id=post.pk, visibility=Visibility.PUBLIC)
+    actions.change_visibility(item=own, visibility=Visibility.SELF)
+    come_due(post)
+    assert scheduling.publish_due() == 0
+    post.refresh_from_db()
+    assert post.failure == Failure.QUOTE_GONE
 
 
 def test_two_workers_publish_once_and_none_waits_for_the_other(ann: User) -> None:

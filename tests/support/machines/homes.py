@@ -33,6 +33,7 @@ from items import counts
 from items.bodies import Counts
 from items.hydrate import hydrate
 from items.models import LISTED, Item, Like, Status, Visibility
+from items.quotes import NotQuotableError
 from items.signals import item_submitted
 from items.text import ContentError
 from relations import actions as relations
@@ -150,7 +151,7 @@ class Home(RuleBasedStateMachine):
     def quote(self, sender: int, pick: int, visibility: str, is_reply: bool) -> None:
         """What is inside is checked at reading."""
         quoted = self._item(pick)
-        with suppress(items.NotQuotableError):
+        with suppress(NotQuotableError):
             self._say(sender, visibility, "a quote", answered=quoted if is_reply else None, quote_of=quoted)
 
     @precondition(lambda self: Item.objects.exclude(quote_of=None).exists())
