@@ -3,7 +3,8 @@
 These are its first sender and those mentioned then. Nobody joins later.
 
 A mute keeps a message from listing the conversation. A stranger's first message goes to the recipient's requests. A
-message by somebody else or the recipient takes it out of them, and so does accepting it.
+message by somebody else or the recipient takes it out of them, and so does accepting it. A recipient who takes no
+requests by then hears no more of one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,6 +39,12 @@ ADDRESSED = f"""
 IN_IT = """
     SELECT FROM items_participant p WHERE p.conversation_id = %(conversation)s AND p.user_id = %(sender)s
 """
+# Whether a participant `p`, a user `u`, has not accepted the conversation, and takes no requests by now.
+REFUSES = f"(p.is_request AND NOT u.takes_requests AND {_is_stranger(SENDER, 'u.id')})"
+OTHERS = f"""
+    SELECT u.username, {REFUSES} FROM items_participant p JOIN accounts_user u ON u.id = p.user_id
+    WHERE p.conversation_id = %(conversation)s AND u.id <> {SENDER} AND u.is_active AND {unblocked(SENDER, "u.id")}
+"""  # noqa: S608 (constants)
 BEGIN = f"""
     INSERT INTO items_participant (conversation_id, user_id, last, read, is_request)
     SELECT %(item)s, u.id, CASE WHEN NOT {mutes("u.id", SENDER)} THEN %(item)s::bigint END,
@@ -48,11 +55,11 @@ BEGIN = f"""
 # One lock order for concurrent messages.
 CONTINUE = f"""
     WITH there AS MATERIALIZED (
-        SELECT p.user_id FROM items_participant p WHERE p.conversation_id = %(conversation)s
-        ORDER BY p.user_id FOR NO KEY UPDATE
+        SELECT p.user_id, {REFUSES} AS refuses FROM items_participant p JOIN accounts_user u ON u.id = p.user_id
+        WHERE p.conversation_id = %(conversation)s ORDER BY p.user_id FOR NO KEY UPDATE OF p
     )
     UPDATE items_participant p SET
-        last = CASE WHEN p.user_id = {SENDER} OR {is_wanted("p.user_id", SENDER)}
+        last = CASE WHEN p.user_id = {SENDER} OR (NOT there.refuses AND {is_wanted("p.user_id", SENDER)})
             THEN greatest(p.last, %(item)s) ELSE p.last END,
         read = CASE WHEN p.user_id = {SENDER} THEN greatest(p.read, %(item)s) ELSE p.read END,
         is_request = p.is_request AND p.user_id <> {SENDER} AND {_is_stranger(SENDER, "p.user_id")}
@@ -99,6 +106,9 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
         item.conversation_id = answered.conversation_id or answered.pk
         if not fetch(IN_IT, {"conversation": item.conversation_id, "sender": item.sender_id}):
             raise ContentError(_("You're not in this conversation."), field="reply_to")
+        others = fetch(OTHERS, {"conversation": item.conversation_id, "sender": item.sender_id})
+        if others and all(refuses for _name, refuses in others):
+            raise _takes_none(others[0][0])
         return []
     names = [name.lower() for name in mentions(item.text)]
     if len(names) > MOST:
@@ -110,11 +120,15 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
     strangers = [one for one in found if one.is_stranger]
     for one in strangers:
         if not one.takes_requests:
-            refusal = _("@%(name)s only accepts private mentions from people they follow or have messaged.")
-            raise ContentError(refusal % {"name": one.username})
+            raise _takes_none(one.username)
     if strangers and (wait := rates.hit("strangers", str(item.sender_id), len(strangers))) is not None:
         raise StrangersError(wait)
     return [one.id for one in found]
+
+
+def _takes_none(username: str) -> ContentError:
+    words = _("@%(name)s only accepts private mentions from people they follow or have messaged.")
+    return ContentError(words % {"name": username})
 
 
 def write(item: Item, people: Sequence[int]) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from accounts.models import User
 from items import actions as items
+from items.conversations import conversations
 from items.conversations.recipients import StrangersError
 from items.models import Correspondent, Item, ItemDocument, ItemTag, Participant, Visibility
 from items.text import ContentError
@@ -186,6 +187,50 @@ def test_who_takes_no_requests_is_written_to_by_no_stranger(people: dict[str, Us
     assert not Participant.objects.exists()
     relations.follow(follower=people["bob"], followee=people["ann"])
     assert readers(tell(people["ann"], "@bob hello")) == {"ann", "bob"}
+
+
+def test_who_takes_no_requests_any_more_hears_no_more_of_old_ones(people: dict[str, User]) -> None:
+    ann, bob = people["ann"], people["bob"]
+    first = tell(ann, "@bob hello")
+    say(ann, "are you there?", reply_to=first)
+    bob.takes_requests = False
+    bob.save(update_fields=["takes_requests"])
+    conversations.put_away(reader=bob, conversation_id=first.pk)
+    with pytest.raises(ContentError, match="@bob only accepts private mentions"):
+        say(ann, "hello?", reply_to=first)
+    assert Participant.objects.get(user=bob).last is None
+    say(bob, "go away", reply_to=first)
+    assert say(ann, "sorry", reply_to=first).conversation_id == first.pk
+
+
+def test_an_accepted_conversation_goes_on(people: dict[str, User]) -> None:
+    first = tell(people["ann"], "@bob hello")
+    conversations.accept(reader=people["bob"], conversation_id=first.pk)
+    User.objects.filter(pk=people["bob"].pk).update(takes_requests=False)
+    newest = say(people["ann"], "still there?", reply_to=first)
+    assert Participant.objects.get(user=people["bob"]).last == newest.pk
+
+
+def test_one_who_takes_no_requests_stops_no_others(people: dict[str, User]) -> None:
+    first = tell(people["ann"], "@bob @cid hello")
+    User.objects.filter(pk=people["bob"].pk).update(takes_requests=False)
+    newest = say(people["ann"], "cid?", reply_to=first)
+    listed = dict(Participant.objects.filter(conversation=first).values_list("user__username", "last"))
+    assert listed == {"ann": newest.pk, "bob": first.pk, "cid": newest.pk}
+    User.objects.filter(pk=people["cid"].pk).update(takes_requests=False)
+    with pytest.raises(ContentError):
+        say(people["ann"], "anybody?", reply_to=first)
+    relations.follow(follower=people["bob"], followee=people["ann"])
+    last = say(people["ann"], "bob?", reply_to=first)
+    assert Participant.objects.get(user=people["bob"]).last == last.pk
+    assert requests_of(people["bob"]) == []
+
+
+def test_a_refusal_does_not_tell_of_a_block(people: dict[str, User]) -> None:
+    first = tell(people["ann"], "@bob hello")
+    User.objects.filter(pk=people["bob"].pk).update(takes_requests=False)
+    relations.block(blocker=people["bob"], blocked=people["ann"])
+    assert readers(say(people["ann"], "hello?", reply_to=first)) == {"ann"}
 
 
 def test_strangers_are_written_to_at_a_rate(people: dict[str, User], settings: Any) -> None:
