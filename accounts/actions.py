@@ -22,10 +22,10 @@ from oauth2_provider.models import AccessToken, Grant, set_token_value
 from oauthlib.common import generate_token
 
 from accounts import faces, passwords, profile_fields, review
+from accounts.joining.imitation import check_imitation
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, Session, TokenOrigin, User
 from accounts.names import folded_name
-from accounts.naming import check_imitation
 from accounts.review import Submission
 from accounts.signals import levels_lowered, sessions_ended
 from accounts.signing_in import addresses, proofs
@@ -104,9 +104,9 @@ def edit_profile(
     if fields is not None:
         _take_fields(user, fields)
         changed.append("profile_fields")
-    if "display_name" in new and not user.is_staff:
+    if "display_name" in new:
         try:
-            check_imitation(user.display_name)
+            check_imitation(user.display_name, user)
         except ValidationError as error:
             raise ValidationError({"display_name": error}) from error
     if is_locked is not None:

@@ -17,11 +17,11 @@ from accounts.about.models import SignUp
 from accounts.about.site import current
 from accounts.actions import check_password_shape, refused
 from accounts.joining import first_admin, invitations
+from accounts.joining.imitation import check_imitation
 from accounts.joining.lookalikes import skeleton
 from accounts.joining.models import REASON_LENGTH, Application, Invited
 from accounts.mail import actions as mail
 from accounts.models import HeldName, Level, User
-from accounts.naming import check_imitation
 from accounts.signing_in import addresses
 from storage.connections import fetch
 from web import rates
@@ -96,8 +96,8 @@ def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
 
 
 def sign_up(*, username: str, password: str, display_name: str = "") -> User:
-    """Create an account in any mode. Raises ValidationError."""
-    return _insert(_new(Candidate(username, password, display_name), has_email=False))
+    """Create an account in any mode, for an admin: its name may speak for the site. Raises ValidationError."""
+    return _insert(_new(Candidate(username, password, display_name), is_by_admin=True))
 
 
 @transaction.atomic
@@ -141,13 +141,13 @@ def admit(application: Application) -> User:
     return _insert(user, application.email)
 
 
-def _new(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = False) -> User:
-    user = _check(candidate, has_email=has_email, asks_reason=asks_reason)
+def _new(candidate: Candidate, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
+    user = _check(candidate, is_by_admin=is_by_admin, asks_reason=asks_reason)
     user.password = passwords.hashed(candidate.password)  # last, because it costs most
     return user
 
 
-def _check(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = False) -> User:
+def _check(candidate: Candidate, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,
@@ -158,15 +158,15 @@ def _check(candidate: Candidate, *, has_email: bool = True, asks_reason: bool = 
     errors: dict[str, list[ValidationError]] = {}
     _note(errors, "", user.clean_fields, ["password"])
     _note(errors, "password", check_password_shape, candidate.password, user)
-    if has_email:
+    if not is_by_admin:
         _note(errors, "email", _check_email, candidate.email)
     if asks_reason:
         _note(errors, "reason", _check_reason, candidate.reason)
     for field, text in (("username", user.username), ("display_name", user.display_name)):
         if field not in errors and (error := refused(user, text)):
             errors[field] = [error]
-    if "display_name" not in errors:
-        _note(errors, "display_name", check_imitation, user.display_name)
+        if field not in errors and not is_by_admin:
+            _note(errors, field, check_imitation, text)
     if "username" not in errors:
         _note(errors, "username", _check_name, user.username)
     if errors:

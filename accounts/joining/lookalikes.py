@@ -11,6 +11,12 @@ from django.db.models import Func, TextField
 _ALIKE = str.maketrans("I10O|", "llool")
 """Characters of one shape. A small i has a dot, so only the capital counts as l."""
 _SEPARATORS = re.compile("[_-]+")
+_SHAPES = str.maketrans("i34578@$", "leastbas")
+"""What else looks alike where any likeness counts."""
+_ENDS = re.compile(r"^[^\w@$]+|[^\w@$]+$")
+_INNER = re.compile(r"(?<=\w)!(?=\w)")
+_NAMED = re.compile(r"(?:LATIN|NEGATIVE|REGIONAL) .*\b(?:LETTER|CAPITAL) ([A-Z])(?: WITH .+)?")
+"""Unicode's names of letters with another style or a mark."""
 
 
 class Skeleton(Func):
@@ -28,16 +34,20 @@ def skeleton(username: str) -> str:
 
 
 def skeleton_of_words(text: str) -> str:
-    """The skeleton of a name in any script."""
-    text = unicodedata.normalize("NFKD", text)
-    letters = "".join(_latin(letter) for letter in text if unicodedata.category(letter)[0] in "LNP")
-    return re.sub(r"[\W_]+", "", skeleton(letters))
+    """The skeleton of a name in any script: without separators and ornaments, and with digits as letters."""
+    letters = "".join(map(_latin, unicodedata.normalize("NFKD", text)))
+    letters = _INNER.sub("i", _ENDS.sub("", letters))
+    return re.sub(r"[\W_]+", "", skeleton(letters).translate(_SHAPES))
 
 
 @cache
 def _latin(letter: str) -> str:
     if letter.isascii():
         return letter
+    if named := _NAMED.fullmatch(unicodedata.name(letter, "")):
+        return named[1].lower()
+    if unicodedata.category(letter)[0] not in "LNP":
+        return ""
     from confusable_homoglyphs import confusables  # six megabytes, rarely needed
 
     found = confusables.confusables_data.get(letter, [])

@@ -10,10 +10,12 @@ from rest_framework.test import APIClient
 
 from accounts import actions
 from accounts.about import site
+from accounts.about.models import SignUp
 from accounts.joining import actions as joining
+from accounts.joining import applications
+from accounts.joining.imitation import check_imitation
 from accounts.joining.lookalikes import skeleton, skeleton_of_words
-from accounts.models import User
-from accounts.naming import check_imitation
+from accounts.models import Application, User
 from tests.support.api import API
 from tests.support.factories import PASSWORD, UserFactory
 
@@ -79,6 +81,12 @@ def test_those_who_look_alike_since_before_stay() -> None:
         ("\uff46\uff45\uff45\uff44 \uff53ite", "feedsite"),
         ("M\u200boderat\u043er", "moderator"),
         ("S.t.a.f.f", "staff"),
+        ("\u1d00\u1d05\u1d0d\u026a\u0274", "admin"),
+        ("\U0001f170\U0001f1e9\U0001d5fa\u24d8\u0272", "admin"),
+        ("\u2605 |Adm!n| \u2605", "admin"),
+        ("@dm1n", "admin"),
+        ("\u0111\u00e4min", "damin"),
+        ("$upp0r7", "support"),
     ],
 )
 def test_a_skeleton_of_words_knows_all_scripts(text: str, same: str) -> None:
@@ -96,6 +104,8 @@ def test_a_skeleton_of_words_knows_all_scripts(text: str, same: str) -> None:
         "管理员",
         "Reading Room",
         "reading room team",
+        "The official security team",
+        "Support 24",
     ],
 )
 def test_a_display_name_may_not_speak_for_the_site(name: str) -> None:
@@ -107,7 +117,56 @@ def test_a_display_name_may_not_speak_for_the_site(name: str) -> None:
     assert response.status_code == 201
 
 
-@pytest.mark.parametrize("name", ["", "Admiral Nelson", "Ann of Feedsite", "管理学学生", "🌸", "Team Rocket", "Йога"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("support", "Staff", "moderator", "root", "help", "security", "abuse", "postmaster", "feedsite"),
+        *("supp0rt", "st-aff", "m0derat0r", "R00T", "he1p", "5ecur1ty", "abuse_", "feed-site_team", "admin2"),
+    ],
+)
+def test_a_username_may_not_speak_for_the_site(name: str) -> None:
+    refused = APIClient().post(f"{API}/users", {"username": name, "password": PASSWORD})
+    assert refused.json() == {"username": ["This name is reserved for this site's admins."]}
+    assert joining.sign_up(username=name, password=PASSWORD).username == name  # by a command
+
+
+def test_an_applicant_may_not_speak_for_the_site_unless_an_admin_lets_them() -> None:
+    site.kept.set(site.Site(chosen_sign_up=SignUp.APPROVAL))
+    with pytest.raises(ValidationError, match="reserved"):
+        joining.join(joining.Candidate("supp0rt", PASSWORD, reason="I help"))
+    row = Application.objects.create(username="support", password="!", reason="I am the new support")
+    user = applications.approve(application_id=row.pk)
+    assert user is not None
+    assert user.username == "support"
+
+
+@pytest.mark.parametrize(
+    "name", ["Ann Keeper", "ann keeper", "\u0410nn-K\u0435eper", "the_boss", "The B0ss", "TheBoss 1"]
+)
+def test_nobody_takes_a_superusers_name(name: str) -> None:
+    boss = UserFactory(username="the_boss", display_name="Ann Keeper", is_superuser=True, is_staff=True)
+    for user in (UserFactory(), UserFactory(is_staff=True)):
+        with pytest.raises(ValidationError, match="reserved"):
+            actions.edit_profile(user=user, display_name=name)
+    with pytest.raises(ValidationError, match="reserved"):
+        joining.check(joining.Candidate("annkeeper", PASSWORD))
+    assert actions.edit_profile(user=boss, display_name=name).display_name == name
+    User.objects.filter(pk=boss.pk).update(is_superuser=False)
+    check_imitation("the_boss")
+
+
+def test_who_has_such_a_name_keeps_it() -> None:
+    user = UserFactory(username="support", display_name="Support")
+    assert actions.edit_profile(user=user, display_name="Support", bio="Still here.").bio == "Still here."
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "Admiral Nelson", "Ann of Feedsite", "管理学学生", "🌸", "Team Rocket", "Йога", "1999", "helpful"),
+        *("modem", "rooted", "Steam", "Theodora", "service_dog"),
+    ],
+)
 def test_other_display_names_stay_free(name: str) -> None:
     check_imitation(name)
 
