@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
 from accounts.models import User
 from accounts.signals import text_submitted
 from media.models import MediaFile
@@ -49,6 +52,30 @@ def reasons(submission: Submission) -> list[str]:
     """Why a moderator must see the text first: `code: words`."""
     answers = text_submitted.send(sender=Submission, submission=submission)
     return [reason for _, found in answers for reason in found or ()]
+
+
+class JudgeError(PermissionError):
+    """Somebody may not judge an author. The message is for people."""
+
+
+def may_judge(author: User | None, by: User | None) -> bool:
+    """Whether `by` (None: the site) may decide about an author. Only superusers do about superusers and themselves."""
+    return by is None or by.is_superuser or author is None or not (author.is_superuser or author.pk == by.pk)
+
+
+def check_judge(author: User | None, by: User | None) -> None:
+    """Raise JudgeError if `by` may not decide about an author."""
+    if not may_judge(author, by):
+        raise JudgeError(_("Only superusers can decide about superusers, and about you."))
+
+
+def not_judged(count: int) -> str:
+    """A message of the admin about rows whose authors the caller may not judge."""
+    return ngettext(
+        "%(count)s not changed: only superusers can decide about superusers, and about you.",
+        "%(count)s not changed: only superusers can decide about superusers, and about you.",
+        count,
+    )
 
 
 class Subject(NamedTuple):

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import linebreaksbr
 from django.template.response import TemplateResponse
@@ -15,15 +15,18 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts import review
 from accounts.levels.admin import handle_column
 from accounts.models import User
+from accounts.user_admin import is_super
 from items import actions, versions
-from items.models import LISTED, Item
+from items.models import LISTED, OPEN_TO_ALL, Item
 from items.pages.reading import excerpt
 from items.search.query import parse
 from items.search.search import matching_items
 from media import attaching
-from media.admin import ShotList, shots
+from media.admin import MediaFileAdmin, ShotList, shots
+from media.models import FACES, MediaFile
 from web.admin import ModeratedAdmin, counted, is_list
 from web.rest import parse_id
 
@@ -99,9 +102,9 @@ class ItemAdmin(ModeratedAdmin):
         )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Item]:
-        """All but private mentions."""
+        """All but private mentions. Only superusers list what is not for all: others read it by a case."""
         items: QuerySet[Item] = super().get_queryset(request)
-        return items.filter(visibility__in=LISTED)
+        return items.filter(visibility__in=LISTED) if is_super(request) else items.filter(OPEN_TO_ALL)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ItemList]:
         """Reads a page's pictures in one query."""
@@ -171,10 +174,20 @@ class ItemAdmin(ModeratedAdmin):
         return False
 
     # --- Verbs
+    def chosen(self, request: HttpRequest, queryset: QuerySet[Item]) -> list[Item]:
+        """The chosen items whose authors the caller may judge."""
+        items = super().chosen(request, queryset.select_related("sender"))
+        return self.able(
+            request,
+            items,
+            lambda item: review.may_judge(item.sender, request.user),  # type: ignore[arg-type]
+            left=review.not_judged,
+        )
+
     @admin.action(description=_("Delete …"), permissions=["change"])
     def delete(self, request: HttpRequest, queryset: QuerySet[Item]) -> TemplateResponse | None:
         """Delete items, after a confirmation."""
-        items = self.chosen(request, queryset.select_related("sender"))
+        items = self.chosen(request, queryset)
         if not items:
             return None
         if "confirmed" not in request.POST:
@@ -239,6 +252,19 @@ class ItemAdmin(ModeratedAdmin):
                 n,
             ),
         )
+
+
+@admin.register(MediaFile)
+class ItemMediaAdmin(MediaFileAdmin):
+    """Pictures and videos. Only superusers list those of posts that are not for all, and those that nothing uses."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[MediaFile]:
+        """The rows that the caller may list."""
+        rows = super().get_queryset(request)
+        if is_super(request):
+            return rows
+        is_open = Exists(Item.objects.filter(OPEN_TO_ALL, pk=OuterRef("item_id")))
+        return rows.filter(is_open | Q(item_id=None, use__in=FACES) | Q(session_id__isnull=False))
 
 
 def _link(item_id: Any) -> SafeString | str:

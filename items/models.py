@@ -63,6 +63,10 @@ def is_within(inner: str, outer: str) -> bool:
     return {inner, outer} <= {*LISTED} and LISTED.index(inner) >= LISTED.index(outer)
 
 
+OPEN_TO_ALL = Q(visibility=Visibility.PUBLIC) & (Q(root=None) | Q(root__visibility=Visibility.PUBLIC))
+"""Whether an item is for all, and its thread, too. Whatever its state."""
+
+
 class ItemType(models.TextChoices):
     """The types of an item's content."""
 
@@ -275,6 +279,11 @@ class Item(models.Model):
 
     def __str__(self) -> str:
         return str(_("post %(id)s") % {"id": self.id})
+
+    @property
+    def is_open_to_all(self) -> bool:
+        """The same as `OPEN_TO_ALL`."""
+        return self.visibility == Visibility.PUBLIC and (self.root is None or self.root.visibility == Visibility.PUBLIC)
 
     @property
     def is_private(self) -> bool:

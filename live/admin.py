@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts import review
 from accounts.levels.admin import handle_column
 from accounts.models import User
 from live import actions
@@ -127,10 +128,20 @@ class LiveSessionAdmin(ModeratedAdmin):
         """False."""
         return False
 
+    def chosen(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> list[LiveSession]:
+        """The chosen sessions whose hosts the caller may judge."""
+        sessions = super().chosen(request, queryset.select_related("host"))
+        return self.able(
+            request,
+            sessions,
+            lambda session: review.may_judge(session.host, request.user),  # type: ignore[arg-type]
+            left=review.not_judged,
+        )
+
     @admin.action(description=_("Force end …"), permissions=["change"])
     def force_end(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> TemplateResponse | None:
         """Ask first, then end."""
-        sessions = self.chosen(request, queryset.select_related("host"))
+        sessions = self.chosen(request, queryset)
         if not sessions:
             return None
         if "confirmed" not in request.POST:

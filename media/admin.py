@@ -61,9 +61,8 @@ def names_of(user_ids: Iterable[int]) -> dict[int, str]:
     return dict(users.values_list("pk", "username"))
 
 
-@admin.register(MediaFile)
 class MediaFileAdmin(LogAdmin):
-    """Read-only list of media, each veiled."""
+    """Read-only list of media, each veiled. items.admin registers it."""
 
     list_display = ("id", "shot", "kind", "use", "of_item", "of_owner", "size", "created_at", "state")
     fields = (

@@ -34,6 +34,10 @@ class Use(models.TextChoices):
     LATER = "later", _("scheduled post")
 
 
+FACES = (Use.AVATAR, Use.BANNER, Use.COVER, Use.LINK)
+"""Uses that everybody sees."""
+
+
 class Kind(models.TextChoices):
     """Kinds of media."""
 

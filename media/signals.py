@@ -20,3 +20,7 @@ media_offered = Signal()
 # Rules blocked media. Sent after the rollback of the transaction that would have kept or used them.
 # Arguments: owner_id (int), rules (list of ids). Receivers: moderation.receivers.count_attempts.
 media_blocked = Signal()
+
+# Staff opens a medium by its id. Receivers answer whether they may.
+# Arguments: medium (MediaFile), user (User). Receivers: moderation.receivers.may_open.
+medium_opened = Signal()

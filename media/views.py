@@ -11,10 +11,11 @@ from django.views.decorators.http import require_safe
 from media import serving
 from media.files import TYPES
 from media.models import MediaFile
+from media.signals import medium_opened
 from media.store import store
 
 MAY_SEE = ("media.view_mediafile", "items.view_item", "items.change_item", "moderation.decide_case")
-"""One of these permissions is enough to see every file."""
+"""One of these permissions is needed."""
 PLACES = 2
 WAIT_SECONDS = 1.0
 """How long a file waits for a place."""
@@ -25,8 +26,8 @@ _places = threading.BoundedSemaphore(PLACES)
 
 @require_safe
 def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBase:
-    """A medium's file, preview or captions in any state, never cached. 404 without a permission of `MAY_SEE`, and for
-    private mentions.
+    """A medium's file, preview or captions in any state, never cached. 404 without a permission of `MAY_SEE`, for
+    private mentions, and for staff who may not read the post (`medium_opened`).
 
     See docs/decisions.md: Hidden files lose their name.
     """
@@ -34,7 +35,7 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
     if not (user.is_staff and any(map(user.has_perm, MAY_SEE))):
         raise Http404
     row = MediaFile.objects.filter(pk=media_id, is_private=False).first()
-    if row is None:
+    if row is None or not _may_open(row, user):
         raise Http404
     if size == "captions" and not row.captions:
         raise Http404
@@ -43,6 +44,11 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
     response.headers["Cache-Control"] = "private, no-store"
     response.headers["Content-Security-Policy"] = serving.POLICY
     return response
+
+
+def _may_open(medium: MediaFile, user: Any) -> bool:
+    answers = medium_opened.send(sender=MediaFile, medium=medium, user=user)
+    return any(may for _receiver, may in answers)
 
 
 def _answer(request: HttpRequest, name: str) -> HttpResponseBase:

@@ -96,7 +96,7 @@ def record_session_hold(*, session_id: int, host: User, reasons: list[str], rule
 
 
 def approve(*, case: Case, by: User, note: str = "", state: str = State.OPEN, modified_at: Any = None) -> Case:
-    """Publish the item, or dismiss its reports. Raises DecidedError, ChangedError.
+    """Publish the item, or dismiss its reports. Raises DecidedError, ChangedError, JudgeError.
 
     `state` and `modified_at`: what the moderator saw, so that no later edit is approved unseen.
     """
@@ -104,7 +104,7 @@ def approve(*, case: Case, by: User, note: str = "", state: str = State.OPEN, mo
 
 
 def reject(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
-    """Hide the item from all but its sender. Raises DecidedError."""
+    """Hide the item from all but its sender. Raises DecidedError, JudgeError."""
     return _decide(case, by, State.REJECTED, note, state, None)
 
 
@@ -122,6 +122,7 @@ def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = State.O
 def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at: Any) -> Case:
     subject = subjects.lock(case.item_id, case.session_id)
     case = Case.objects.select_for_update(no_key=True).get(pk=case.pk)
+    review.check_judge(case.sender, by)
     if case.state != state or case.state == to:
         raise DecidedError(case)
     if modified_at is not None and subject and subject.modified_at > modified_at:
@@ -144,8 +145,8 @@ def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at:
 # --- Without a report ------------------------------------------------------------------------------------
 @transaction.atomic
 def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> Case | None:
-    """Open a case without rule or report. None if there is one."""
-    subject = subjects.lock(item_id, session_id)
+    """Open a case without rule or report. None if there is one. Raises JudgeError."""
+    subject = _judged(item_id, session_id, by)
     if subject is None or subject.status == review.Status.DELETED or _has_open_case(item_id, session_id):
         return None
     case = _case_by_hand(subject, item_id, session_id, by, note)
@@ -156,8 +157,8 @@ def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 @transaction.atomic
 def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
-    """Hold a published item or session for review."""
-    subject = subjects.lock(item_id, session_id)
+    """Hold a published item or session for review. Raises JudgeError."""
+    subject = _judged(item_id, session_id, by)
     if subject is None or subject.status != review.Status.PUBLISHED:
         return False
     case = _case_by_hand(subject, item_id, session_id, by, note)
@@ -171,8 +172,8 @@ def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 @transaction.atomic
 def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
-    """Reject an item or session, by its open case or a new one."""
-    subject = subjects.lock(item_id, session_id)
+    """Reject an item or session, by its open case or a new one. Raises JudgeError."""
+    subject = _judged(item_id, session_id, by)
     if subject is None or subject.status in (review.Status.DELETED, review.Status.REJECTED):
         return False
     reject(case=_case_by_hand(subject, item_id, session_id, by, note), by=by, note=note)
@@ -181,8 +182,8 @@ def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, sess
 
 @transaction.atomic
 def end_session(*, session_id: int, by: User, note: str = "") -> bool:
-    """End or cancel a live session."""
-    subject = subjects.lock(None, session_id)
+    """End or cancel a live session. Raises JudgeError."""
+    subject = _judged(None, session_id, by)
     if subject is None or not review.sessions.end(session_id):
         return False
     write(by, Verb.END, session_id=session_id, user=subject.author, note=note)
@@ -191,12 +192,19 @@ def end_session(*, session_id: int, by: User, note: str = "") -> bool:
 
 @transaction.atomic
 def warn(*, user: User, by: User, note: str, about: str = "", item: Item | None = None) -> bool:
-    """Warn a user. `about`: the text in question. False if inactive."""
+    """Warn a user. `about`: the text in question. False if inactive. Raises JudgeError."""
+    review.check_judge(user, by)
     if not user.is_active:
         return False
     notifications.warn(user=user, text=f"{note}\n“{excerpt(about, ABOUT_LETTERS)}”" if about else note)
     write(by, Verb.WARN, user=user, item=item, note=note)
     return True
+
+
+def _judged(item_id: int | None, session_id: int | None, by: User) -> review.Subject | None:
+    subject = subjects.lock(item_id, session_id)
+    review.check_judge(subject and subject.author, by)
+    return subject
 
 
 def _has_open_case(item_id: int | None, session_id: int | None) -> bool:

@@ -16,6 +16,7 @@ from media import attaching
 from media.admin import ShotList, shots
 from moderation import case_admin, link_admin, picture_admin, rule_admin, sentences  # noqa: F401 (they register their pages)
 from moderation.models import Decision, Report
+from moderation.reading import cases_for
 from web.admin import LogAdmin
 from web.rest import parse_id
 
@@ -37,9 +38,14 @@ class ReportAdmin(LogAdmin):
     fields = ("id", "created_at", "item", "all_pictures", "session_id", "reporter", "reason", "text", "of_case")
     readonly_fields = fields
     list_filter = ("reason",)
-    list_select_related = ("reporter", "case", "item")
+    list_select_related = ("reporter", "case", "item__root")
     search_fields = ("=item__id", "=session_id", "=reporter__username")
     search_help_text = _("ID of a post or live session, or full username of the reporter.")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Report]:
+        """The reports of the cases that the caller may see."""
+        rows: QuerySet[Report] = super().get_queryset(request)
+        return rows.filter(case__in=cases_for(request.user))  # type: ignore[arg-type]
 
     @admin.display(description=_("post"), empty_value="-")
     def of_item(self, report: Report) -> int | None:
@@ -52,14 +58,17 @@ class ReportAdmin(LogAdmin):
 
     @admin.display(description=_("pictures"))
     def pictures(self, report: Any) -> SafeString:
-        """The item's pictures, in the list."""
-        return shots(report.shots, is_veiled=report.item is not None and report.item.is_sensitive)
+        """The item's pictures, in the list. Those that are not for all are on the case's page, which logs it."""
+        is_open = report.item is not None and report.item.is_open_to_all
+        return shots(report.shots if is_open else (), is_veiled=is_open and report.item.is_sensitive)
 
     @admin.display(description=_("pictures"))
     def all_pictures(self, report: Report) -> str:
-        """The item's pictures, on the report's page."""
+        """The item's pictures, on the report's page, if they are for all."""
+        if report.item is None or not report.item.is_open_to_all:
+            return "-"
         media = attaching.all_of([report.item_id]).get(report.item_id or 0)
-        return shots(media, is_veiled=report.item is not None and report.item.is_sensitive) if media else "-"
+        return shots(media, is_veiled=report.item.is_sensitive) if media else "-"
 
     @admin.display(description=_("case"))
     def of_case(self, report: Report) -> SafeString:

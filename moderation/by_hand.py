@@ -24,7 +24,7 @@ from items.pages.reading import excerpt
 from media import attaching
 from moderation import actions, links, pictures, rules, senders, subjects
 from moderation.models import Case, SenderKind, SenderRule
-from moderation.reports import readable
+from moderation.reading import log_reading, readable
 from web.rest import parse_id
 
 AT_ONCE = 100
@@ -154,6 +154,7 @@ LEFT: dict[str, Callable[[int], str]] = {
         "%(count)d not changed: deleted, or there's already an open case.",
         n,
     ),
+    "barred": review.not_judged,
     "staff": lambda n: ngettext(
         "%(count)d user not suspended: staff, or yourself.", "%(count)d users not suspended: staff, or yourself.", n
     ),
@@ -200,7 +201,7 @@ def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
     may_see = by.has_perm(view) or by.has_perm(change)
     if not isinstance(by, User) or not by.has_perm("moderation.decide_case") or not may_see:
         raise PermissionDenied
-    targets = _targets(kind, ids)
+    targets = _targets(kind, ids, by)
     back = reverse(f"{kind.model}_change", args=ids) if len(ids) == 1 else reverse(f"{kind.model}_changelist")
     if not targets:
         messages.warning(request, _("Nothing changed: what you selected is gone."))
@@ -216,6 +217,9 @@ def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
         verb, note = form.cleaned_data["verb"], form.cleaned_data["note"]
         _tell(request, verb, _do(verb, targets, by, note, _chosen(request)))
         return redirect(back)
+    for target in targets:
+        if target.item:
+            log_reading(target.item, by)
     context = site.each_context(request) | {
         "title": _("Moderate"),
         "opts": Case._meta,
@@ -251,12 +255,12 @@ def _asked(request: HttpRequest) -> tuple[Choosable, list[int]]:
     raise PermissionDenied
 
 
-def _targets(kind: Choosable, ids: list[int]) -> list[Target]:
+def _targets(kind: Choosable, ids: list[int], by: User) -> list[Target]:
     if kind.name == "users":
         return [Target(user, None, None) for user in User.objects.filter(pk__in=ids).order_by("pk")]
     if kind.name == "sessions":
         return [Target(subject.author, subject, None) for subject in review.sessions.find(ids).values()]
-    items = readable(Item.objects.filter(pk__in=ids)).select_related("sender", "link_card").order_by("pk")
+    items = readable(Item.objects.filter(pk__in=ids), by).select_related("sender", "root", "link_card").order_by("pk")
     return [Target(item.sender, subjects.of_item(item), item) for item in items]
 
 
@@ -271,6 +275,8 @@ def _do(verb: str, targets: list[Target], by: User, note: str, chosen: list[int]
             warned.add(target.user.pk)
         try:
             found["done" if _do_one(verb, target, by, note, chosen) else verb] += 1
+        except review.JudgeError:
+            found["barred"] += 1
         except PermissionError:
             found["staff"] += 1
     if verb == "ban":  # items of staff stay, because staff is not banned

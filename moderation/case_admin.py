@@ -34,7 +34,8 @@ from items.pages.reading import excerpt
 from media import attaching
 from media.admin import ShotList, shots
 from moderation import actions, by_hand, pictures, rules, senders, sentences, subjects
-from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State
+from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State, Verb
+from moderation.reading import cases_for, log_reading
 from relations.visibility import standing
 from web.admin import Deciding, LogAdmin, ask, counted, pointing
 from web.paginator import EstimatedPaginator
@@ -117,7 +118,7 @@ class CaseAdmin(Deciding, LogAdmin):
     paginator = QueuePaginator
     list_display = ("excerpt", "pictures", "sender", "why", "report_count", "opened")
     list_filter = (StateFilter, "source")
-    list_select_related = ("item__sender", "host", "decided_by")
+    list_select_related = ("item__sender", "item__root", "host", "decided_by")
     ordering = ("id",)
     sortable_by = ("opened",)
     search_fields = ("item__id",)
@@ -144,8 +145,8 @@ class CaseAdmin(Deciding, LogAdmin):
         return by_hand.act(request, self.admin_site)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Case]:
-        """Add the number of reports."""
-        cases: QuerySet[Case] = super().get_queryset(request)
+        """The cases that the caller may see, with the number of reports."""
+        cases = cases_for(request.user).order_by(*self.get_ordering(request))  # type: ignore[arg-type]
         named = Report.objects.filter(case=OuterRef("pk"), rule__isnull=False).order_by().values("rule_id").distinct()
         return cases.annotate(
             report_count=pointing(Report.objects.all(), "case"), rules_named=ArraySubquery(named[:RULES_NAMED])
@@ -176,7 +177,9 @@ class CaseAdmin(Deciding, LogAdmin):
 
     @admin.display(description=_("post"))
     def excerpt(self, case: Any) -> str:
-        """The beginning of its text."""
+        """The beginning of its text. What is not for all is read on the case's page, which logs it."""
+        if case.item and not case.item.is_open_to_all:
+            return gettext("(%(audience)s: open it to read)") % {"audience": case.item.get_visibility_display()}
         if case.item:
             return excerpt(rules.said(case.item), 80) or gettext("(no text)")
         if case.session_id is None:
@@ -188,7 +191,9 @@ class CaseAdmin(Deciding, LogAdmin):
 
     @admin.display(description=_("pictures"))
     def pictures(self, case: Any) -> SafeString:
-        """The subject's pictures."""
+        """The subject's pictures, as its text."""
+        if case.item and not case.item.is_open_to_all:
+            return SafeString()
         return shots(case.shots, is_veiled=case.item is not None and case.item.is_sensitive)
 
     @admin.display(description=_("author"))
@@ -248,7 +253,7 @@ class CaseAdmin(Deciding, LogAdmin):
             self.message_user(request, words % {"count": AT_ONCE}, messages.ERROR)
             return
         seen = _moment(request.POST.get("seen", "")) or timezone.now() - timedelta(days=36_500)
-        decided = late = edited = staff = 0
+        decided = late = edited = barred = staff = 0
         for case in cases:
             try:
                 self._do(request, case, verb, State.OPEN, seen, "")
@@ -257,11 +262,13 @@ class CaseAdmin(Deciding, LogAdmin):
                 late += 1
             except actions.ChangedError:
                 edited += 1
+            except review.JudgeError:
+                barred += 1
             except PermissionError:
                 staff += 1
         if decided:
             self.message_user(request, counted(DONE[verb], decided), messages.SUCCESS)
-        for count, why in ((late, _late), (edited, _edited), (staff, _staff)):
+        for count, why in ((late, _late), (edited, _edited), (barred, review.not_judged), (staff, _staff)):
             if count:
                 self.message_user(request, counted(why, count), messages.WARNING)
 
@@ -305,17 +312,25 @@ class CaseAdmin(Deciding, LogAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """A case's page. A POST decides."""
+        """A case's page. A POST decides. Opening it logs that the caller read what is not for all."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         number = parse_id(object_id)
-        case = Case.objects.select_related("item__sender", "host", "decided_by").filter(pk=number or 0).first()
+        cases = cases_for(request.user).select_related(*self.list_select_related)  # type: ignore[arg-type]
+        case = cases.filter(pk=number or 0).first()
         if case is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
         if request.method != "POST":
+            if case.item:
+                log_reading(case.item, request.user)  # type: ignore[arg-type]
             return TemplateResponse(request, "admin/moderation/case/change_form.html", self._context(request, case))
         if not self.has_decide_permission(request):
             raise PermissionDenied
+        try:
+            review.check_judge(case.sender, request.user)  # type: ignore[arg-type]
+        except review.JudgeError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return redirect("admin:moderation_case_change", case.pk)
         return self._take(request, case)
 
     def _take(self, request: HttpRequest, case: Case) -> HttpResponse:
@@ -357,7 +372,7 @@ class CaseAdmin(Deciding, LogAdmin):
             "reject": gettext("Rejected."),
             "ban": gettext("Rejected. %(user)s is suspended.") % {"user": f"@{case.sender.username}"},
         }[verb]
-        following = in_queue(Case.objects.filter(pk__gt=case.pk)).order_by("pk").first()
+        following = self._queue(request).filter(pk__gt=case.pk).order_by("pk").first()
         if following is None or state != State.OPEN:
             self.message_user(request, done, messages.SUCCESS)
             return redirect("admin:moderation_case_changelist") if state == State.OPEN else again
@@ -383,6 +398,8 @@ class CaseAdmin(Deciding, LogAdmin):
 
     def _context(self, request: HttpRequest, case: Case) -> dict[str, Any]:
         item, sender, subject = case.item, case.sender, subjects.of(case)
+        quoted = item.quote_of if item else None
+        may_decide = self.has_decide_permission(request) and review.may_judge(sender, request.user)  # type: ignore[arg-type]
         media = attaching.all_of([item.pk]).get(item.pk, []) if item else subject.media if subject else ()
         hits = list(case.words.values_list("text", "whole"))
         earlier = Case.objects.filter(host=sender).exclude(pk=case.pk)
@@ -401,27 +418,32 @@ class CaseAdmin(Deciding, LogAdmin):
             "item_title": rules.with_hits(subject.title if subject else "", hits),
             "item_text": rules.with_hits(subject.text if subject else "", hits),
             "media": media,
-            "quoted": item.quote_of if item else None,
+            "quoted": quoted if quoted and quoted.is_open_to_all else None,
             "has_hidden": any(one.hidden_at for one in media),
             "has_shown": not all(one.hidden_at for one in media),
-            "acts": self.has_decide_permission(request) and (item is None or item.status != Status.DELETED),
+            "acts": may_decide and (item is None or item.status != Status.DELETED),
             "may_block": request.user.has_perm("moderation.add_picturerule"),
             "is_veiled": item is not None and item.is_sensitive,
             "reports": case.reports.select_related("reporter", "rule").order_by("pk")[:SHOWN],
             "log": [(line.at, sentences.sentence(line), sentences.why(line)) for line in _decisions(case)],
-            "may_decide": self.has_decide_permission(request),
+            "may_decide": may_decide,
             "modified_at": (subject.modified_at if subject else timezone.now()).isoformat(),
             "is_edited": subject is not None and was_edited(subject.created_at, subject.modified_at),
-            "previous": in_queue(Case.objects.filter(pk__lt=case.pk)).order_by("-pk").first(),
-            "following": in_queue(Case.objects.filter(pk__gt=case.pk)).order_by("pk").first(),
+            "previous": self._queue(request).filter(pk__lt=case.pk).order_by("-pk").first(),
+            "following": self._queue(request).filter(pk__gt=case.pk).order_by("pk").first(),
         }
+
+    @staticmethod
+    def _queue(request: HttpRequest) -> QuerySet[Case]:
+        return in_queue(cases_for(request.user))  # type: ignore[arg-type]
 
 
 def _decisions(case: Case) -> list[Decision]:
     whiches = [Q(user=case.sender, item=None, session_id=None)]
     if case.item_id or case.session_id:
         whiches.append(Q(item=case.item_id) if case.item_id else Q(session_id=case.session_id))
-    both = (Decision.objects.filter(which).select_related("by", "user").order_by("-pk")[:SHOWN] for which in whiches)
+    decided = Decision.objects.exclude(verb=Verb.READ)
+    both = (decided.filter(which).select_related("by", "user").order_by("-pk")[:SHOWN] for which in whiches)
     return sorted(chain(*both), key=lambda line: -line.pk)[:SHOWN]
 
 

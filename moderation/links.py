@@ -2,6 +2,7 @@
 
 from django.db import transaction
 
+from accounts import review
 from accounts.models import User
 from items.link_cards import actions as link_cards
 from items.models import Item, LinkCard, RefusedHost
@@ -12,8 +13,9 @@ from moderation.models import Verb
 @transaction.atomic
 def remove(*, card: LinkCard, by: User, item: Item | None = None, note: str = "") -> bool:
     """Remove a link card for good, from all posts with its link. `item`: the post that led to it. False if it was
-    removed before.
+    removed before. Raises JudgeError.
     """
+    review.check_judge(item.sender if item else None, by)
     if not link_cards.remove(card=card):
         return False
     write(by, Verb.UNCARD, item=item, note=note, after={"link": card.url})

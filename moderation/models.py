@@ -336,10 +336,11 @@ class Verb(models.TextChoices):
     UNCARD = "uncard", _("remove a link preview")
     REFUSE = "refuse", _("turn off previews of a domain")
     ACCEPT = "accept", _("turn on previews of a domain")
+    READ = "read", _("read a post that is not public")
 
 
 class Decision(models.Model):
-    """An entry of the audit log. A trigger refuses changes."""
+    """An entry of the audit log. A trigger refuses changes. `note` of a reading is its case's id."""
 
     at = models.DateTimeField(_("at"), db_default=Now())
     by = models.ForeignKey(

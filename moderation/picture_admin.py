@@ -18,7 +18,7 @@ from media.admin import shots
 from media.decoder import BusyError
 from media.files import StoreError
 from media.models import MediaFile
-from moderation import hashes
+from moderation import hashes, reading
 from moderation.models import PictureAttempt, PictureRule
 from moderation.rule_admin import RuleAdmin
 from web.rest import parse_id
@@ -34,6 +34,8 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         label=_("Picture or video"), required=False, help_text=_("We only compare it. We don't keep it.")
     )
     medium = forms.CharField(label=_("picture"), required=False, widget=forms.HiddenInput)
+    reader: User
+    """The moderator."""
 
     class Meta:
         model = PictureRule
@@ -41,6 +43,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.instance.reader = self.reader  # for the page's pictures
         if not self.instance.pk:  # the page shows the picture
             self.instance.medium_id = parse_id(str(self.initial.get("medium") or ""))
 
@@ -50,7 +53,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         if self.instance.pk or self.errors:
             return fields
         if medium := parse_id(fields.get("medium") or ""):
-            row = MediaFile.objects.filter(pk=medium, is_private=False).first()
+            row = _medium(medium, self.reader)
             if row is None:
                 raise forms.ValidationError(_("This picture is gone."))
             self.instance.sha256, self.instance.phash, self.instance.medium_id = row.sha256, row.phash, row.pk
@@ -103,6 +106,14 @@ class PictureRuleAdmin(RuleAdmin):
         """The id of a picture from the address. A case's page links so."""
         return {"medium": request.GET.get("medium", "")}
 
+    def get_form(
+        self, request: HttpRequest, obj: PictureRule | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """Tell the form who reads."""
+        form: Any = super().get_form(request, obj, change, **kwargs)
+        form.reader = request.user
+        return form
+
     # --- Columns
     @admin.display(description=_("matches"))
     def compared(self, rule: PictureRule) -> Any:
@@ -110,9 +121,9 @@ class PictureRuleAdmin(RuleAdmin):
         return _("this file only") if rule.phash is None else _("similar pictures too")
 
     @admin.display(description=_("picture"))
-    def shot(self, rule: PictureRule) -> str:
-        """The original picture, veiled, if it still exists."""
-        row = MediaFile.objects.filter(pk=rule.medium_id, is_private=False).first() if rule.medium_id else None
+    def shot(self, rule: Any) -> str:
+        """The original picture, veiled, if it still exists and the caller may see it."""
+        row = _medium(rule.medium_id, rule.reader) if rule.medium_id else None
         return shots([row], is_veiled=True, is_unmarked=True) if row else "-"
 
     @admin.display(description=_("latest"))
@@ -131,9 +142,9 @@ class PictureRuleAdmin(RuleAdmin):
         return format_html_join("", '<div>{} <a href="{}">@{}</a>{}</div>', lines) or "-"
 
     @admin.display(description=_("pictures"))
-    def on_site(self, rule: PictureRule) -> str:
-        """The newest matches, with their items."""
-        found = hashes.found(rule)
+    def on_site(self, rule: Any) -> str:
+        """The newest matches that the caller may see, with their items."""
+        found = [one for one in hashes.found(rule) if reading.may_open(one, rule.reader)]
         items = format_html_join("", "<div>{}</div>", [(_item(one.item_id),) for one in found if one.item_id])
         return format_html("{}{}", shots(found, is_veiled=True, is_unmarked=True), items) if found else "-"
 
@@ -162,6 +173,11 @@ class PictureRuleAdmin(RuleAdmin):
     def delete_model(self, request: HttpRequest, obj: PictureRule) -> None:
         """Remove by the action, which logs it."""
         hashes.unblock(rule=obj, by=request.user)  # type: ignore[arg-type]
+
+
+def _medium(medium_id: int, reader: User) -> MediaFile | None:
+    row = MediaFile.objects.filter(pk=medium_id, is_private=False).first()
+    return row if row and reading.may_open(row, reader) else None
 
 
 def _known(rule: PictureRule) -> str:

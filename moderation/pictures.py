@@ -20,7 +20,8 @@ from notifications import actions as notifications
 
 @transaction.atomic
 def hide(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = "") -> int:
-    """Hide pictures (None: all), and tell the sender why."""
+    """Hide pictures (None: all), and tell the sender why. Raises JudgeError."""
+    review.check_judge(item.sender, by)
     hidden = hiding.hide_media(item=item, ids=ids)
     if hidden:
         write(by, Verb.HIDE, item=item, note=note, after={"pictures": [str(number) for number in hidden]})
@@ -31,7 +32,8 @@ def hide(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
 
 @transaction.atomic
 def show(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = "") -> int:
-    """Show hidden pictures (None: all) again."""
+    """Show hidden pictures (None: all) again. Raises JudgeError."""
+    review.check_judge(item.sender, by)
     shown = hiding.show_media(item=item, ids=ids)
     if shown:
         write(by, Verb.SHOW, item=item, note=note, after={"pictures": [str(number) for number in shown]})
@@ -40,8 +42,9 @@ def show(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
 
 @transaction.atomic
 def uncover(*, session_id: int, medium_id: int, by: User, note: str = "") -> bool:
-    """Remove a session's cover for good, and tell the host why. False if it is not shown."""
+    """Remove a session's cover for good, and tell the host why. False if it is not shown. Raises JudgeError."""
     subject = review.sessions.lock(session_id)
+    review.check_judge(subject and subject.author, by)
     if subject is None or not review.sessions.uncover(session_id, medium_id):
         return False
     host = subject.author

@@ -10,8 +10,8 @@ from accounts.signals import account_purged, export_requested, session_held, tex
 from items.models import Item
 from items.signals import held_shown, item_held, item_submitted, writing_began
 from media.models import MediaFile
-from media.signals import media_blocked, media_offered
-from moderation import actions, export, hashes, reports, rules, sentences, waiting
+from media.signals import media_blocked, media_offered, medium_opened
+from moderation import actions, export, hashes, reading, reports, rules, sentences, waiting
 
 
 @receiver(item_submitted)
@@ -47,6 +47,12 @@ def write_case(sender: type[Item], item: Item, reasons: list[str], **kwargs: Any
 def look_at_media(sender: type[MediaFile], media: Sequence[MediaFile], is_face: bool, **kwargs: Any) -> list[int]:
     """Check media before they are kept or used."""
     return hashes.refusing(media, is_face=is_face)
+
+
+@receiver(medium_opened)
+def may_open(sender: type[MediaFile], medium: MediaFile, user: User, **kwargs: Any) -> bool:
+    """Whether staff may see a medium."""
+    return reading.may_open(medium, user)
 
 
 @receiver(media_blocked)

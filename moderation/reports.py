@@ -5,13 +5,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts import review
 from accounts.models import User
 from items import actions as items
-from items.models import LISTED, Item, Status
+from items.models import Item, Status
 from media import attaching
 from moderation.actions import open_account_case, open_case, open_session_case, record_session_hold
 from moderation.log import logger
@@ -20,11 +19,6 @@ from moderation.models import Case, Report, SenderKind, SenderRule, Source, Stat
 
 class OwnItemError(Exception):
     """Users cannot report themselves, their own items or sessions."""
-
-
-def readable(items: QuerySet[Item]) -> QuerySet[Item]:
-    """Items that staff may read: private mentions only if a person in them reported them."""
-    return items.filter(Q(visibility__in=LISTED) | Exists(Report.objects.filter(item=OuterRef("pk"))))
 
 
 @transaction.atomic

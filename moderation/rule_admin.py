@@ -13,6 +13,7 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts import review
 from accounts.levels.admin import handle_column
 from accounts.models import User
 from moderation import actions, by_hand, senders
@@ -28,11 +29,15 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
     """The moderator."""
 
     def clean(self) -> dict[str, Any]:
-        """Raise ValidationError for a ban of staff or oneself."""
+        """Raise ValidationError for a ban of staff, and for a rule of oneself or a superuser."""
         fields: dict[str, Any] = self.cleaned_data
         user = fields.get("user") or (self.instance.user if self.instance.pk else None)
         if fields.get("kind") == SenderKind.BAN and user and not senders.may_be_banned(user, self.by):
             raise ValidationError({"kind": _("You can't suspend staff or yourself.")})
+        try:
+            review.check_judge(user, self.by)
+        except review.JudgeError as error:
+            raise ValidationError(str(error)) from error
         return fields
 
 
@@ -83,7 +88,8 @@ class SenderRuleAdmin(Deciding, ActingAdmin):
         return super().has_delete_permission(request, obj) and self._may(request, obj)
 
     def _may(self, request: HttpRequest, rule: SenderRule | None) -> bool:
-        return rule is None or rule.kind != SenderKind.BAN or self.has_decide_permission(request)
+        may_lift = rule is None or rule.kind != SenderKind.BAN or self.has_decide_permission(request)
+        return may_lift and (rule is None or review.may_judge(rule.user, request.user))  # type: ignore[arg-type]
 
     # --- Writing
     form = SenderRuleForm
@@ -112,7 +118,7 @@ class SenderRuleAdmin(Deciding, ActingAdmin):
         """Lift the chosen bans."""
         done = left = 0
         for rule in self.chosen(request, queryset.select_related("user")):
-            if senders.unban(user=rule.user, by=request.user):  # type: ignore[arg-type]
+            if self._may(request, rule) and senders.unban(user=rule.user, by=request.user):  # type: ignore[arg-type]
                 done += 1
             else:
                 left += 1

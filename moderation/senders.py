@@ -5,6 +5,7 @@ from django.db import transaction
 from accounts.actions import end_everything
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
+from accounts.review import check_judge
 from moderation.log import write
 from moderation.models import SenderKind, SenderRule, Verb
 
@@ -41,7 +42,8 @@ def ban(*, user: User, by: User | None, reason: str = "") -> bool:
 
 @transaction.atomic
 def unban(*, user: User, by: User | None, reason: str = "") -> bool:
-    """Lift a ban. False without one. Rejected items stay so."""
+    """Lift a ban. False without one. Rejected items stay so. Raises JudgeError."""
+    check_judge(user, by)
     rule = _rule_of(User.objects.held().get(pk=user.pk))
     if rule is None or rule.kind != SenderKind.BAN:
         return False
@@ -61,7 +63,7 @@ def reactivate_unless_banned(*, user: User) -> bool:
 
 @transaction.atomic
 def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderRule:
-    """Replace a sender's rule by a list or ban. Raises PermissionError."""
+    """Replace a sender's rule by a list or ban. Raises PermissionError and JudgeError."""
     if kind == SenderKind.BAN:
         ban(user=user, by=by, reason=reason)
         return SenderRule.objects.get(user=user)
@@ -74,7 +76,7 @@ def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderR
 
 @transaction.atomic
 def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
-    """Remove a sender's rule, and lift a ban. False without a rule."""
+    """Remove a sender's rule, and lift a ban. False without a rule. Raises JudgeError."""
     if unban(user=user, by=by, reason=reason):
         return True
     rule = _rule_of(user)

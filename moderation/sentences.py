@@ -37,6 +37,7 @@ SENTENCES: dict[str, Any] = {
     Verb.REFUSE: gettext_lazy("{who} turned off previews of “{what}”"),
     Verb.ACCEPT: gettext_lazy("{who} turned previews of “{what}” back on"),
     Verb.UNWORD: gettext_lazy("{who} removed the word rule “{what}”"),
+    Verb.READ: gettext_lazy("{who} read {what} by {whom}"),
 }
 OF_ACCOUNT = {
     Verb.APPROVE: gettext_lazy("{who} approved the account {whom}"),
@@ -103,6 +104,8 @@ def why(decision: Decision) -> str:
     """The reasons, or ""."""
     if decision.verb in NAMED:
         return ""
+    if decision.verb == Verb.READ:
+        return _("Case %(id)s") % {"id": decision.note} if decision.note else ""
     if decision.verb == Verb.HOLD and decision.by is None:
         return "; ".join(explained(reason) for reason in decision.note.split("; "))
     return decision.note

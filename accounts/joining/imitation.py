@@ -42,5 +42,5 @@ def check_imitation(name: str, user: User | None = None) -> None:
 
 def _superusers(user: User | None) -> set[str]:
     """The skeletons of the other superusers' names."""
-    others = User.objects.active().filter(is_superuser=True).exclude(pk=user and user.pk)
+    others = User.objects.active().filter(is_superuser=True).exclude(pk=user.pk if user else 0)
     return {skeleton_of_words(name) for names in others.values_list("username", "display_name") for name in names}

@@ -9,10 +9,11 @@ from django.urls import reverse
 from django.utils.text import capfirst
 
 from accounts.joining.models import Application
+from accounts.models import User
 from accounts.people import badge_of, full_name_of
 from items.pages.reading import excerpt
 from moderation.case_admin import in_queue
-from moderation.models import Case
+from moderation.reading import cases_for
 
 register = template.Library()
 register.simple_tag(full_name_of)
@@ -36,7 +37,8 @@ class Queue(NamedTuple):
 def queues(context: Context) -> list[Queue]:
     """The user's non-empty queues. A tag, because the front page's view is in a package below."""
     request: HttpRequest = context["request"]
-    rows: list[QuerySet[Any]] = [in_queue(Case.objects.all()), Application.objects.all()]
+    by: User = request.user  # type: ignore[assignment]  # the admin lets no strangers in
+    rows: list[QuerySet[Any]] = [in_queue(cases_for(by)), Application.objects.all()]
     shown = [each for each in rows if site.get_model_admin(each.model).has_view_permission(request)]
     return [queue for queue in map(_queue, shown) if queue.number != "0"]
 

@@ -72,6 +72,7 @@ def test_all_others_find_nothing(ann: User) -> None:
 @pytest.mark.slow
 def test_parts_of_a_video(ann: User) -> None:
     client, medium = of("view_item"), sent(ann, mp4())
+    items.publish(sender=ann, type="video", content={"media": [medium]})
     whole = asked(client, address(medium))[1]
     part, body = asked(client, address(medium), Range="bytes=4-7")
     assert (part.status_code, body, part["Content-Range"]) == (206, b"ftyp", f"bytes 4-7/{len(whole)}")
@@ -84,7 +85,7 @@ def test_parts_of_a_video(ann: User) -> None:
 
 @pytest.mark.slow
 def test_captions_of_a_video(ann: User) -> None:
-    client, medium = of("view_item"), sent(ann, mp4())
+    client, medium = of("view_item", is_superuser=True), sent(ann, mp4())
     assert client.get(address(medium, "captions")).status_code == 404
     assert asked(client, address(medium, "preview"))[0]["Content-Type"] == "video/mp4"
     subtitles = io.BytesIO(b"WEBVTT\n\n00:01.000 --> 00:02.000\nwords\n")
@@ -106,6 +107,7 @@ def test_an_unknown_medium(path: str) -> None:
 def test_slow_readers_take_so_many_threads(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "WAIT_SECONDS", 0.01)
     client, medium = of("view_item"), sent(ann)
+    posted(ann, medium)
     open_ones = [client.get(address(medium)) for _ in range(views.PLACES)]
     assert (answer := client.get(address(medium))).status_code == 503
     assert answer["Retry-After"]
@@ -116,7 +118,7 @@ def test_slow_readers_take_so_many_threads(ann: User, monkeypatch: pytest.Monkey
 
 def test_a_proxy_sends_it(ann: User, settings: Any) -> None:
     settings.MEDIA_ACCEL_PATH = "/files/"
-    medium = sent(ann)
+    posted(ann, medium := sent(ann))
     answer = of("view_item").get(address(medium))
     assert answer["X-Accel-Redirect"] == f"/files/{MediaFile.objects.get().name}.jpg"
     assert answer["Cache-Control"] == "private, no-store"

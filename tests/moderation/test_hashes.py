@@ -243,7 +243,7 @@ FIELDS = {"action": "reject", "distance": "6", "note": "a known one", "is_enable
 
 @pytest.mark.slow
 def test_a_picture_is_blocked_by_its_file(desk: Client, sender: User, media_folder: Any) -> None:
-    mine = sent(sender, CHANGED["PNG"])
+    posted(sender, mine := sent(sender, CHANGED["PNG"]))
     answer = desk.post(f"{RULES}add/", FIELDS | {"file": upload(PHOTO)})
     assert answer.status_code == 302, answer.content.decode()[:3000]
     rule = PictureRule.objects.get()

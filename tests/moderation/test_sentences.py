@@ -38,6 +38,7 @@ SENTENCES: list[tuple[Verb, dict[str, Any], str]] = [
     (Verb.UNBLOCK, {"note": "a flag"}, "unblocked the picture “a flag”"),
     (Verb.UNCARD, ITEM | {"note": "spam"}, "removed the link preview of post 5"),
     (Verb.UNCARD, {"after": {"link": "https://far.example/"}}, "removed the link preview of https://far.example/"),
+    (Verb.READ, ITEM | {"note": "7"}, f"read post 5 {BY}"),
     (Verb.REFUSE, {"note": "far.example"}, "turned off previews of “far.example”"),
     (Verb.ACCEPT, {"note": "far.example"}, "turned previews of “far.example” back on"),
 ]
@@ -64,6 +65,8 @@ def test_a_decision_of_a_newer_version_is_told_by_its_kind() -> None:
 def test_the_note_is_why_unless_it_names_the_rule() -> None:
     assert why(decision(Verb.REJECT, note="rude")) == "rude"
     assert why(decision(Verb.WORD, note="ham", after=ON)) == ""
+    assert why(decision(Verb.READ, note="7")) == "Case 7"
+    assert why(decision(Verb.READ)) == ""
     held = Decision(verb=Verb.HOLD, note="reports: 5 readers; words: ham")
     assert why(held) == "reports from 5 readers; words: ham"
 
