@@ -7,7 +7,7 @@ import os
 import struct
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import lmdb
 from django.conf import settings
 
+from seen import lmdb_file
 from seen.filter_store import (
     BATCH,
     FIRST_MONTH,
@@ -38,6 +39,9 @@ class LmdbStore:
 
     Tables: `filters` (month, user -> bytes), `expiry` (`expiry`, month, user -> nothing), `months` (month -> number and
     bytes). Only the process that opened an environment may use it.
+
+    Each use checks first that the files are whole, and the ones that were opened. A file that somebody cuts between
+    this check and the read still kills the process, but not the next one.
     """
 
     _FILTER = struct.Struct(">IQ")
@@ -47,8 +51,11 @@ class LmdbStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._data, self._locks = folder / "data.mdb", folder / "lock.mdb"
         self._opening = threading.Lock()
         self._opened: tuple[int, Any, list[Any]] | None = None
+        self._files: list[tuple[int, int]] = []
+        self._version: lmdb_file.Version | None = None
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
         """Implements `FilterStore.read` in one transaction."""
@@ -101,8 +108,8 @@ class LmdbStore:
 
     def copy(self, handle: int) -> None:
         """Write a compact snapshot to an open file."""
-        environment, _ = self._environment()
-        environment.copyfd(handle, compact=True)
+        with self._used() as (environment, _):
+            environment.copyfd(handle, compact=True)
 
     def stats(self) -> dict[int, MonthStats]:
         """Implements `FilterStore.stats`."""
@@ -115,7 +122,8 @@ class LmdbStore:
     def holds_any(self) -> bool:
         """Whether the file has a filter."""
         # Opening creates the file, which a site without plays does not need.
-        return (self.folder / "data.mdb").exists() and any(stats.filters for stats in self._counts().values())
+        is_there = self._opened is not None or self._data.exists()
+        return is_there and any(stats.filters for stats in self._counts().values())
 
     def clear(self, month: int) -> Iterator[int]:
         """Implements `FilterStore.clear`."""
@@ -149,31 +157,53 @@ class LmdbStore:
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[tuple[Any, list[Any]]]:
+        with self._used() as (environment, tables), environment.begin(write=write) as transaction:
+            yield transaction, tables
+
+    @contextmanager
+    def _used(self) -> Iterator[tuple[Any, list[Any]]]:
+        """The environment and its tables. Turns errors into StoreUnavailableError."""
         try:
-            environment, tables = self._environment()
-            with environment.begin(write=write) as transaction:
-                yield transaction, tables
-        except (lmdb.Error, OSError) as error:
+            yield self._environment()
+        except (lmdb.Error, OSError, lmdb_file.TornError, struct.error) as error:
             raise StoreUnavailableError(f"{self.folder}: {error}") from error
 
     def _environment(self) -> tuple[Any, list[Any]]:
         with self._opening:
-            if self._opened is None or self._opened[0] != os.getpid():
-                if self._opened is not None:
-                    self._opened[1].close()  # inherited by a fork; the parent keeps using its own
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._reserve_locks()
-                environment = lmdb.open(
-                    str(self.folder), map_size=settings.PLAYED_STORE_BYTES, max_dbs=3, max_readers=READERS, mode=0o600
-                )
-                environment.reader_check()  # frees the slots of killed processes
-                tables = [environment.open_db(name) for name in (b"filters", b"expiry", b"months")]
-                self._opened = os.getpid(), environment, tables
-            return self._opened[1], self._opened[2]
+            if self._opened is not None and self._opened[0] == os.getpid():
+                if self._look() != self._files:
+                    raise lmdb_file.TornError("its files were replaced while they were open. Restart all programs")
+                return self._opened[1], self._opened[2]
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._reserve_locks()
+            with suppress(FileNotFoundError):  # a new one
+                self._look()
+            if self._opened is not None:
+                self._opened[1].close()  # inherited by a fork; the parent keeps using its own
+            environment = lmdb.open(
+                str(self.folder), map_size=settings.PLAYED_STORE_BYTES, max_dbs=3, max_readers=READERS, mode=0o600
+            )
+            environment.reader_check()  # frees the slots of killed processes
+            tables = [environment.open_db(name) for name in (b"filters", b"expiry", b"months")]
+            self._files = self._look()
+            self._opened = os.getpid(), environment, tables
+            return environment, tables
+
+    def _look(self) -> list[tuple[int, int]]:
+        """Check that both files are whole, and return which ones they are. Raises TornError and OSError."""
+        handle = os.open(self._data, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            self._version = lmdb_file.checked(handle, self._version)
+        finally:
+            os.close(handle)
+        lock = self._locks.stat()
+        if lock.st_size < LOCK_BYTES:
+            raise lmdb_file.TornError(f"lock.mdb has {lock.st_size:,} of {LOCK_BYTES:,} bytes")
+        return [(lock.st_dev, lock.st_ino), *([self._version[:2]] if self._version else [])]
 
     def _reserve_locks(self) -> None:
         """Reserve space for LMDB's table of readers. Writing it to a full disk ends in SIGBUS. Raises OSError."""
-        file = os.open(self.folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.open(self._locks, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.posix_fallocate(file, 0, LOCK_BYTES)
         finally:

@@ -1,10 +1,12 @@
 import logging
+import os
 from collections import Counter
 from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
 from django.conf import settings
+from django.test import Client
 from django.utils import timezone
 from hypothesis import given
 
@@ -12,6 +14,7 @@ from accounts.models import User
 from discover.candidates import clean, mixed
 from discover.impressions import Impression, record
 from discover.recall import Candidate
+from operation.doctor import disks
 from runtime import metrics
 from seen import played, store
 from seen.filter_store import FilterKey, month_of
@@ -127,6 +130,21 @@ def test_plays_count_by_default_where_filters_have_them_alone(
     found.add(id_numbers([seen]))
     empty_store.update([FilterKey(reader.pk, month)], lambda key, data: found.to_bytes())
     assert left(reader) == [other]
+
+
+def test_a_cut_file_of_filters_is_no_reason_to_show_nothing(
+    reader: User, publish: Publish, newest_first: NewestFirst, empty_store: LmdbStore, client: Client
+) -> None:
+    """Discover goes on without it, the service says 503, and doctor says why."""
+    items = publish(2)
+    empty_store.update([FilterKey(reader.pk, month_of(timezone.now()))], lambda key, data: b"x" * 50_000)
+    os.truncate(empty_store.folder / "data.mdb", 9_000)
+    assert set(left(reader)) == set(items)
+    client.force_login(reader)
+    answer = client.post("/api/v1/seen/filter", {"ids": ["1"]}, content_type="application/json")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2")
+    (finding,) = disks.played_store()
+    assert (finding.state, "it has 9,000 of " in finding.text) == ("error", True), finding.text
 
 
 def test_a_site_without_plays_asks_once_a_minute_and_makes_no_file(

@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -283,6 +285,143 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
     for call in (lambda: store.read(keys(1)), lambda: store.update(keys(1), appended(b"1")), store.stats):
         with pytest.raises(StoreUnavailableError):
             call()
+
+
+CUT = """
+import os, sys
+import django
+django.setup()
+from pathlib import Path
+from seen.filter_store import FilterKey, StoreUnavailableError
+from seen.lmdb_store import LmdbStore
+
+def tried(store):
+    keys = [FilterKey(user_id, 24316) for user_id in range(1, 301)]
+    calls = (
+        lambda: store.read(keys), store.stats, store.holds_any, lambda: list(store.clear(24316)),
+        lambda: store.update(keys, lambda key, old: (old or b"") + b"x"), lambda: store.copy(nowhere),
+    )
+    said = []
+    for call in calls:
+        try:
+            call()
+            said.append("done")
+        except StoreUnavailableError as error:
+            said.append("refused")
+    return " ".join(sorted(set(said)))
+
+nowhere = os.open(os.devnull, os.O_WRONLY)
+data, lock = (Path(sys.argv[1]) / name for name in ("data.mdb", "lock.mdb"))
+whole = data.read_bytes()
+"""
+CUTS = """
+for length in [1, 100, 4096, 4200, 8191, 8192, 12288, len(whole) // 2, len(whole) - 5000, len(whole) - 1]:
+    os.truncate(data, length)
+    print(length, tried(LmdbStore(data.parent)))
+    data.write_bytes(whole)
+    store = LmdbStore(data.parent)
+    store.stats()
+    os.truncate(data, length)
+    print(length, tried(store))
+    data.write_bytes(whole)
+    assert tried(store) == "done", "put back as it was"
+    store._opened[1].close()
+    data.write_bytes(whole)
+"""
+SWAPS = """
+other = data.with_name("other")
+other.write_bytes(whole)
+for path, swap in (
+    (data, lambda: other.replace(data)),
+    (data, data.unlink),
+    (data, lambda: os.truncate(data, 0)),
+    (data, lambda: (data.unlink(), data.mkdir())),
+    (data, lambda: (data.unlink(), data.symlink_to(other))),
+    (data, lambda: (data.unlink(), os.mkfifo(data))),
+    (lock, lambda: os.truncate(lock, 100)),
+    (lock, lambda: (lock.unlink(), lock.write_bytes(bytes(2**20)))),
+):
+    other.write_bytes(whole)
+    store = LmdbStore(data.parent)
+    store.stats()
+    swap()
+    print(path.name, tried(store))
+    data.rmdir() if data.is_dir() else data.unlink(missing_ok=True)
+    data.write_bytes(whole)
+    store._opened = None
+"""
+FLIPS = """
+from seen import lmdb_file
+for at in range(0, 4096 + 152):
+    if at % 4096 >= 152:
+        continue
+    for bits in (255, 4):
+        data.write_bytes(whole[:at] + bytes([whole[at] ^ bits]) + whole[at + 1 :])
+        store = LmdbStore(data.parent)
+        tried(store)
+        if store._opened:
+            store._opened[1].close()
+print("alive")
+"""
+
+
+def filled(folder: Path) -> LmdbStore:
+    """Three hundred filters, some on pages of their own."""
+    store = LmdbStore(folder)
+    for _ in range(3):
+        store.update(keys(300, 24316), lambda key, old: (old or b"") + b"x" * (key.user_id * 10))
+    return store
+
+
+def run_on(folder: Path, code: str) -> list[str]:
+    filled(folder)
+    done = subprocess.run(
+        [sys.executable, "-c", CUT + code, str(folder)],
+        cwd=settings.BASE_DIR,
+        env=os.environ | {"DJANGO_SETTINGS_MODULE": "feedsite.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, (signal.Signals(-done.returncode).name if done.returncode < 0 else done.stderr, done)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+def test_a_cut_file_is_refused_and_kills_no_process(tmp_path: Path) -> None:
+    """Before it is opened, and while it is open."""
+    lines = run_on(tmp_path, CUTS)
+    assert len(lines) == 20
+    assert {line.split(maxsplit=1)[1] for line in lines} == {"refused"}, lines
+
+
+@pytest.mark.slow
+def test_a_file_that_is_replaced_while_it_is_open_is_refused(tmp_path: Path) -> None:
+    lines = run_on(tmp_path, SWAPS)
+    assert lines == [*["data.mdb refused"] * 6, *["lock.mdb refused"] * 2]
+
+
+@pytest.mark.long
+def test_no_byte_at_the_beginning_kills_a_process(tmp_path: Path) -> None:
+    assert run_on(tmp_path, FLIPS) == ["alive"]
+
+
+@pytest.mark.slow
+def test_a_whole_file_may_lack_free_pages_at_its_end(tmp_path: Path) -> None:
+    """LMDB does not write a page that one transaction took and freed again."""
+    store = LmdbStore(tmp_path)
+    short = 0
+    for number in range(40):
+        with store._transaction(write=True) as (transaction, (filters, _, _)):
+            names = [b"%d %d" % (number, place) for place in range(200)]
+            for name in names:
+                transaction.put(name, b"x" * 2500, db=filters)
+            for name in names[::-1][number % 3 :]:
+                transaction.delete(name, db=filters)
+        assert store.stats() == {}
+        info = store._opened[1].info() if store._opened else {}
+        short += (tmp_path / "data.mdb").stat().st_size < (info["last_pgno"] + 1) * 4096
+    assert short > 5, "otherwise this tries nothing"
 
 
 @pytest.mark.long

@@ -1,0 +1,103 @@
+"""Whether a file of LMDB is as long as it says. Reading a mapped page beyond the end kills the process (SIGBUS).
+
+LMDB does not write a page that one transaction took and freed again. So a whole file may lack free pages at its end.
+"""
+
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_META = struct.Struct("=16x II 16x I H 34x Q 4x H 42x QQ")
+"""Begins with magic and version. Of the table of free pages: bytes of a page, flags, root. Of the table of tables: its
+flags. At the end: last page, transaction.
+"""
+MAGIC, VERSION = 0xBEEFC0DE, 1
+FLAGS = 8, 0
+NO_ROOT = 2**64 - 1
+PAGE_BYTES = frozenset(2**power for power in range(9, 17))
+HEADER_BYTES = 16
+"""At the beginning of each page."""
+IS_BRANCH, IS_LONG = 1, 1
+"""Flags of a page, and of a node whose value has pages of its own."""
+
+
+class TornError(Exception):
+    """The file is shorter than it says, or not a file of LMDB."""
+
+
+class Version(NamedTuple):
+    """A file, its length, and its last transaction."""
+
+    device: int
+    inode: int
+    size: int
+    transaction: int
+
+
+def checked(handle: int, known: Version | None = None) -> Version | None:
+    """The version of an open file, whose length is checked unless it is `known`. None if it is empty, as a new one.
+
+    Raises TornError and OSError.
+    """
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        raise TornError("it is not a file")
+    if not found.st_size:
+        return None
+    page_bytes, free_root, last, transaction = max(_metas(handle, found.st_size), key=lambda meta: meta[-1])
+    version = Version(found.st_dev, found.st_ino, found.st_size, transaction)
+    if version != known and (last + 1) * page_bytes > found.st_size:
+        try:
+            free = set(_free_pages(handle, found.st_size, page_bytes, free_root))
+        except (struct.error, ValueError) as error:
+            raise TornError("its list of free pages is damaged") from error
+        while last in free:
+            last -= 1
+        if (last + 1) * page_bytes > found.st_size:
+            raise TornError(f"it has {found.st_size:,} of {(last + 1) * page_bytes:,} bytes")
+    return version
+
+
+def _metas(handle: int, size: int) -> Iterator[tuple[int, int, int, int]]:
+    """What the first two pages say: bytes of a page, root of the list of free pages, last page, transaction."""
+    at = 0
+    for _ in range(2):
+        found = _META.unpack(_read(handle, size, at, _META.size))
+        magic, version, page_bytes, free_flags, free_root, flags, last, transaction = found
+        # With other flags LMDB ends the process.
+        if (magic, version, free_flags, flags) != (MAGIC, VERSION, *FLAGS) or page_bytes not in PAGE_BYTES:
+            raise TornError("its beginning is damaged")
+        yield page_bytes, free_root, last, transaction
+        at = page_bytes
+
+
+def _free_pages(handle: int, size: int, page_bytes: int, root: int) -> Iterator[int]:
+    """The free pages, from a tree with a list for each transaction. Raises ValueError and struct.error."""
+    waiting, seen = [root] * (root != NO_ROOT), set[int]()
+    while waiting:
+        number = waiting.pop()
+        if number in seen:
+            raise ValueError("a page is its own child")
+        seen.add(number)
+        page = _read(handle, size, number * page_bytes, page_bytes)
+        flags, end = struct.unpack_from("=HH", page, 10)
+        for (at,) in struct.iter_unpack("=H", page[HEADER_BYTES:end]):
+            low, high, above, key_bytes = struct.unpack_from("=HHHH", page, at)
+            if flags & IS_BRANCH:
+                waiting.append(low | high << 16 | above << 32)
+                continue
+            begin, length = at + 8 + key_bytes, low | high << 16
+            value = page[begin : begin + length]
+            if above & IS_LONG:
+                (number,) = struct.unpack_from("=Q", page, begin)
+                value = _read(handle, size, number * page_bytes + HEADER_BYTES, length)
+            count, *pages = (each for (each,) in struct.iter_unpack("=Q", value))
+            yield from pages[:count]
+
+
+def _read(handle: int, size: int, at: int, length: int) -> bytes:
+    if at + length > size:
+        raise TornError(f"it has {size:,} of {at + length:,} bytes")
+    return os.pread(handle, length, at)
