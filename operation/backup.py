@@ -12,16 +12,15 @@ See docs/decisions.md: Own code in place of a library.
 
 import json
 import os
-import re
 import secrets
 import shutil
-import subprocess
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,32 +30,27 @@ from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
+from lmdb.verify import VerifyError, verify
 
 from accounts.models import User
 from media import store as media
 from media.files import NAME, PREFIXES, Stored, StoreError
+from operation import dumps
+from operation.dumps import BackupError, Progress, chunks, copy
 from runtime.disk import sync
-from runtime.embedded import ServerError, postgres_binaries
 from runtime.older_database import is_older
-from seen import forgetting, played
+from seen import forgetting, lmdb_file, played
 from seen.lmdb_store import LmdbStore
 from seen.store import store
 from storage import keys
 from storage.connections import database_now, feeds_for_tasks, fetch, pipelined
 
 FORMAT = 1
-CHUNK_BYTES = 1 << 20
 MEDIA = "media/"
 """Prefix of media files in the archive."""
 KEYS_AT_ONCE = 500
-TIMEOUT = b"SET transaction_timeout = 0;\n"
-"""A line that pg_restore always writes at the beginning."""
-TIMEOUTS_SINCE = 170_000
-"""The first version of PostgreSQL that knows this setting."""
-DEBIAN = Path("/usr/lib/postgresql")
-"""Debian's folder of PostgreSQL's programs, by major version."""
-HEADING_BYTES = 1024
-"""The beginning has at least this many bytes, and this line is among them."""
+TRIAL_MS = 60_000
+"""Life of a value that is tried, in milliseconds."""
 
 OTHERS = """
     SELECT relname FROM pg_class
@@ -75,11 +69,10 @@ EMPTY = """
     WHERE pronamespace = current_schema::regnamespace AND proname ~ %s
 """
 """Statements that drop tables, sequences and functions. A later version may have some that no earlier backup names."""
+UNFINISHED = "SELECT FROM pg_class WHERE oid = 'accounts_user'::regclass AND relowner::regrole::text LIKE %s"
+"""A row if a killed restore left the table of users."""
 DELETED = "SELECT id FROM accounts_user WHERE deleted_at IS NOT NULL AND id > %s ORDER BY id LIMIT %s"
 DELETED_AT_ONCE = 500
-
-Progress = Callable[[str, int], None]
-"""Called with the current member, and the number of bytes just done."""
 
 
 def progress_on(bar: Any) -> Progress:
@@ -104,8 +97,14 @@ MEDIA_LEFT_OUT = (
 )
 
 
-class BackupError(Exception):
-    """A backup or restore failed. The message says what to do."""
+class Manifest(msgspec.Struct):
+    """What a backup says about itself."""
+
+    format: int
+    migrations: list[tuple[str, str]]
+    users: int
+    made_at: str = ""
+    left_out: list[str] = []
 
 
 class Play(msgspec.Struct, array_like=True):
@@ -159,20 +158,20 @@ def _write(file: IO[bytes], *, now: datetime, progress: Progress) -> None:
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("manifest.json", json.dumps(_manifest(now), indent=1))
         with archive.open("plays", "w", force_zip64=True) as member:
-            _copy(_plays(), member, "plays", progress)
+            copy(_plays(), member, "plays", progress)
         filters = store()
         if isinstance(filters, LmdbStore):
             with archive.open("played.mdb", "w", force_zip64=True) as member:
-                _copy(_filters(filters), member, "played.mdb", progress)
+                copy(_filters(filters), member, "played.mdb", progress)
         with archive.open("database.dump", "w", force_zip64=True) as member:
-            _copy(_database(), member, "database.dump", progress)
+            copy(dumps.made(), member, "database.dump", progress)
         for stored in _media():
             with (
                 suppress(FileNotFoundError),
                 media.store().open(stored.name) as picture,
                 archive.open(f"{MEDIA}{stored.name}", "w", force_zip64=True) as member,
             ):
-                _copy(_chunks(picture), member, "media", progress)
+                copy(chunks(picture), member, "media", progress)
         secret = settings.DATA_DIR / "secret_key"
         if secret.exists():
             archive.writestr("secret_key", secret.read_bytes())
@@ -187,12 +186,6 @@ def _manifest(now: datetime) -> dict[str, Any]:
         "users": User.objects.count(),
         "left_out": left_out(),
     }
-
-
-def _database() -> Iterator[bytes]:
-    command = ["pg_dump", "--format=custom", "--no-owner", "--no-privileges"]
-    with _client(command, stdout=subprocess.PIPE) as process:
-        yield from _chunks(process.stdout)
 
 
 def _filters(filters: LmdbStore) -> Iterator[bytes]:
@@ -211,7 +204,7 @@ def _filters(filters: LmdbStore) -> Iterator[bytes]:
     copier.start()
     try:
         with os.fdopen(reading, "rb") as copied:
-            yield from _chunks(copied)
+            yield from chunks(copied)
     finally:
         copier.join()
     if failed:
@@ -250,14 +243,14 @@ def _dumped(client: Any, found: list[bytes]) -> list[Play]:
 
 
 # --- And back --------------------------------------------------------------------------------------------
-def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
+def restore(path: Path, *, progress: Progress) -> Manifest:
     """Fill an empty site and return the manifest. The site must not run. Raises BackupError.
 
     PostgreSQL is last, in one transaction, so a failed restore can be repeated.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
+            manifest = _manifest_of(archive)
             members = set(archive.namelist())
             _check(manifest, members)
             if "played.mdb" in members:
@@ -282,9 +275,13 @@ def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
     return manifest
 
 
-def _check(manifest: dict[str, Any], members: set[str]) -> None:
+def _manifest_of(archive: zipfile.ZipFile) -> Manifest:
+    return msgspec.json.decode(archive.read("manifest.json"), type=Manifest)
+
+
+def _check(manifest: Manifest, members: set[str]) -> None:
     _check_version(manifest, members)
-    if "accounts_user" in connection.introspection.table_names() and User.objects.exists():
+    if is_inhabited():
         raise BackupError("This site is not empty. A restore needs an empty database.")
     if others := _others():
         raise BackupError(
@@ -295,19 +292,25 @@ def _check(manifest: dict[str, Any], members: set[str]) -> None:
         raise BackupError("The backup has filters of plays for LMDB. Remove FEEDSITE_PLAYED_STORE_URL for the restore.")
 
 
-def _check_version(manifest: dict[str, Any], members: set[str]) -> None:
-    if manifest["format"] != FORMAT:
+def is_inhabited() -> bool:
+    """Whether the site has users, and not from a killed restore."""
+    is_there = "accounts_user" in connection.introspection.table_names() and User.objects.exists()
+    return is_there and not fetch(UNFINISHED, (f"{dumps.ROLE}%",))
+
+
+def _check_version(manifest: Manifest, members: set[str]) -> None:
+    if manifest.format != FORMAT:
         raise BackupError("A newer version of the site made this backup. Restore it with that version.")
     if not {"database.dump", "plays"} <= members:
         raise BackupError("The backup has no database in it.")
-    if is_older([tuple(each) for each in manifest["migrations"]]):
+    if is_older(manifest.migrations):
         raise BackupError(
             "The backup is older than version 0.2.0. This version cannot read it. Restore it with the version that "
             "made it."
         )
     known = MigrationLoader(None).disk_migrations.keys()
     mine = {app for app, _ in known}
-    if newer := [name for app, name in manifest["migrations"] if app in mine and (app, name) not in known]:
+    if newer := [name for app, name in manifest.migrations if app in mine and (app, name) not in known]:
         raise BackupError(
             f"A newer version of the site made this backup (it has {newer[0]}). Restore it with that version."
         )
@@ -317,12 +320,7 @@ def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
     """Put the filters of plays into place. The old folder is kept as `played.before-restore`."""
     folder = settings.DATA_DIR / "played"
     draft = folder.with_name("played.restoring")
-    shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(mode=0o700, parents=True)
-    with archive.open("played.mdb") as member, (draft / "data.mdb").open("wb") as file:
-        _copy(_chunks(member), file, "played.mdb", progress)
-        file.flush()
-        os.fsync(file.fileno())
+    _extract_filters(archive, draft, progress)
     if folder.exists():
         before = folder.with_name("played.before-restore")
         shutil.rmtree(before, ignore_errors=True)
@@ -331,23 +329,63 @@ def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
     sync(folder.parent)
 
 
+def _extract_filters(archive: zipfile.ZipFile, folder: Path, progress: Progress) -> None:
+    """Write the filters of plays into a new folder, and check their structure. Raises BackupError."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    data = folder / "data.mdb"
+    with archive.open("played.mdb") as member, data.open("wb") as file:
+        copy(chunks(member), file, "played.mdb", progress)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        with data.open("rb") as file:
+            lmdb_file.checked(file.fileno())
+        if wrong := verify(str(data), subdir=False):  # type: ignore[no-untyped-call]
+            raise VerifyError(wrong[0])
+    except (VerifyError, lmdb_file.TornError) as error:
+        raise BackupError(f"The filters of plays in the backup are damaged: {error}") from error
+
+
 def _restore_media(archive: zipfile.ZipFile, progress: Progress) -> None:
     for member in archive.namelist():
         name = member.removeprefix(MEDIA)
         if member.startswith(MEDIA) and NAME.fullmatch(name):
             draft = media.incoming() / f"{name.replace('/', '')}.restoring"
             with archive.open(member) as picture, draft.open("wb") as file:
-                _copy(_chunks(picture), file, "media", progress)
+                copy(chunks(picture), file, "media", progress)
             media.store().save(draft, name)
 
 
 def _restore_plays(archive: zipfile.ZipFile) -> None:
     client = played.client()
-    decoder = msgspec.msgpack.Decoder(list[Play])
-    with archive.open("plays") as member, played.errors():
-        while length := member.read(8):
-            batch = decoder.decode(member.read(int.from_bytes(length, "big")))
+    with played.errors():
+        for batch in _read_plays(archive):
             pipelined(client, [("RESTORE", each.key, each.ttl, each.value, "REPLACE") for each in batch])
+
+
+def _read_plays(archive: zipfile.ZipFile) -> Iterator[list[Play]]:
+    """The plays in batches. Raises ValueError."""
+    decoder = msgspec.msgpack.Decoder(list[Play])
+    with archive.open("plays") as member:
+        while header := member.read(8):
+            length = int.from_bytes(header, "big")
+            left = archive.getinfo("plays").file_size - member.tell()
+            if len(header) < 8 or length > left:
+                raise ValueError("the plays end early")
+            batch = decoder.decode(member.read(length))
+            # Another key could be the queue's, and bring tasks.
+            for each in batch:
+                _pattern(each.key)
+            yield batch
+
+
+def _pattern(key: bytes) -> str:
+    """The pattern of a key. Another key could be the queue's, and bring tasks. Raises ValueError."""
+    found = [pattern for pattern in keys.PLAYS if fnmatchcase(key.decode(), pattern)]
+    if not found:
+        raise ValueError(f"{key!r} is not a key of plays")
+    return found[0]
 
 
 def _others() -> list[str]:
@@ -363,60 +401,8 @@ def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
         for (statement,) in fetch(EMPTY, (f"^({labels})_",)):
             cursor.execute(statement)
     connection.close()
-    _run_statements(archive, progress)
-
-
-def _run_statements(archive: zipfile.ZipFile, progress: Progress, database: str = "") -> None:
-    # pg_restore itself would fail on a setting that servers before TIMEOUTS_SINCE do not know.
-    psql = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]
-    with (
-        archive.open("database.dump") as member,
-        _client(psql, database, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process,
-        closing(_script(member, progress)) as script,
-        suppress(BrokenPipeError),  # psql ended, and says why
-    ):
-        assert process.stdin is not None
-        # Without the COMMIT, as after a kill, PostgreSQL keeps nothing.
-        process.stdin.write(b"BEGIN;\n")
-        for lines in script:
-            process.stdin.write(lines)
-        process.stdin.write(b"COMMIT;\n")
-        process.stdin.close()
-
-
-def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]:
-    """Yield the dump's SQL, without what this server does not understand. Raises BackupError."""
-    command = ["pg_restore", "--no-owner", "--no-privileges", "--file", "-"]
-    failed: list[BaseException] = []
-    with _client(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        statements: IO[bytes] = process.stdin
-
-        def feed() -> None:
-            try:
-                with suppress(BrokenPipeError), statements:  # it ended, and says why
-                    _copy(_chunks(dump), statements, "database.dump", progress)
-            except BaseException as error:  # noqa: BLE001 (raised again by the reader)
-                failed.append(error)
-
-        feeder = threading.Thread(target=feed)
-        feeder.start()
-        try:
-            heading = process.stdout.readlines(HEADING_BYTES)
-            # psql could run programs from a dump. This line forbids it.
-            if not any(line.startswith(b"\\restrict ") for line in heading):
-                raise BackupError("pg_restore is too old. Install its newest minor version.")
-            is_old = int(fetch("SHOW server_version_num")[0][0]) < TIMEOUTS_SINCE
-            yield b"".join(line for line in heading if not (is_old and line == TIMEOUT))
-            yield from _chunks(process.stdout)
-        except BaseException:
-            process.kill()  # the feeder waits for it
-            raise
-        finally:
-            feeder.join()
-    if failed:
-        raise failed[0]
+    with dumps.powerless(connection.settings_dict["NAME"]) as role, archive.open("database.dump") as dump:
+        dumps.run(dump, role, progress)
 
 
 def _forget_deleted() -> None:
@@ -458,28 +444,66 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def check(path: Path, *, progress: Progress) -> Checked:
-    """Restore into a temporary database, and read the rest. The site may run. Raises BackupError."""
+    """Restore into a temporary database, and read the rest as a restore does. The site may run. Raises BackupError."""
     try:
         with zipfile.ZipFile(path) as archive:
-            manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
+            manifest = _manifest_of(archive)
             members = archive.namelist()
             _check_version(manifest, set(members))
+            _try_plays(archive)
+            if "played.mdb" in members:
+                with tempfile.TemporaryDirectory(prefix="check.", dir=settings.DATA_DIR) as folder:
+                    _extract_filters(archive, Path(folder) / "played", progress)
+            if "secret_key" in members and not archive.read("secret_key").strip():
+                raise BackupError("The secret key in the backup is empty.")
             for member in members:
-                if member != "database.dump":
+                if member.startswith(MEDIA):
                     with archive.open(member) as file, Path(os.devnull).open("wb") as nowhere:
-                        _copy(_chunks(file), nowhere, "media" if member.startswith(MEDIA) else member, progress)
-            with _scratch_database() as name:
-                _run_statements(archive, progress, name)
-                with psycopg.connect(**{**connection.get_connection_params(), "dbname": name}) as session:
+                        copy(chunks(file), nowhere, "media", progress)
+            with _scratch_database() as name, dumps.powerless(name) as role, archive.open("database.dump") as dump:
+                dumps.run(dump, role, progress)
+                with psycopg.connect(**role) as session:
+                    _try_tables(session, manifest)
                     users, items, follows, media_files = session.execute(COUNTS).fetchone() or (0, 0, 0, 0)
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+    except (zipfile.BadZipFile, KeyError, ValueError, psycopg.Error) as error:
         raise BackupError(f"{path} is not a whole backup: {error}") from error
     except OSError as error:
         raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from error
-    if users < manifest["users"]:  # accounts may be created meanwhile, and rows of deleted ones stay
-        raise BackupError(f"The backup should have {manifest['users']:,} users, but it has {users:,}.")
+    except played.PlayedUnavailableError as error:
+        raise BackupError(f"The server of plays does not take the plays: {error}") from error
+    if not users:
+        raise BackupError("The backup has no users.")
+    if users < manifest.users:  # accounts may be created meanwhile, and rows of deleted ones stay
+        raise BackupError(f"The backup should have {manifest.users:,} users, but it has {users:,}.")
     files = sum(member.startswith(MEDIA) for member in members)
-    return Checked(manifest["made_at"], users, items, follows, media_files, files)
+    return Checked(manifest.made_at, users, items, follows, media_files, files)
+
+
+def _try_plays(archive: zipfile.ZipFile) -> None:
+    """Let the plays' server read each value, under a key that nothing uses. Raises ValueError."""
+    client, key = played.client(), keys.played_trial(secrets.token_hex(4))
+    with played.errors():
+        try:
+            for batch in _read_plays(archive):
+                commands = [(("RESTORE", key, TRIAL_MS, each.value, "REPLACE"), ("TYPE", key)) for each in batch]
+                kinds = pipelined(client, [command for pair in commands for command in pair])[1::2]
+                for each, kind in zip(batch, kinds, strict=True):
+                    if kind != keys.PLAYS[_pattern(each.key)]:
+                        raise ValueError(f"{each.key!r} is a {kind.decode()}")
+        finally:
+            client.delete(key)
+
+
+def _try_tables(session: psycopg.Connection, manifest: Manifest) -> None:
+    """Raise BackupError if a table is missing. Only tables of this version's migrations are known."""
+    applied = set(session.execute("SELECT app, name FROM django_migrations").fetchall())
+    tables = {name for (name,) in session.execute("SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')")}
+    pending = {app for app, name in MigrationLoader(None).disk_migrations if (app, name) not in applied}
+    models = [each for each in apps.get_models(include_auto_created=True) if each._meta.app_label not in pending]
+    missing = sorted({each._meta.db_table for each in models if each._meta.managed} - tables)
+    missing += [f"{app}.{name}" for app, name in set(manifest.migrations) - applied]
+    if missing:
+        raise BackupError(f"The database in the backup is incomplete: {missing[0]} is missing.")
 
 
 @contextmanager
@@ -496,87 +520,11 @@ def _scratch_database() -> Iterator[str]:
                 f"`ALTER ROLE {role} CREATEDB`."
             ) from error
         try:
+            # An earlier backup names the extensions, which only a superuser may make.
+            with psycopg.connect(**connection.get_connection_params() | {"dbname": name}, autocommit=True) as scratch:
+                for (extension,) in session.execute("SELECT quote_ident(extname) FROM pg_extension").fetchall():
+                    with suppress(psycopg.Error):
+                        scratch.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
             yield name
         finally:
             session.execute(f"DROP DATABASE {quoted} WITH (FORCE)")
-
-
-# --- Programs and bytes ----------------------------------------------------------------------------------
-@contextmanager
-def _client(command: list[str], database: str = "", **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a program of PostgreSQL in the block, connected like the site. Raises BackupError if it fails."""
-    parameters = connection.get_connection_params()
-    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
-    environ = os.environ | {names[name]: str(value) for name, value in parameters.items() if name in names and value}
-    environ |= {"PGDATABASE": database} if database else {}
-    environ |= {f"PG{name.upper()}": str(parameters[name]) for name in ("sslmode", "sslrootcert") if name in parameters}
-    with subprocess.Popen(
-        [_binary(command[0]), *command[1:]], env=environ, stderr=subprocess.PIPE, **streams
-    ) as process:
-        words: list[bytes] = []
-        assert process.stderr is not None
-        listener = threading.Thread(target=lambda: words.extend(process.stderr or ()))
-        listener.start()
-        try:
-            yield process
-        except BaseException:
-            process.kill()
-            raise
-        finally:
-            if process.stdin is not None:
-                with suppress(BrokenPipeError):
-                    process.stdin.close()
-            code = process.wait()
-            listener.join()
-    if code:
-        said = b"".join(words).decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
-        wrong = [line for line in said if "error" in line.lower()] or said  # notices come first
-        raise BackupError(f"{command[0]} failed: {wrong[0]}")
-
-
-def _binary(name: str) -> str:
-    """The path of a PostgreSQL program that is not older than the server. Raises BackupError."""
-    server = int(fetch("SHOW server_version_num")[0][0]) // 10_000
-    found = []
-    with suppress(ServerError):
-        found.append(postgres_binaries() / name)
-    found += sorted(DEBIAN.glob(f"[1-9][0-9]/bin/{name}"), reverse=True)
-    if elsewhere := shutil.which(name):
-        found.append(Path(elsewhere))
-    majors = {path: _major(path) for path in found if path.exists()}
-    for path, major in majors.items():
-        if major >= server:
-            return str(path)
-    newest = f"; this machine has {max(majors.values())}" if majors else ""
-    raise BackupError(
-        f"{name} of PostgreSQL {server} or newer is missing{newest}. Install postgresql-client-{server}. "
-        "If your system has no such package, get it from apt.postgresql.org."
-    )
-
-
-def missing_client() -> str:
-    """Why PostgreSQL's client cannot make backups, or empty."""
-    try:
-        for name in ("pg_dump", "pg_restore", "psql"):
-            _binary(name)
-    except BackupError as error:
-        return str(error)
-    return ""
-
-
-def _major(path: Path) -> int:
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    match = re.search(r"\(PostgreSQL\) (\d+)", done.stdout)
-    return int(match[1]) if match else 0
-
-
-def _chunks(stream: IO[bytes] | None) -> Iterator[bytes]:
-    assert stream is not None
-    while chunk := stream.read(CHUNK_BYTES):
-        yield chunk
-
-
-def _copy(chunks: Iterator[bytes], target: IO[bytes], member: str, progress: Progress) -> None:
-    for chunk in chunks:
-        target.write(chunk)
-        progress(member, len(chunk))

@@ -7,7 +7,7 @@ from django.conf import settings
 
 from media.bucket import Bucket, errors
 from media.files import StoreError
-from operation.backup import BackupError
+from operation.dumps import BackupError
 from operation.kept_backups import FolderPlace, disk_errors
 from runtime import bucket_address
 

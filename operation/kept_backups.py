@@ -14,7 +14,8 @@ from typing import NamedTuple, Protocol
 from django.conf import settings
 from django.db import transaction
 
-from operation.backup import BackupError, Progress, backup
+from operation.backup import backup
+from operation.dumps import BackupError, Progress
 from runtime import metrics
 from storage.connections import fetch
 

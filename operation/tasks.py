@@ -3,7 +3,7 @@ import logging
 from celery import shared_task
 
 from operation import gauges, kept_backups
-from operation.backup import BackupError
+from operation.dumps import BackupError
 from storage.connections import database_now
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
-from operation.backup import missing_client, most_bytes
+from operation.backup import most_bytes
+from operation.dumps import missing_client
 from runtime.embedded import check_major
 from runtime.supervisor import NEXT
 from runtime.up import turns_file

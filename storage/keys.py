@@ -18,6 +18,7 @@
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
 | `played:recent:{uid}` | ZSET | item id -> ms since 1970 of the play | 10,000; until merged | **plays are lost** |
 | `played:kept` | STRING | a user played something | 7 months from the last play | written by the next play |
+| `played:trial:{token}` | any | a value of a backup that is tried | a minute | tried again |
 | `played:early:{uid}` | STRING | an early merge of the user was requested | 5 seconds | requested again |
 | `played:user:{node}:{shard}` | SET | user ids | until merged | the daily task adds them again |
 | `issued:{uid}` | LIST | item ids, newest first | 100; 30 days | issued items may come again |
@@ -133,13 +134,20 @@ def view_times(views_key: str) -> str:
     return f"user:views:times:{{{views_key}}}"
 
 
-PLAYS = ("played:recent:*", "played:user:*", "issued:*", "played:kept")
-"""Key patterns for a backup: plays that no filter has, issued items, and the mark that there are plays."""
+PLAYS = {"played:recent:*": b"zset", "played:user:*": b"set", "issued:*": b"list", "played:kept": b"string"}
+"""Patterns and types of the keys for a backup: plays that no filter has, issued items, and the mark that there are
+plays.
+"""
 
 
 def played_recent(user_id: int) -> str:
     """A user's plays that no filter has yet."""
     return f"played:recent:{user_id}"
+
+
+def played_trial(token: str) -> str:
+    """A value of a backup that is tried."""
+    return f"played:trial:{token}"
 
 
 def played_kept() -> str:

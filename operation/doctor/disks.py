@@ -10,8 +10,8 @@ from media.files import PREFIXES
 from media.models import MediaFile
 from media.sweeping import without_row
 from operation import kept_backups
-from operation.backup import missing_client
 from operation.doctor.findings import Findings, judge
+from operation.dumps import missing_client
 from seen.filter_store import StoreUnavailableError
 from seen.lmdb_store import LmdbStore
 from seen.store import store

@@ -188,6 +188,7 @@ UNSPOKEN = {
     "seen/migration/migrate.py": "the lock of a command",
     "operation/doctor/postgresql.py": "PostgreSQL's own tables",
     "operation/kept_backups.py": "a lock",
+    "operation/dumps.py": "PostgreSQL's own tables",
     "operation/backup.py": "`restore`: PostgreSQL's own tables, and deleted accounts in parts",
     "web/health.py": "asks a server how it is, of no table",
     "accounts/joining/actions.py:SELECTpg_advisory": "a lock, once in a site's life",

@@ -19,7 +19,7 @@ from accounts import actions as accounts
 from accounts.models import User
 from items import actions as items
 from media import actions as media
-from operation import backup
+from operation import backup, dumps
 from relations import actions as relations
 from runtime.embedded import NAMESPACE, die_with_parent, wait_for
 from runtime.management.commands.check_all import clean_environ
@@ -273,7 +273,7 @@ def test_nothing_is_overwritten_and_no_half_is_left(tmp_path: Path, monkeypatch:
         call_command("backup", path)
     assert path.read_text() == "precious"
     path.unlink()
-    monkeypatch.setattr(backup, "_binary", lambda name: "/bin/false")
+    monkeypatch.setattr(dumps, "_binary", lambda name: "/bin/false")
     with pytest.raises(CommandError, match="pg_dump failed"):
         call_command("backup", path)
     assert list(tmp_path.iterdir()) == []

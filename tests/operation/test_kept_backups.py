@@ -11,19 +11,25 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from operation import backup, kept_backups, tasks, upgrade
-from operation.backup import BackupError
+from accounts.models import User
+from operation import backup, dumps, kept_backups, tasks, upgrade
 from operation.doctor import disks
+from operation.dumps import BackupError
 from operation.kept_backups import Kept, is_due, kept, place, superfluous
 from relations import actions as relations
 from runtime import metrics
 from runtime.environment import OptionsError, checked
+from seen import played, store
+from seen.filter_store import FilterKey, month_of
+from seen.lmdb_store import LmdbStore
+from storage.connections import fetch
 from tests.support.buckets import BucketServer
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.streams import database_url
@@ -103,7 +109,7 @@ def test_one_that_fails_is_logged_and_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(backup, "_binary", lambda name: "/bin/false")
+        patch.setattr(dumps, "_binary", lambda name: "/bin/false")
         tasks.back_up()
     assert [each.partition(": exit")[0] for each in caplog.messages] == ["the backup failed: pg_dump failed"]
     assert list(folder.iterdir()) == []
@@ -156,6 +162,7 @@ def test_the_doctor_looks_at_the_newest(folder: Path, settings: Any) -> None:
 def test_a_bucket_keeps_them_and_gives_them_back(server: BucketServer, settings: Any) -> None:
     settings.BACKUP_TO_SECRET = server.made("backups")
     where = place()
+    UserFactory()
     for each in made(*range(3, 40), now=timezone.now()):
         where.bucket.client.put_object(Bucket="backups", Key=each.name, Body=b"")  # type: ignore[attr-defined]
     tasks.back_up()
@@ -218,19 +225,200 @@ def test_a_damaged_backup_is_found_out(tmp_path: Path) -> None:
     assert databases() == before
 
 
+def changed(path: Path, target: Path, **members: bytes) -> Path:
+    """The backup with other bytes in some members."""
+    with zipfile.ZipFile(path) as found, zipfile.ZipFile(target, "w") as archive:
+        for name in found.namelist():
+            archive.writestr(name, members.get(name.partition(".")[0], found.read(name)))
+    return target
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(CommandError) as refused:
+        call_command("restore", path, "--check", stdout=io.StringIO())
+    return str(refused.value)
+
+
+def plays_of(*batch: tuple[bytes, int, bytes]) -> bytes:
+    data = msgspec.msgpack.encode(batch)
+    return len(data).to_bytes(8, "big") + data
+
+
+@pytest.mark.slow
+def test_what_could_not_be_restored_is_not_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part is tried as a restore would use it."""
+    UserFactory()
+    client = played.client()
+    client.zadd("played:recent:7", {"1001": 1795252000000.0})
+    client.set("played:kept", 1)
+    plays, text = client.dump("played:recent:7"), client.dump("played:kept")
+    assert plays
+    assert text
+    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
+    month = month_of(timezone.now())
+    store.store().update([FilterKey(user_id, month) for user_id in range(200)], lambda key, old: b"x" * 3_000)
+    whole, other = tmp_path / "site.backup", tmp_path / "other.backup"
+    call_command("backup", whole, stdout=io.StringIO())
+    call_command("restore", whole, "--check", stdout=io.StringIO())
+    good = plays_of((b"played:recent:7", 0, plays))
+    with zipfile.ZipFile(whole) as archive:
+        filters = archive.read("played.mdb")
+    before = client.keys("*")
+    for bad in (
+        good[:-1],
+        good[:5],
+        good + b"x",
+        len(good).to_bytes(8, "big") + good[8:],
+        (2**63).to_bytes(8, "big"),
+        plays_of((b"played:recent:7", 0, plays[:-1])),
+        plays_of((b"played:recent:7", 0, text)),
+        plays_of((b"celery", 0, plays)),
+        b"nonsense",
+    ):
+        assert "play" in refusal(changed(whole, other, plays=bad)) or "Input data" in refusal(other), bad
+    assert client.keys("*") == before
+    for length in (0, 100, 4096, 8192, len(filters) // 2, len(filters) - 4096):
+        assert "filters of plays" in refusal(changed(whole, other, played=filters[:length])), length
+    for at in (20, 44, 8192 + 10, len(filters) // 2 // 4096 * 4096 + 4):
+        flipped = filters[:at] + bytes([filters[at] ^ 255]) + filters[at + 1 :]
+        assert "filters of plays" in refusal(changed(whole, other, played=flipped)), at
+    for manifest in (b"", b"[]", b"{}", b'{"format": 1, "migrations": [], "users": "many"}'):
+        assert "not a whole backup" in refusal(changed(whole, other, manifest=manifest))
+    assert "secret key" in refusal(changed(whole, other, secret_key=b"\n"))
+    User.objects.all().delete()
+    (tmp_path / "empty").unlink(missing_ok=True)
+    call_command("backup", tmp_path / "empty", stdout=io.StringIO())
+    assert "no users" in refusal(tmp_path / "empty")
+    assert not list(tmp_path.glob("check.*"))
+
+
+@pytest.mark.slow
+def test_a_database_without_a_table_is_not_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    UserFactory()
+    real = dumps._client
+    monkeypatch.setattr(
+        dumps, "_client", lambda command, to, **streams: real([*command, "--exclude-table=live_host"], to, **streams)
+    )
+    call_command("backup", tmp_path / "site.backup", stdout=io.StringIO())
+    monkeypatch.setattr(dumps, "_client", real)
+    assert "live_host is missing" in refusal(tmp_path / "site.backup")
+
+
+@pytest.fixture
+def unchanged_server() -> Iterator[None]:
+    """Fails if a test leaves a role or a database."""
+    counts = "SELECT (SELECT count(*) FROM pg_roles), (SELECT count(*) FROM pg_database)"
+    before = fetch(counts)
+    yield
+    assert fetch(counts) == before
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchanged_server")
+def test_a_dump_neither_runs_programs_nor_reads_files(tmp_path: Path) -> None:
+    """The tests' role is a superuser, as under `up`."""
+    UserFactory()
+    mark = tmp_path / "mark"
+    whole, other = tmp_path / "site.backup", tmp_path / "other.backup"
+    call_command("backup", whole, stdout=io.StringIO())
+    with zipfile.ZipFile(whole) as archive:
+        dump = archive.read("database.dump")
+    begin = dump.index(b"CREATE FUNCTION public.items_post_changed()")
+    end = dump.index(b"$$;", dump.index(b"$$", begin) + 2) + 3
+    program = f"COPY (SELECT 1) TO PROGRAM 'touch {mark}';"
+    trigger = "CREATE FUNCTION public.items_post_changed() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN"
+    for statement, message in (
+        (program, "psql failed"),
+        (f"RESET ROLE; {program}", "psql failed"),
+        (f"RESET SESSION AUTHORIZATION; {program}", "psql failed"),
+        ("SET ROLE feedsite;", "psql failed"),
+        ("GRANT pg_execute_server_program TO CURRENT_USER;", "psql failed"),
+        ("ALTER ROLE CURRENT_USER SUPERUSER;", "psql failed"),
+        ("CREATE TEMP TABLE x (y text); COPY x FROM '/etc/passwd';", "psql failed"),
+        ("SELECT pg_read_file('/etc/passwd');", "psql failed"),
+        ("SELECT lo_import('/etc/passwd');", "psql failed"),
+        (f"\\! touch {mark}", "psql failed"),
+        (f"{trigger} {program} RETURN NULL; END $$;", "items_post_changed"),
+    ):
+        assert len(statement) <= end - begin
+        hostile = dump[:begin] + statement.encode().ljust(end - begin) + dump[end:]
+        assert message in refusal(changed(whole, other, database=hostile)), statement
+        assert not mark.exists(), statement
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchanged_server")
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("ALTER TABLE live_host ADD evil text DEFAULT pg_read_file('/etc/hostname')", "pg_read_file"),
+        (
+            "ALTER TABLE live_host ADD evil xml DEFAULT query_to_xml('SELECT pg_read_file(''/x'')', true, true, '')",
+            "query_to_xml",
+        ),
+        ("CREATE VIEW evil AS SELECT pg_read_file('/etc/hostname')", "pg_read_file"),
+        ("ALTER TABLE live_host ADD CONSTRAINT evil CHECK (pg_read_file('/etc/hostname') <> 'x')", "pg_read_file"),
+        ("CREATE FUNCTION evil() RETURNS text LANGUAGE sql AS 'SELECT pg_read_file(''/etc/hostname'')'", "evil"),
+        ("CREATE FUNCTION evil() RETURNS text LANGUAGE sql RETURN pg_read_file('/etc/hostname')", "pg_read_file"),
+    ],
+)
+def test_no_table_of_a_dump_reads_files_later(tmp_path: Path, change: str, name: str) -> None:
+    """The site's own role is a superuser, and would call it."""
+    UserFactory()
+    with connection.cursor() as cursor:
+        cursor.execute(change)
+        try:
+            call_command("backup", tmp_path / "site.backup", stdout=io.StringIO())
+        finally:
+            cursor.execute("DROP VIEW IF EXISTS evil; DROP FUNCTION IF EXISTS evil")
+            cursor.execute("ALTER TABLE live_host DROP COLUMN IF EXISTS evil, DROP CONSTRAINT IF EXISTS evil")
+    assert name in refusal(tmp_path / "site.backup")
+
+
+@pytest.mark.usefixtures("unchanged_server")
+def test_only_a_role_without_powers_restores(monkeypatch: pytest.MonkeyPatch) -> None:
+    parameters = connection.get_connection_params()
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE ordinary LOGIN")
+        try:
+            monkeypatch.setattr(connection, "get_connection_params", lambda: parameters | {"user": "ordinary"})
+            with dumps.powerless(parameters["dbname"]) as role:
+                assert role["user"] == "ordinary", "the site's own"
+            cursor.execute("GRANT pg_read_server_files TO ordinary")
+            with pytest.raises(BackupError, match="ordinary may run programs"), dumps.powerless(parameters["dbname"]):
+                pass
+        finally:
+            cursor.execute("DROP ROLE ordinary")
+
+
+@pytest.mark.usefixtures("unchanged_server")
+def test_a_killed_restore_can_be_repeated() -> None:
+    """Killed after its transaction, before the site owns the tables."""
+    UserFactory()
+    with connection.cursor() as cursor:
+        assert backup.is_inhabited()
+        cursor.execute(
+            "CREATE ROLE feedsite_restore_killed; ALTER TABLE accounts_user OWNER TO feedsite_restore_killed"
+        )
+        try:
+            assert not backup.is_inhabited()
+        finally:
+            cursor.execute("ALTER TABLE accounts_user OWNER TO CURRENT_USER; DROP ROLE feedsite_restore_killed")
+
+
 # --- PostgreSQL's own programs -------------------------------------------------------------------------------
 def test_a_client_that_is_missing_or_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     server = connection.pg_version // 10_000
-    monkeypatch.setattr(backup, "postgres_binaries", lambda: tmp_path / "none")
-    monkeypatch.setattr(backup, "DEBIAN", tmp_path)
+    monkeypatch.setattr(dumps, "postgres_binaries", lambda: tmp_path / "none")
+    monkeypatch.setattr(dumps, "DEBIAN", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert backup.missing_client().startswith(f"pg_dump of PostgreSQL {server} or newer is missing. Install")
+    assert dumps.missing_client().startswith(f"pg_dump of PostgreSQL {server} or newer is missing. Install")
     (tmp_path / "bin").mkdir()
     for name in ("pg_dump", "pg_restore", "psql"):
         program = tmp_path / "bin" / name
         program.write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {server - 1}.4 (Debian {server - 1}.4-1)'\n")
         program.chmod(0o755)
-    said = backup.missing_client()
+    said = dumps.missing_client()
     assert f"this machine has {server - 1}" in said
     assert f"postgresql-client-{server}" in said
     (finding, *_) = disks.backups(timezone.now())
@@ -244,8 +432,8 @@ def test_a_client_that_is_missing_or_too_old_is_named(monkeypatch: pytest.Monkey
     for name in ("pg_dump", "pg_restore", "psql"):
         (fitting / name).write_text(f"#!/bin/sh\necho '{name} (PostgreSQL) {server}.1'\n")
         (fitting / name).chmod(0o755)
-    assert backup.missing_client() == ""
-    assert backup._binary("psql") == str(fitting / "psql")
+    assert dumps.missing_client() == ""
+    assert dumps._binary("psql") == str(fitting / "psql")
 
 
 # --- The settings --------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from tqdm import tqdm
 
-from operation.backup import BackupError, backup, left_out, progress_on
+from operation.backup import backup, left_out, progress_on
+from operation.dumps import BackupError
 from operation.kept_backups import make_kept
 
 

@@ -10,7 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from accounts.levels import policy
-from operation.backup import BackupError, check, progress_on, restore
+from operation.backup import check, progress_on, restore
+from operation.dumps import BackupError
 from operation.kept_backups import NAME, place
 from runtime.up import UpError, only_one_site
 from storage import site_key
@@ -70,8 +71,8 @@ class Command(BaseCommand):
             call_command("migrate", interactive=False, verbosity=0)
             site_key.forget()  # the next start records its own key, whichever of the two it is
             policy.renew()  # a feeds server may reload windows of another history from its disk
-        for sentence in manifest.get("left_out", []):
+        for sentence in manifest.left_out:
             self.stderr.write(self.style.WARNING(sentence))
         self.stdout.write(
-            f"Restored {manifest['users']:,} users from the backup of {manifest['made_at']}. Start the site now."
+            f"Restored {manifest.users:,} users from the backup of {manifest.made_at}. Start the site now."
         )
