@@ -488,7 +488,7 @@ def revise(*, item: Item, visibility: str | None = None, quotable_by: str | None
     The narrower audience is the first to see the new words.
     """
     item = _locked(item)
-    is_narrower = bool(visibility) and is_within(visibility, item.visibility)
+    is_narrower = visibility is not None and is_within(visibility, item.visibility)
     if visibility and is_narrower:
         change_visibility(item=item, visibility=visibility)
     if quotable_by:
