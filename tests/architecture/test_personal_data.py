@@ -175,6 +175,7 @@ KEPT_KEYS = {
     "played_kept": NO_USER,
     "played_months": NO_USER,
     "played_users": "a member of a shared set, removed: tests/seen/test_forgetting.py",
+    "played_trial": BRIEF,
     "popular_tags": NO_USER,
     "rate": BRIEF,
     "session": "found by a secret, invalid, and gone after an hour",
