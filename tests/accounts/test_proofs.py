@@ -260,10 +260,25 @@ def test_a_door_opens_without_an_end(ann: User, door: Door) -> None:
     assert _run(door, ann, None)
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", [door for door in DOORS if door is not by_passkey])
 @pytest.mark.parametrize("end", ENDS)
 def test_no_right_outlives_its_proof(ann: User, door: Door, end: Callable[[User], None]) -> None:
     assert not _run(door, ann, end)
+
+
+def without_passkey(user: User) -> None:
+    for row in second_factors.rows_of(user):
+        second_factors.remove(user=user, row_id=row.pk)
+
+
+def suspended(user: User) -> None:
+    deactivate(user=user)
+
+
+@pytest.mark.parametrize("end", [without_passkey, suspended])
+def test_a_passkey_is_asked_after_what_ends_it(ann: User, end: Callable[[User], None]) -> None:
+    """It rests on no password, so a new one does not end it."""
+    assert not _run(by_passkey, ann, end)
 
 
 @pytest.mark.parametrize("act", ["remove", "renew", "send_again", "token"])
