@@ -23,7 +23,7 @@ from accounts.signing_in import addresses, guard, second_factors, step_up
 from accounts.signing_in.tokens import token_of
 from media.api import Face, form, taken
 from media.models import Use
-from web import rates
+from web import rates, uploads
 from web.rest import (
     FILES_TYPE,
     ApiView,
@@ -245,7 +245,7 @@ class FaceView(ApiView):
     """The caller's avatar or banner."""
 
     rates = {"PUT": "upload"}
-    takes_files = frozenset({"PUT"})
+    takes_files = {"PUT": uploads.one_medium}
     parser_classes = [FilesParser]
     use: Use
 

@@ -46,6 +46,7 @@ from web.pages import (
     theme,
     uncounted,
 )
+from web.uploads import some_media, takes_files
 
 
 class LogoutView(DjangoLogoutView):
@@ -93,6 +94,7 @@ def _chosen_language(request: PageRequest) -> HttpResponse:
 
 @signed_in
 @limited("write")
+@takes_files(some_media)
 @require_http_methods(FORM_METHODS)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
     """The profile, the first page of the settings."""

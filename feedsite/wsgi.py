@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.conf import settings
+from django.core.handlers.wsgi import get_path_info
 from django.core.wsgi import get_wsgi_application
 
 from media.serving import served
@@ -32,7 +33,8 @@ class Measured:
 
     Django takes a body without Content-Length as empty.
 
-    Forms with files go straight to disk. Larger bodies, and files without a valid token or session, are not read.
+    Forms with files go straight to disk, if the view takes files (web.uploads). Larger bodies, and files without a
+    valid token or session, are not read.
 
     At most `readers` threads wait for bodies, so one stays for other requests. Files may take all but one of these.
     """
@@ -55,7 +57,7 @@ class Measured:
         if not is_chunked and not size:
             return self.application(environ, start_response)
         if environ.get("CONTENT_TYPE", "").lower().startswith(FILES_TYPE) and (
-            allowed := uploads.most_bytes(environ.get("PATH_INFO", ""))
+            allowed := uploads.most_bytes(get_path_info(environ), environ.get("REQUEST_METHOD", ""))
         ):
             return self.with_files(environ, start_response, size, allowed)
         if size > self.most:
@@ -72,13 +74,15 @@ class Measured:
         environ["wsgi.input"] = io.BytesIO(body)
         if is_chunked:
             environ["CONTENT_LENGTH"] = str(len(body))
+        if len(body) > self.most:
+            return self.too_long(environ, start_response)
         return self.application(environ, start_response)
 
     def too_long(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer a request whose body is too long to read. For the API, the site answers."""
-        if environ.get("PATH_INFO", "").startswith("/api/"):
-            return self.application(environ, start_response)
-        return refuse(start_response, "413 Content Too Large")
+        """Answer a request whose body is too long. Views of the API see its length, pages are told."""
+        if not environ.get("PATH_INFO", "").startswith("/api/"):
+            environ |= {"wsgi.input": io.BytesIO(), "CONTENT_LENGTH": "0", uploads.TOO_LONG: True}
+        return self.application(environ, start_response)
 
     def with_files(
         self, environ: dict[str, Any], start_response: Callable[..., Any], size: int, allowed: int
@@ -105,6 +109,9 @@ class Measured:
                     self.places.release()
                 if came < size:
                     return broken_off(start_response)
+                if came > allowed:
+                    environ["CONTENT_LENGTH"] = str(came)
+                    return self.too_long(environ, start_response)
                 file.seek(0)
                 environ["wsgi.input"], environ["CONTENT_LENGTH"] = file, str(size or came)
                 return self.application(environ, start_response)

@@ -55,6 +55,7 @@ from web.pages import (
     wants_part,
 )
 from web.rest import once, parse_id, position
+from web.uploads import some_media, takes_files
 
 
 def own_item(item_id: int, reader: User) -> Item:
@@ -219,6 +220,7 @@ def edits(request: PageRequest, item_id: int) -> HttpResponse:
 # --- Publishing ------------------------------------------------------------------------------------------
 @signed_in
 @limited("publish")
+@takes_files(some_media)
 @require_http_methods(FORM_METHODS)
 def publish(request: PageRequest, reader: User) -> HttpResponse:
     """Publish a post or a reply."""

@@ -24,6 +24,7 @@ from media.offering import telling
 from storage import ids
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
 from web.rest import PAGE, position
+from web.uploads import one_medium, takes_files
 
 TWICE = timedelta(minutes=10)
 """An equal session planned this recently is the same form, sent twice."""
@@ -95,6 +96,7 @@ def own(request: PageRequest, reader: User) -> HttpResponse:
 
 @signed_in
 @limited("live")
+@takes_files(one_medium)
 @require_http_methods(FORM_METHODS)
 def plan(request: PageRequest, reader: User) -> HttpResponse:
     """Plan a session."""
@@ -146,6 +148,7 @@ def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession
 
 @signed_in
 @limited("live")
+@takes_files(one_medium)
 @require_http_methods(FORM_METHODS)
 def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Change your own session."""

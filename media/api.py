@@ -17,6 +17,7 @@ from media.decoder import BusyError
 from media.files import StoreError
 from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
 from media.objects import MediaObject, media_object
+from web import uploads
 from web.openapi import IDEMPOTENCY_KEY
 from web.rest import (
     FILES_TYPE,
@@ -143,7 +144,7 @@ class MediaView(ApiView):
     """Upload pictures and videos."""
 
     rates: Mapping[str, str] = {"POST": "upload"}
-    takes_files = frozenset({"POST"})
+    takes_files = {"POST": uploads.one_medium}
     parser_classes = [FilesParser]
 
     @extend_schema(
@@ -192,7 +193,7 @@ class CaptionsView(ApiView):
     """The captions of the caller's videos."""
 
     rates: Mapping[str, str] = {"PUT": "upload"}
-    takes_files = frozenset({"PUT"})
+    takes_files = {"PUT": lambda: 2 * uploads.ROOM_BYTES}
     parser_classes = [FilesParser]
 
     @extend_schema(operation_id="set_captions", request={FILES_TYPE: Captions}, responses={200: MediaObject})

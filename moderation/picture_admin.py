@@ -22,6 +22,7 @@ from moderation import hashes, reading
 from moderation.models import PictureAttempt, PictureRule
 from moderation.rule_admin import RuleAdmin
 from web.rest import parse_id
+from web.uploads import one_medium
 
 SHOWN = 50
 """Newest attempts on a rule's page."""
@@ -85,6 +86,7 @@ class PictureRuleAdmin(RuleAdmin):
     """Blocked pictures. Changes apply to later uploads."""
 
     form = PictureRuleForm
+    takes_files = {"POST": one_medium}
     list_display = ("note", "action", "compared", "is_enabled", "attempts", "last_attempt_at", "created_at")
     list_filter = ("action", "is_enabled")
     search_fields = ("note", "=sha256")

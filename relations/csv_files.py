@@ -22,9 +22,9 @@ from relations.visibility import is_username
 from storage.connections import stream
 from web.hashtags import canonical_tag
 from web.hosts import is_own
-from web.uploads import LIST_BYTES
 
-BYTES = LIST_BYTES
+BYTES = 1 << 20
+"""The most bytes of a file."""
 ROWS = 5_000
 """Most rows of a file. It is more than the follow cap."""
 NAME_LENGTH = 100

@@ -15,6 +15,7 @@ from relations.forms import ImportForm
 from relations.models import CsvImport
 from web.pages import INVALID, PageRequest, limited, show, wants_part
 from web.rest import MAX_POSITION
+from web.uploads import ROOM_BYTES, takes_files
 
 LISTED = 5
 """Imports shown."""
@@ -30,6 +31,7 @@ def _host(request: PageRequest) -> str:
 
 @signed_in
 @limited("write")
+@takes_files(lambda: csv_files.BYTES + ROOM_BYTES)
 @require_http_methods(["GET", "HEAD", "POST"])
 def lists(request: PageRequest, reader: User) -> HttpResponse:
     """Import a file, and see the last imports."""

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from storage import deliveries
 from web.paginator import EstimatedPaginator
+from web.uploads import Limit
 
 NAMED = 100
 """The most rows that a confirmation names."""
@@ -54,6 +55,8 @@ def is_writing(request: HttpRequest) -> bool:
 class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
     """Base of the admin's lists whose cost does not grow with their tables."""
 
+    takes_files: Mapping[str, Limit] = {}
+    """Limits of the form for a row, if it has files (web.uploads)."""
     show_full_result_count = False
     paginator = EstimatedPaginator
     object_history_template = "admin/history.html"

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.shortcuts import render
 from django.template import TemplateDoesNotExist, loader
@@ -12,6 +13,7 @@ from django.urls import Resolver404, resolve
 from django.views import defaults
 
 from storage.postgresql import long_statements
+from web import uploads
 from web.headers import nonce
 from web.pages import theme
 from web.requests import is_user_known
@@ -21,13 +23,15 @@ logger = logging.getLogger(__name__)
 
 
 class OutageMiddleware:
-    """Answers 503 in an outage. The admin's pages may run longer statements."""
+    """Answers 503 in an outage, and 413 for a body that was not read. The admin's pages may run longer statements."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer the request."""
+        if uploads.TOO_LONG in request.META:
+            return too_long(request)
         if request.path_info.startswith(f"/{settings.ADMIN_PATH}"):
             with long_statements():
                 return self.get_response(request)
@@ -80,11 +84,21 @@ def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 400 as JSON or a page."""
+    if isinstance(exception, RequestDataTooBig):
+        return too_long(request)
     if _is_api(request):
         return _problem(request, 400, "The request can't be read.")
     # No context processors: they might read the unreadable request.
     frame = {"user": request.user if is_user_known(request) else None}
     return HttpResponse(loader.get_template("400.html").render(nonce(request) | theme(request) | frame), status=400)
+
+
+def too_long(request: HttpRequest) -> HttpResponse:
+    """Answer 413 as JSON or a page."""
+    if _is_api(request):
+        return _problem(request, 413, "The body has too many bytes.")
+    frame = {"user": request.user if is_user_known(request) else None}
+    return HttpResponse(loader.get_template("413.html").render(nonce(request) | theme(request) | frame), status=413)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -325,14 +325,14 @@ class ApiView(APIView):
     is.
 
     `rates`: scopes of methods with their own rate. POST, PATCH and the methods of `takes_bodies` take JSON of at most
-    `body_bytes`, the methods of `takes_files` a form (web.uploads). `only_reads`: no POST writes what its caller may
-    look for next (storage.replica).
+    `body_bytes`, the methods of `takes_files` a form with files (web.uploads). `only_reads`: no POST writes what its
+    caller may look for next (storage.replica).
     """
 
     rates: Mapping[str, str] = {}
     only_reads = False
     body_bytes = BODY_BYTES
-    takes_files: frozenset[str] = frozenset()
+    takes_files: Mapping[str, uploads.Limit] = {}
     takes_bodies: frozenset[str] = frozenset()
     parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser]
     content_negotiation_class = OnlyJSON
@@ -356,14 +356,14 @@ class ApiView(APIView):
             length = int(request.META.get("CONTENT_LENGTH") or 0)
         except ValueError:
             raise exceptions.ParseError("Content-Length is not a number.") from None
-        has_files = method in self.takes_files
-        most = uploads.most_bytes(request.path) if has_files else self.body_bytes
+        media_type = (request.content_type or "").partition(";")[0].strip().lower()
+        limit = self.takes_files.get(method) if media_type == FILES_TYPE else None
+        most = limit() if limit else self.body_bytes
         if length > most:
             raise PayloadTooLargeError(most)
-        if (method in BODY_METHODS or method in self.takes_bodies or has_files) and length:
-            media_type = (request.content_type or "").partition(";")[0].strip().lower()
-            if media_type not in self.body_types(method):
-                raise exceptions.UnsupportedMediaType(media_type or "(none)")
+        has_body = length and (method in BODY_METHODS or method in self.takes_bodies or method in self.takes_files)
+        if has_body and media_type not in self.body_types(method):
+            raise exceptions.UnsupportedMediaType(media_type or "(none)")
         super().initial(request, *args, **kwargs)
 
     @classmethod

@@ -1,51 +1,68 @@
-"""Bodies with files: where, how large, and how they reach the disk.
+"""Bodies with files: how large, and how they reach the disk.
 
-feedsite.wsgi writes a body to disk as it arrives. Then Django's parser splits off the files. No file is ever whole in
-memory.
+A view says in `takes_files` which methods take files, and how many bytes a body may have. feedsite.wsgi reads that
+before the body, and writes the body to disk as it arrives. Then Django's parser splits off the files. No file is ever
+whole in memory.
 
 See docs/decisions.md: Own code in place of a library.
 """
 
-import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
+from django.urls import Resolver404, resolve
 
 from runtime.slow_senders import slow_senders
 
-LISTS = "/settings/import-export"
-ARCHIVES = "/settings/import-archive"
-LIST_BYTES = 1 << 20
-"""The most bytes of an uploaded list of follows, blocks or mutes."""
 FILES_AT_ONCE = 4
 """The most files in one body."""
 ROOM_BYTES = 256 * 1024
 """Bytes of a body besides its files."""
-ADDRESSES = re.compile(
-    r"/api/v1/me/media(?:/[^/]+/captions)?|/api/v1/users/me/(?:avatar|banner)|/items/new|/items/\d+/edit|/settings|/settings/profile"
-    r"|/live/new|/live/\d+/edit|/admin/moderation/picturerule/add/|/api/v[12]/media(?:/\d+)?|/api/v1/accounts/update_credentials"
-)
-"""The paths that take files. Other bodies have Django's limit, or a lower one."""
+ADMIN_FORMS = frozenset({"add_view", "change_view"})
+"""Names of the admin's views with a form that may take files."""
+TOO_LONG = "feedsite.too_long"
+"""Set in the environ of a request whose body is too long and was not read (web.outage)."""
+
+Limit = Callable[[], int]
+"""The most bytes of a body."""
+View = TypeVar("View", bound=Callable[..., Any])
 
 
-def most_bytes(path: str) -> int:
-    """The most bytes of a body with files at this path. 0 if it takes none."""
-    if path == LISTS:
-        return LIST_BYTES + ROOM_BYTES
-    if path == ARCHIVES:
-        return int(settings.ARCHIVE_BYTES) + ROOM_BYTES
-    if not ADDRESSES.fullmatch(path):
+def one_medium() -> int:
+    """A picture or a video, with its fields."""
+    return int(max(settings.MEDIA_IMAGE_BYTES, settings.MEDIA_VIDEO_BYTES)) + ROOM_BYTES
+
+
+def some_media() -> int:
+    """`FILES_AT_ONCE` pictures or a video, with their fields."""
+    return int(max(settings.MEDIA_IMAGE_BYTES * FILES_AT_ONCE, settings.MEDIA_VIDEO_BYTES)) + ROOM_BYTES
+
+
+def takes_files(limit: Limit) -> Callable[[View], View]:
+    """Decorate a page: its POSTs take files. Classes of the API and of the admin have an attribute `takes_files`."""
+
+    def decorate(view: View) -> View:
+        view.takes_files = {"POST": limit}  # type: ignore[attr-defined]
+        return view
+
+    return decorate
+
+
+def most_bytes(path: str, method: str) -> int:
+    """The most bytes of a body with files that the view at this path takes. 0 if it takes none."""
+    try:
+        view: Any = resolve(path).func
+    except Resolver404:
         return 0
-    if path.endswith("/captions"):
-        return 2 * ROOM_BYTES
-    pictures = settings.MEDIA_IMAGE_BYTES * (1 if path.startswith("/api/") else FILES_AT_ONCE)
-    return int(max(pictures, settings.MEDIA_VIDEO_BYTES)) + ROOM_BYTES
+    form = getattr(view, "model_admin", None) if getattr(view, "__name__", "") in ADMIN_FORMS else None
+    said: Mapping[str, Limit] = getattr(getattr(view, "cls", None) or form or view, "takes_files", {})
+    return said[method]() if method in said else 0
 
 
 def folder() -> Path:

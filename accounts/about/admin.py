@@ -23,6 +23,7 @@ from media.actions import MediaError
 from media.decoder import BusyError
 from media.files import StoreError
 from web.admin import QuickListAdmin, ask, is_writing
+from web.uploads import one_medium
 
 PREVIEW = "_preview"
 """Name of the preview button. A POST with it shows a preview and saves nothing."""
@@ -87,6 +88,7 @@ class SiteAdmin(OwnersAdmin):
     """The one row. The first save creates it."""
 
     form = SiteForm
+    takes_files = {"POST": one_medium}
     # Django's two fields have no labels, and their calendar styles itself inline.
     formfield_overrides = {
         models.DateTimeField: {

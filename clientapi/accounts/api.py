@@ -31,6 +31,7 @@ from relations import actions, lists
 from relations.api import LONGEST_MUTE_SECONDS, is_visible
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, waiting_requests
 from relations.visibility import standing, users_visible_to, visible_user
+from web import uploads
 from web.hosts import is_own
 from web.rest import FeedResponse, invalid, parse_id
 
@@ -93,7 +94,7 @@ class ProfileView(ClientView):
     """The caller's profile."""
 
     rates: Mapping[str, str] = {"PATCH": "upload"}
-    takes_files = frozenset({"PATCH"})
+    takes_files = {"PATCH": uploads.one_medium}
 
     def patch(self, request: Request) -> HttpResponse:
         """Change the profile, indexing, and who may quote."""

@@ -12,6 +12,7 @@ from media import actions
 from media.api import FocusField, taken
 from media.models import DESCRIPTION_LENGTH, MediaFile
 from media.objects import media_object
+from web import uploads
 from web.rest import FeedResponse, OutageError, idempotency_key, parse_id
 
 
@@ -29,7 +30,7 @@ class MediaView(ClientView):
     """The upload of pictures and videos."""
 
     rates: Mapping[str, str] = {"POST": "upload"}
-    takes_files = frozenset({"POST"})
+    takes_files = {"POST": uploads.one_medium}
 
     def post(self, request: Request) -> HttpResponse:
         """Upload a file: ready at once, deleted after 24 hours if unused."""
@@ -52,7 +53,7 @@ class MediumView(ClientView):
     """One of the caller's media."""
 
     takes_bodies = frozenset({"PUT"})
-    takes_files = frozenset({"PUT"})
+    takes_files = {"PUT": uploads.one_medium}
 
     def get(self, request: Request, media_id: str) -> HttpResponse:
         """Return the picture or video."""

@@ -10,6 +10,7 @@ from community.archives.forms import SELF, ArchiveForm
 from community.archives.models import ArchiveImport
 from web.pages import INVALID, PageRequest, limited, show, wants_part
 from web.rest import MAX_POSITION
+from web.uploads import ROOM_BYTES, takes_files
 
 LISTED = 5
 """Imports shown on the page."""
@@ -19,6 +20,7 @@ NOTES_SHOWN = 100
 
 @signed_in
 @limited("write")
+@takes_files(lambda: int(settings.ARCHIVE_BYTES) + ROOM_BYTES)
 @require_http_methods(["GET", "HEAD", "POST"])
 def archive(request: PageRequest, reader: User) -> HttpResponse:
     """Upload an archive, and see the last imports."""

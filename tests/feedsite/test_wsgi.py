@@ -1,20 +1,32 @@
 import io
 import json
+import os
+import re
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from django.conf import LazySettings, settings
+from django.contrib import admin
+from django.middleware.csrf import get_token
 from django.test import Client, RequestFactory
+from django.urls import reverse
+from PIL import Image
 
+from accounts.about.models import SiteSettings
 from accounts.actions import issue_token
 from accounts.models import User
+from accounts.signing_in import step_up
 from feedsite.wsgi import application, measured
+from tests.about.test_admin import FORM
 from tests.support.clients import token_of
 from tests.support.factories import UserFactory
 from tests.support.pictures import files_of, jpeg, upload
+from web import uploads
 from web.strict_json import BODY_BYTES
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a real request closes connections that are in a transaction
@@ -66,17 +78,144 @@ def test_requests_without_a_body_are_left_alone(rf: RequestFactory) -> None:
     assert environ == before
 
 
-@pytest.mark.parametrize(("path", "is_read_by"), [("/login", []), ("/api/v1/users", ["Django"])])
-def test_what_says_that_it_is_too_long_is_not_read(rf: RequestFactory, path: str, is_read_by: list[str]) -> None:
-    """A page would first store the upload on disk."""
-    environ = rf.generic("POST", path, b"x", "multipart/form-data; boundary=x").environ
-    environ |= {"CONTENT_LENGTH": "3000000", "wsgi.input": io.BytesIO(b"x")}
-    said: list[Any] = []
-    asked: list[str] = []
-    list(measured(lambda environ, start: asked.append("Django") or [])(environ, lambda *what: said.append(what)))
-    assert asked == is_read_by
-    assert environ["wsgi.input"].tell() == 0
-    assert [status for status, _ in said] == ["413 Content Too Large"] * (not is_read_by)
+def page(environ: dict[str, Any]) -> tuple[int, str]:
+    """The status and content of a page."""
+    answer: dict[str, Any] = {}
+    content = b"".join(application(environ, lambda status, headers: answer.update(status=status, headers=headers)))
+    assert dict(answer["headers"])["Content-Type"].startswith("text/html")
+    return int(answer["status"].split()[0]), content.decode()
+
+
+@pytest.mark.parametrize("path", ["/login", "/items/new", "/admin/login/", "/oauth/token", "/nothing"])
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_page_answers_a_body_that_is_too_long_in_the_readers_language(
+    rf: RequestFactory, path: str, kind: str, is_chunked: bool, settings: LazySettings
+) -> None:
+    settings.MEDIA_IMAGE_BYTES = settings.MEDIA_VIDEO_BYTES = 1_000_000
+    user, browser = UserFactory.create(language="zh-hans"), Client()
+    browser.force_login(user)
+    environ = rf.generic("POST", path, b"x" * 5_000_000, kind).environ
+    environ |= {"HTTP_COOKIE": f"sessionid={browser.session.session_key}"}
+    body = environ["wsgi.input"]
+    if is_chunked:
+        environ |= {"CONTENT_LENGTH": "", "HTTP_TRANSFER_ENCODING": "chunked"}
+    if path == "/oauth/token":
+        assert status_of(environ) == 413
+    else:
+        status, html = page(environ)
+        assert status == 413
+        assert 'lang="zh-hans"' in html.lower()
+        assert ">413<" in html
+    assert len(body.read()) >= (0 if is_chunked else 5_000_000), "nothing of it was read"
+
+
+def test_a_form_with_too_long_words_beside_its_files(rf: RequestFactory, media_folder: Path) -> None:
+    browser = Client()
+    browser.force_login(UserFactory.create())
+    token = get_token(rf.get("/"))
+    environ = rf.post("/items/new", {"text": "x" * 3_000_000, "csrfmiddlewaretoken": token}).environ
+    cookies = f"sessionid={browser.session.session_key}; csrftoken={token}"
+    assert page(environ | {"HTTP_COOKIE": cookies})[0] == 413
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_the_api_answers_a_body_that_is_too_long(rf: RequestFactory, is_chunked: bool, media_folder: Path) -> None:
+    token = issue_token(user=UserFactory.create())
+    environ = rf.generic("POST", "/api/v1/me/media", b"x" * 60_000_000, "multipart/form-data; boundary=x").environ
+    environ |= {"HTTP_AUTHORIZATION": f"Token {token}"}
+    if is_chunked:
+        environ |= {"CONTENT_LENGTH": "", "HTTP_TRANSFER_ENCODING": "chunked"}
+    assert status_of(environ) == 413
+    assert files_of(media_folder) == []
+    environ = rf.generic("PUT", "/api/v1/media/1", b" " * 100_000, "application/json").environ
+    assert status_of(environ | {"HTTP_AUTHORIZATION": f"Bearer {token_of(UserFactory.create())}"}) == 413
+
+
+# --- Which views take files ------------------------------------------------------------------------------
+PAGES = ["/", "/items/new", "/settings", "/settings/profile", "/live/new", "/settings/import-export"]
+MULTIPART = re.compile(r'<form\b[^>]*enctype="multipart/form-data"[^>]*>')
+
+
+def admin_forms() -> list[str]:
+    """The addresses of the admin's forms for new rows and for site settings."""
+    registry = admin.site._registry
+    names = [f"admin:{model._meta.app_label}_{model._meta.model_name}_add" for model in registry]
+    return [*map(reverse, names), reverse("admin:about_sitesettings_change", args=[1])]
+
+
+def test_every_form_with_files_leads_to_a_view_that_takes_them(client: Client) -> None:
+    boss = UserFactory.create(is_staff=True, is_superuser=True)
+    client.force_login(boss)
+    client.get("/admin/")  # registers its pages
+    session = client.session
+    session[step_up.PROVEN] = time.time()
+    session.save()
+    found = set()
+    for path in [*PAGES, "/settings/import-archive", *admin_forms()]:
+        answer = client.get(path)
+        html = answer.content.decode() if answer.status_code == 200 else ""
+        for form in MULTIPART.findall(html):
+            if path.startswith("/admin/") and 'type="file"' not in html:
+                continue  # Django's forms always say multipart if they have media
+            action = re.search(r' action="([^"]*)"', form)
+            target = urljoin(path, action[1] if action else "")
+            assert uploads.most_bytes(target, "POST") > 1 << 20, (path, target)
+            found.add(target)
+    assert {"/items/new", "/settings/profile", "/live/new", "/settings/import-export"} <= found
+    assert {"/settings/import-archive", "/admin/about/sitesettings/1/change/"} <= found
+    assert "/admin/moderation/picturerule/add/" in found
+
+
+def test_a_view_that_takes_files_takes_them_by_its_methods(settings: LazySettings) -> None:
+    settings.MEDIA_IMAGE_BYTES, settings.MEDIA_VIDEO_BYTES = 3 << 20, 4 << 20
+    room = uploads.ROOM_BYTES
+    for path, method, most in [
+        ("/items/new", "POST", (12 << 20) + room),
+        ("/items/new", "GET", 0),
+        ("/items/7/edit", "POST", 0),
+        ("/login", "POST", 0),
+        ("/nothing", "POST", 0),
+        ("/api/v1/me/media", "POST", (4 << 20) + room),
+        ("/api/v1/me/media/7/captions", "PUT", 2 * room),
+        ("/api/v1/me/media/7", "PATCH", 0),
+        ("/api/v2/media", "POST", (4 << 20) + room),
+        ("/api/v1/accounts/update_credentials", "PATCH", (4 << 20) + room),
+        ("/admin/about/sitesettings/", "POST", 0),
+        ("/admin/about/sitesettings/1/change/", "POST", (4 << 20) + room),
+        ("/admin/about/rule/add/", "POST", 0),
+        ("/\udc80", "POST", 0),
+    ]:
+        assert uploads.most_bytes(path, method) == most, (path, method)
+
+
+@pytest.mark.slow
+def test_a_logo_of_three_megabytes(rf: RequestFactory, media_folder: Path) -> None:
+    boss, browser = UserFactory.create(is_staff=True, is_superuser=True), Client()
+    browser.force_login(boss)
+    session = browser.session
+    session[step_up.PROVEN] = time.time()
+    session.save()
+    noise = io.BytesIO()
+    Image.frombytes("RGB", (1100, 1000), os.urandom(3_300_000)).save(noise, "PNG")
+    assert len(noise.getvalue()) > 3_000_000
+    path = "/admin/about/sitesettings/1/change/"
+    token = get_token(rf.get(path))
+    data = FORM | {"new_logo": upload(noise.getvalue()), "csrfmiddlewaretoken": token}
+    cookies = f"sessionid={browser.session.session_key}; csrftoken={token}"
+    environ = rf.post(path, data, HTTP_COOKIE=cookies).environ  # type: ignore[arg-type]
+    answer: dict[str, Any] = {}
+    content = b"".join(application(environ, lambda status, headers: answer.update(status=status)))
+    assert answer["status"] == "302 Found", content.decode()[-3000:]
+    assert SiteSettings.objects.get().logo
+
+
+@pytest.mark.parametrize("path", ["/items/new", "/admin/about/sitesettings/1/change/", "/settings/import-archive"])
+def test_a_strangers_files_are_not_read(rf: RequestFactory, path: str) -> None:
+    environ = rf.post(path, {"file": upload(bytes(3_000_000))}).environ  # type: ignore[arg-type]
+    body = environ["wsgi.input"]
+    b"".join(application(environ, lambda status, headers: None))
+    assert len(body.read()) > 3_000_000
 
 
 def test_slow_bodies_leave_a_thread_to_those_who_send_none(rf: RequestFactory) -> None:

@@ -83,7 +83,7 @@ function tellStatus(status) {
     tellLoggedOut(true);
     return;
   }
-  const words = { 403: "refused", 404: "gone", 429: "often" };
+  const words = { 403: "refused", 404: "gone", 413: "large", 429: "often" };
   say(toast.dataset[words[status] || "failed"]);
 }
 
