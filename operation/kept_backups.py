@@ -25,6 +25,8 @@ HOUR = 3
 """The daily backup is made after this hour in the site's time zone."""
 LATE = timedelta(hours=30)
 """If the newest backup is older, something is wrong."""
+AHEAD = timedelta(hours=1)
+"""A backup that is dated later than this from now is not believed: a clock was wrong."""
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('operation.kept_backups'))"
 
 
@@ -109,6 +111,11 @@ def kept(where: Place) -> list[Kept]:
     return sorted((Kept(datetime.strptime(each[1], TIME).replace(tzinfo=UTC), each[0]) for each in found), reverse=True)
 
 
+def dated(found: list[Kept], now: datetime) -> list[Kept]:
+    """Those with a believable date. The others count as none, and are left alone."""
+    return [each for each in found if each.made_at <= now + AHEAD]
+
+
 def is_due(newest: Kept | None, now: datetime) -> bool:
     """Whether no backup was made since the last time that one was due (`HOUR` in the site's time zone)."""
     local = now.astimezone(settings.SITE_ZONE)
@@ -135,7 +142,7 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
         if not fetch(TRY_LOCK)[0][0]:
             raise BackupError("Another process is making a backup now.")
         where.make(name, partial(backup, now=now, progress=progress))
-    for each in superfluous(kept(where), days=settings.BACKUP_DAYS, weeks=settings.BACKUP_WEEKS):
+    for each in superfluous(dated(kept(where), now), days=settings.BACKUP_DAYS, weeks=settings.BACKUP_WEEKS):
         where.delete(each.name)
     metrics.backup_made_at.set(now.timestamp())
     return name
@@ -143,7 +150,7 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
 
 def tend(*, now: datetime) -> None:
     """Make the daily backup if due. Raises BackupError."""
-    newest = next(iter(kept(place())), None)
+    newest = next(iter(dated(kept(place()), now)), None)
     metrics.backup_made_at.set(newest.made_at.timestamp() if newest else 0)
     if is_due(newest, now):
         make_kept(now=now, progress=lambda member, size: None)

@@ -123,7 +123,7 @@ def put_off(request: HttpRequest, user: User) -> None:
 def put_off_user(request: HttpRequest) -> User | None:
     """The user whose password was right in this session lately."""
     pending: Any = request.session.get(PENDING)
-    if not pending or pending["until"] < time.time():
+    if not pending or not 0 <= pending["until"] - time.time() <= PENDING_SECONDS:  # a clock may have been set back
         return None
     user = User.objects.active().filter(pk=pending["user"]).first()
     return user if user is not None and user.get_session_auth_hash() == pending["standing"] else None

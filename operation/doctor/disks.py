@@ -47,7 +47,9 @@ def backups(now: datetime) -> Findings:
     if not settings.BACKUP_TO_SECRET:
         yield judge("backups", "the site makes none by itself (FEEDSITE_BACKUP_TO is not set)")
         return
-    newest = next(iter(kept_backups.kept(kept_backups.place())), None)
+    found = kept_backups.kept(kept_backups.place())
+    dated = kept_backups.dated(found, now)
+    newest = next(iter(dated), None)
     age = now - newest.made_at if newest else timedelta.max
     yield judge(
         "backups",
@@ -56,6 +58,13 @@ def backups(now: datetime) -> Findings:
         warning=age > kept_backups.LATE,
         todo="Run `manage.py backup`. It makes one now, or says what is wrong: docs/runbook.md, Backups too old.",
     )
+    if later := len(found) - len(dated):
+        yield judge(
+            "backup dates",
+            f"{later} of the future, which count as none: {found[0].name}",
+            warning=True,
+            todo="Check the clocks of this machine and of PostgreSQL. Then move these files away.",
+        )
 
 
 def played_store() -> Findings:

@@ -1,5 +1,6 @@
 import json
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.cache import cache
 from django.test import Client
+from django.utils import timezone
 from fido2.utils import websafe_encode
 from rest_framework.test import APIClient
 
@@ -83,6 +85,16 @@ def test_guesses_at_an_address_are_guesses_at_its_name(ann: User, settings: Any)
 
 
 # --- With a second factor --------------------------------------------------------------------------------
+@pytest.mark.parametrize("hours", [-1, 48])
+def test_a_right_password_counts_for_ten_minutes_only(guarded: User, hours: int) -> None:
+    """Also if the clock ran ahead then, and was set right."""
+    client = Client()
+    with time_machine.travel(timezone.now() + timedelta(hours=hours)):
+        client.post("/login", {"username": "ann", "password": PASSWORD})
+        assert client.get("/login/code").status_code == 200
+    assert client.get("/login/code")["Location"] == "/login"
+
+
 def test_the_page_asks_for_a_code_after_the_right_password_only(guarded: User) -> None:
     client = Client()
     assert client.post("/login", {"username": "ann", "password": "wrong"}).status_code == 422

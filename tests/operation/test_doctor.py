@@ -293,6 +293,8 @@ def test_deliveries_and_a_beat_that_are_late() -> None:
     assert states(work.beat(now)) == {"beat": ERROR}
     gauges.observe(now=now - timedelta(minutes=10))
     assert states(work.beat(now)) == {"beat": ERROR}
+    gauges.observe(now=now + timedelta(days=2))  # a clock ran ahead, and was set right
+    assert states(work.beat(now)) == {"beat": ERROR}
     gauges.observe(now=now - timedelta(minutes=1))
     assert states(work.beat(now)) == {"beat": OK}
 

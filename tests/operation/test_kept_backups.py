@@ -156,6 +156,31 @@ def test_the_doctor_looks_at_the_newest(folder: Path, settings: Any) -> None:
     assert state(now) == "ok", "they are made by other means, perhaps"
 
 
+def test_one_of_the_future_ends_no_backups(folder: Path, settings: Any) -> None:
+    """A clock ran two days ahead, and was set right."""
+    settings.BACKUP_DAYS, settings.BACKUP_WEEKS = 2, 1
+    now = timezone.now()
+    later = [each.name for each in made(-2, -1.9, -400, now=now)]
+    folder.mkdir()
+    for name in (*later, made(3, now=now)[0].name):
+        (folder / name).write_text("")
+    findings = {each.name: each for each in disks.backups(now)}
+    assert findings["backups"].state == "warning", "the newest real one is three days old"
+    assert findings["backup dates"].state == "warning"
+    assert "3 of the future" in findings["backup dates"].text
+    tasks.back_up()
+    names = [each.name for each in kept(place())]
+    assert set(later) < set(names), "they are left alone"
+    (newest, *_) = kept_backups.dated(kept(place()), timezone.now())
+    assert timezone.now() - newest.made_at < timedelta(minutes=5)
+    assert metrics.registry.get_sample_value("feedsite_backup_made_seconds") == pytest.approx(
+        newest.made_at.timestamp(), abs=1
+    )
+    tasks.back_up()
+    assert [each.name for each in kept(place())] == names, "one a day"
+    assert "backups" not in {each.name for each in disks.backups(timezone.now()) if each.state != "ok"}
+
+
 # --- A bucket ----------------------------------------------------------------------------------------------
 @pytest.mark.long
 @pytest.mark.slow
