@@ -29,7 +29,7 @@ class MailAddress(NamedTuple):
     @property
     def backend(self) -> str:
         """The path of Django's class that sends letters there."""
-        kinds = {FOLDER: "django.core.mail.backends.filebased.EmailBackend", LOG: "accounts.mail.console.EmailBackend"}
+        kinds = {FOLDER: "accounts.mail.folder.EmailBackend", LOG: "accounts.mail.console.EmailBackend"}
         return kinds.get(self.scheme, "django.core.mail.backends.smtp.EmailBackend")
 
 

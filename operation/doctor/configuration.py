@@ -1,4 +1,5 @@
 import stat
+from pathlib import Path
 
 from django.conf import settings
 from django.core import checks
@@ -14,6 +15,7 @@ def configuration() -> Findings:
     public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
     yield _names()
     yield from _secret_key()
+    yield from _private_files()
     yield from _of_the_web(public)
     if settings.MEDIA_ACCEL_PATH and not settings.MEDIA_STORE_SECRET_URL:
         yield _sent_by_nginx()
@@ -40,10 +42,20 @@ def _secret_key() -> Findings:
         error=weak,
         todo="Remove FEEDSITE_SECRET_KEY to get a new key, or set 50 random characters. This signs out all users.",
     )
-    path = settings.DATA_DIR / "secret_key"
-    if path.exists():
-        mode = stat.S_IMODE(path.stat().st_mode)
-        yield judge("secret key file", f"has mode {mode:03o}", error=bool(mode & 0o077), todo=f"chmod 600 {path}")
+
+
+def _private_files() -> Findings:
+    """Check who may read what the site writes. The group may enter the data folder, as nginx must."""
+    private = [
+        ("secret key file", settings.DATA_DIR / "secret_key", 0o077, "go="),
+        ("data folder", settings.DATA_DIR, 0o007, "o="),
+    ]
+    if settings.EMAIL_FILE_PATH:
+        private.append(("mail folder", Path(settings.EMAIL_FILE_PATH), 0o077, "go="))
+    for name, path, closed, change in private:
+        if path.exists():
+            mode = stat.S_IMODE(path.stat().st_mode)
+            yield judge(name, f"has mode {mode:03o}", error=bool(mode & closed), todo=f"chmod {change} {path}")
 
 
 def _of_the_web(public: list[str]) -> Findings:

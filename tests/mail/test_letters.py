@@ -1,3 +1,4 @@
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from accounts.mail.actions import send
 from accounts.mail.letters import compose
 from accounts.mail.models import Letter, State
 from operation.doctor import work
+from runtime import mail_address
 from storage import keys
 from tests.support.factories import UserFactory
 from tests.support.mail_servers import read, words
@@ -82,13 +84,21 @@ def test_the_terminal_shows_the_text(capsys: Any, settings: Any) -> None:
     assert "mail | ann asked for this email." in shown
 
 
-def test_a_folder_keeps_files(tmp_path: Path, settings: Any) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-    settings.EMAIL_FILE_PATH = str(tmp_path)
-    write()
-    assert sending.send_due() == 1
-    (file,) = tmp_path.iterdir()
-    assert b"ann asked for this email." in file.read_bytes()
+def test_a_folder_keeps_files_for_nobody_else(tmp_path: Path, settings: Any) -> None:
+    address = mail_address.parse(f"filemail://{tmp_path}/new/letters")
+    settings.EMAIL_BACKEND, settings.EMAIL_FILE_PATH = address.backend, address.folder
+    before = os.umask(0)
+    try:
+        for _ in range(2):
+            write()
+        assert sending.send_due() == 2
+    finally:
+        os.umask(before)
+    folder = Path(address.folder)
+    files = list(folder.iterdir())
+    assert b"".join(file.read_bytes() for file in files).count(b"Subject: ") == 2
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
 @pytest.mark.slow

@@ -223,12 +223,19 @@ def test_a_public_site_as_the_documents_have_it(settings: Any) -> None:
     assert set(states(configuration.configuration()).values()) == {OK}
 
 
-def test_a_secret_that_others_can_read(settings: Any, tmp_path: Path) -> None:
-    settings.DATA_DIR = tmp_path
-    (tmp_path / "secret_key").write_text("x")
-    for mode, state in ((0o600, OK), (0o640, ERROR)):
-        (tmp_path / "secret_key").chmod(mode)
-        assert states(configuration.configuration())["secret key file"] == state
+def test_what_others_can_read(settings: Any, tmp_path: Path) -> None:
+    settings.DATA_DIR, settings.EMAIL_FILE_PATH = tmp_path, str(tmp_path / "letters")
+    key, letters = tmp_path / "secret_key", tmp_path / "letters"
+    key.write_text("x")
+    letters.mkdir()
+    for name, path, modes in (
+        ("secret key file", key, {0o600: OK, 0o640: ERROR}),
+        ("mail folder", letters, {0o700: OK, 0o755: ERROR}),
+        ("data folder", tmp_path, {0o700: OK, 0o710: OK, 0o711: ERROR, 0o755: ERROR}),
+    ):
+        for mode, state in modes.items():
+            path.chmod(mode)
+            assert states(configuration.configuration())[name] == state, (name, mode)
 
 
 def test_media_without_files_and_files_without_rows(media_folder: Path) -> None:
