@@ -61,7 +61,7 @@ FIRST = part_of(
 TAGS = "SELECT t.tag FROM items_itemtag t WHERE t.item_id = d.item_id AND t.is_public_post"
 CLAIM = f"""
     UPDATE timeline_delivery d SET attempts = d.attempts + 1,
-        sweep_at = now() + %(retry)s * 2 ^ least(d.attempts, 10)
+        sweep_at = now() + %(retry)s::interval * 2 ^ least(d.attempts, 10)
     FROM items_item i, accounts_user s CROSS JOIN LATERAL ({FIRST}) first
     WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now() AND (SELECT {LAZILY})
         AND i.id = d.item_id AND s.id = d.sender_id

@@ -28,7 +28,6 @@ from tests.support import scenario
 from tests.support.grown import MANY, Grown
 from tests.support.plans import Explained, Recorder, bare, explained, hashes_of_other_rows, texts, worst
 from tests.support.scenario import Scenario
-from tests.support.statements import without_file
 
 CAP = 9_500
 """Rows one statement may touch. A grown table has at least `MANY`. A page makes a few probes for each of 500
@@ -292,7 +291,6 @@ def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         },
         "statements that were never explained": never(recorder),
         "statements that could not be explained": recorder.failed,
-        "long statements that lack a call in test_statements.py": without_file(recorder.executed),
         "statements that touch too much": grown(recorder),
         "statements that may ask a hash of another row": {
             f"{one.step}: {found}: {' '.join(one.statement.split())[:300]}"
