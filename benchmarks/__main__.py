@@ -37,7 +37,6 @@ GROUPS = (
             "discover": "discover:run",
             "impressions": "discover:impressions",
             "played": "played:run",
-            "scale": "scale:run",
         },
     ),
     ("live:Hosts", {"live": "live:run"}),
@@ -90,7 +89,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
     whole = f"Of {', '.join(KNOWN)}. Without a name: all but {', '.join(BY_NAME)}."
     parser.add_argument("name", nargs="*", metavar="NAME", help=whole)
-    needs = f"A data set as `load` takes it. {', '.join(REAL)} needs one, scale takes its graph of follows from it."
+    needs = f"A data set as `load` takes it. {', '.join(REAL)} needs one."
     parser.add_argument("--data", type=Path, metavar="DIR", help=needs)
     parser.add_argument("--items", type=int, metavar="N", help="growth_items: the largest number of items.")
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")

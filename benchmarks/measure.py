@@ -75,10 +75,6 @@ class Size:
     """Live sessions of each host."""
     live_followed: tuple[int, ...] = (10, 100, 2_000)
     live_rounds: int = 200
-    cost_rounds: int = 300
-    """Calls of each act with measured costs."""
-    graph_users: int = 100_000
-    """Users of the random graph in scale."""
     lane_followers: int = 5_000
     lane_posts: int = 20
     lane_chores: int = 10
@@ -132,8 +128,6 @@ QUICK = Size(
     live_sessions=30,
     live_followed=(10, 60),
     live_rounds=2,
-    cost_rounds=12,
-    graph_users=2_000,
     lane_followers=50,
     lane_posts=2,
     lane_chores=1,

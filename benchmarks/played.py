@@ -118,8 +118,8 @@ def ingest(report: Report, rounds: int) -> None:
         report.ratio(f"plays/s: record / raw, {what}", over(times, "raw", "record"), at_least=0.4)
 
 
-def ingest_over_http(report: Report, rounds: int, requests: int) -> tuple[float, float]:
-    """Time plays over HTTP. Returns seconds per play: one user in a request, and many in a batch."""
+def ingest_over_http(report: Report, rounds: int, requests: int) -> None:
+    """Time plays over HTTP: one user in a request, and many in a batch."""
     service = User.objects.order_by("pk")[0]
     service.user_permissions.add(Permission.objects.get(codename="act_for_others"))
     users = list(User.objects.active().order_by("pk").values_list("pk", flat=True)[:IN_A_BATCH])
@@ -140,7 +140,6 @@ def ingest_over_http(report: Report, rounds: int, requests: int) -> tuple[float,
         add_row(report, f"{name}: CPU of the worker", found[name].waited, found[name].worker, plays)
         report.ratio(f"{name}: CPU of all, µs a play", costs[name])
     report.ratio("CPU of a play over HTTP: in a batch / in a request", costs[many] / costs[single], at_most=0.25)
-    return costs[single] / 1e6, costs[many] / 1e6
 
 
 def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
