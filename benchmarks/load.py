@@ -7,7 +7,6 @@ Times count from when a call should have been sent. At the end PostgreSQL is che
 for those answered 503.
 """
 
-import asyncio
 import gc
 import io
 import json
@@ -18,10 +17,12 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -30,6 +31,8 @@ from typing import NamedTuple
 
 from django.conf import settings
 from PIL import Image
+from urllib3 import HTTPConnectionPool, HTTPResponse
+from urllib3.exceptions import HTTPError
 
 from accounts.models import User
 from benchmarks import processes
@@ -58,8 +61,8 @@ ACTIVE_FANS = 1_000
 FILES = 8_192
 WAIT_SECONDS = 30.0
 """Longest wait for an answer."""
-IDLE_SECONDS = 20.0
-"""A free connection older than this is not used again, because the server closes silent ones after 30."""
+MOST = 2_000
+"""Calls at a time, and connections."""
 SHED = 503
 LIKED = """
     SELECT count(*) FROM unnest(%s::bigint[], %s::bigint[]) AS said(user_id, item_id)
@@ -184,11 +187,11 @@ class Acts:
         self.used: set[tuple[str, int, int]] = {("follow", *pair) for pair in fetch(known, [FIRST_FOLLOWER])}
         self.kinds: dict[Callable[[], Call], int] = {
             lambda: self.get("home", "/timeline/home"): 28,
-            lambda: Call("page", text("GET", "/", crowd.sessions[self.someone()])): 10,
+            lambda: Call("page", Request("GET", "/", crowd.sessions[self.someone()])): 10,
             lambda: self.get("deeper", f"/timeline/home?last_id={chance.choice(crowd.items)}"): 22,
             lambda: self.get("item", f"/items/{chance.choice(crowd.items)}"): 8,
             lambda: self.get("news", f"/timeline/home/new?since_id={crowd.items[-1]}"): 6,
-            lambda: Call("picture", text("GET", f"/media/{chance.choice(crowd.files)}")): 14,
+            lambda: Call("picture", Request("GET", f"/media/{chance.choice(crowd.files)}")): 14,
             self.like: 5,
             lambda: self.published_by(self.someone(), "publish"): 3,
             self.follow: 2,
@@ -233,33 +236,35 @@ class Acts:
                 self.used.add(drawn)
                 return drawn[1:]
 
-    def request(self, method: str, path: str, user: int, body: bytes = b"") -> bytes:
-        """The bytes of a call of the API by a user."""
-        return text(method, f"{API}{path}", self.crowd.tokens[user], body)
-
-
-def text(method: str, path: str, headers: dict[str, str] | None = None, body: bytes = b"") -> bytes:
-    """A request as bytes."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
-    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
-    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
-    return "\r\n".join([*lines, "", ""]).encode() + body
+    def request(self, method: str, path: str, user: int, body: bytes | None = None) -> "Request":
+        """A call of the API by a user."""
+        headers = self.crowd.tokens[user] | ({"Content-Type": "application/json"} if body else {})
+        return Request(method, f"{API}{path}", headers, body)
 
 
 # --- The generator -------------------------------------------------------------------------------------------
+class Request(NamedTuple):
+    """A request to send."""
+
+    method: str
+    path: str
+    headers: dict[str, str] | None = None
+    body: bytes | None = None
+
+
 class Answer(NamedTuple):
     """The answer to a call. `status` is 0 without an answer."""
 
     status: int
-    retry_after: str
-    body: bytes
+    retry_after: str = ""
+    body: bytes = b""
 
 
 class Call(NamedTuple):
     """A call to send. `told` gets the answer. `opens`: a stream, answered when it is open."""
 
     kind: str
-    request: bytes
+    request: Request
     told: Callable[[Answer], None] | None = None
     opens: bool = False
 
@@ -278,17 +283,6 @@ class Made(NamedTuple):
         return self.ended - self.intended
 
 
-class Line(NamedTuple):
-    """A connection, and when it was last used."""
-
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-    used_at: float
-
-
-NOTHING = Answer(0, "", b"")
-
-
 class Generator:
     """Sends calls in closed or open loops, and stores the results.
 
@@ -297,76 +291,68 @@ class Generator:
     """
 
     def __init__(self, port: int, stream_port: int, chance: random.Random) -> None:
-        self.port, self.stream_port, self.chance = port, stream_port, chance
-        self.free: deque[Line] = deque()
+        self.web, self.streams = (
+            HTTPConnectionPool("127.0.0.1", each, maxsize=MOST, timeout=WAIT_SECONDS, retries=False)
+            for each in (port, stream_port)
+        )
+        self.chance = chance
+        self.threads = ThreadPoolExecutor(MOST)
         self.made: list[Made] = []
 
-    async def closed(self, calls: Callable[[], Call], *, clients: int, seconds: float) -> None:
+    def closed(self, calls: Callable[[], Call], *, clients: int, seconds: float) -> None:
         """Let clients send calls. Each one sends the next call when it has its answer."""
         until = time.monotonic() + seconds
 
-        async def client() -> None:
+        def client() -> None:
             while (now := time.monotonic()) < until:
-                await self.call(calls(), now)
+                self.call(calls(), now)
 
-        await asyncio.gather(*(client() for _ in range(clients)))
+        _ended([self.threads.submit(client) for _ in range(clients)])
 
-    async def open(self, calls: Callable[[], Call], *, rate: float, seconds: float) -> None:
+    def open(self, calls: Callable[[], Call], *, rate: float, seconds: float) -> None:
         """Send `rate` random calls a second, until all are answered."""
         at = time.monotonic()
         until = at + seconds
-        running: set[asyncio.Task[None]] = set()
+        running = []
         while (at := at + self.chance.expovariate(rate)) < until:
             if (pause := at - time.monotonic()) > 0:
-                await asyncio.sleep(pause)
-            task = asyncio.create_task(self.call(calls(), at))
-            running.add(task)
-            task.add_done_callback(running.discard)
-        if running:
-            await asyncio.wait(running)
+                time.sleep(pause)
+            running.append(self.threads.submit(self.call, calls(), at))
+        _ended(running)
 
-    async def call(self, call: Call, intended: float) -> None:
+    def call(self, call: Call, intended: float) -> None:
         """Send one call, and store the result."""
-        answer = await (self.opened if call.opens else self.asked)(call.request)
+        answer = (self.opened if call.opens else self.asked)(call.request)
         self.made.append(Made(call.kind, intended, time.monotonic(), answer._replace(body=b"")))
         if call.told is not None:
             call.told(answer)
 
-    async def asked(self, request: bytes) -> Answer:
-        """Send a request whose answer has a Content-Length or no body. Returns the answer."""
-        line = None
+    def asked(self, request: Request) -> Answer:
+        """Send a request. Returns the answer."""
         try:
-            async with asyncio.timeout(WAIT_SECONDS):
-                line = await self._line()
-                line.writer.write(request)
-                head = await line.reader.readuntil(b"\r\n\r\n")
-                fields = {name.lower(): value.strip() for name, _, value in map(_split, head.split(b"\r\n")[1:])}
-                body = await line.reader.readexactly(int(fields.get(b"content-length", b"0")))
-        except (OSError, EOFError, TimeoutError):
-            if line is not None:
-                line.writer.close()
-            return NOTHING
-        if fields.get(b"connection") == b"close":
-            line.writer.close()
-        else:
-            self.free.append(line._replace(used_at=time.monotonic()))
-        return Answer(int(head[9:12]), fields.get(b"retry-after", b"").decode(), body)
+            found = self.web.request(request.method, request.path, request.body, headers=request.headers)
+        except (HTTPError, OSError):
+            return Answer(0)
+        return Answer(found.status, found.headers.get("Retry-After", ""), found.data)
 
-    async def opened(self, request: bytes) -> Answer:
+    def opened(self, request: Request) -> Answer:
         """Open and close a stream. The status is 200 if it opened."""
-        line = await listening(self.stream_port, request)
-        if line is None:
-            return NOTHING
-        line.writer.close()
-        return Answer(200, "", b"")
+        stream = self.listening(request)
+        if stream is None:
+            return Answer(0)
+        stream.close()
+        return Answer(200)
 
-    async def _line(self) -> Line:
-        while self.free:
-            line = self.free.pop()  # the last used one
-            if not line.reader.at_eof() and line.used_at > time.monotonic() - IDLE_SECONDS:
-                return line
-            line.writer.close()
-        return Line(*await asyncio.open_connection("127.0.0.1", self.port), 0.0)
+    def listening(self, request: Request) -> HTTPResponse | None:
+        """Open a stream. None if it was refused."""
+        with suppress(HTTPError, OSError):
+            stream = self.streams.request(
+                request.method, request.path, headers=request.headers, preload_content=False, decode_content=False
+            )
+            if stream.status == 200:
+                return stream
+            stream.close()
+        return None
 
     def taken(self) -> list[Made]:
         """The results since the last call of this method."""
@@ -374,42 +360,43 @@ class Generator:
         return made
 
     def close(self) -> None:
-        """Close all free connections."""
-        while self.free:
-            self.free.pop().writer.close()
+        """Close all connections and threads."""
+        self.threads.shutdown()
+        self.web.close()
 
 
-def _split(line: bytes) -> tuple[bytes, bytes, bytes]:
-    return line.partition(b":")
+def _ended(running: Iterable[Future[None]]) -> None:
+    """Wait for all. Raises what one raised."""
+    for one in wait(running).done:
+        one.result()
 
 
-async def listening(port: int, request: bytes) -> Line | None:
-    """Open a stream. None if it was refused."""
-    try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(request)
-        async with asyncio.timeout(WAIT_SECONDS):
-            head = await reader.readuntil(b"\r\n\r\n")
-    except (OSError, EOFError, TimeoutError):
-        return None
-    if head.startswith(b"HTTP/1.1 200"):
-        return Line(reader, writer, 0.0)
-    writer.close()
-    return None
-
-
-async def hear(line: Line, heard: Callable[[int, float], None]) -> None:
+def hear(stream: HTTPResponse, heard: Callable[[int, float], None]) -> None:
     """Call `heard` for each item, until the stream's end."""
-    while news := await line.reader.readline():
-        if news.startswith(b'data: {"id":"'):
-            heard(int(news.split(b'"')[3]), time.monotonic())
+    with suppress(HTTPError, OSError):
+        for news in stream:
+            if news.startswith(b'data: {"id":"'):
+                heard(int(news.split(b'"')[3]), time.monotonic())
 
 
-async def every(seconds: float, look: Callable[[], object]) -> None:
-    """Call `look` repeatedly, until cancelled."""
-    while True:
-        look()
-        await asyncio.sleep(seconds)
+@contextmanager
+def every(seconds: float, act: Callable[[], object]) -> Iterator[None]:
+    """Call `act` repeatedly in a thread during the block. Raises what it raised."""
+    ended = threading.Event()
+
+    def repeated() -> None:
+        while True:
+            act()
+            if ended.wait(seconds):
+                return
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(repeated)
+        try:
+            yield
+        finally:
+            ended.set()
+        running.result()
 
 
 # --- The site ------------------------------------------------------------------------------------------------
@@ -553,7 +540,7 @@ def run(crowd: Crowd) -> Report:
     try:
         with site() as ports:
             loads = Loads(crowd, ports)
-            asyncio.run(loads.everything())
+            loads.everything()
             loads.tell(report)
     finally:
         gc.unfreeze()
@@ -574,71 +561,60 @@ class Loads:
         self.returned: list[float] = []
         self.heard: list[tuple[int, float]] = []
 
-    async def everything(self) -> None:
+    def everything(self) -> None:
         """Run all loads."""
         seconds = self.size.load_seconds
-        await self.warm_up()
-        streams = await opened_streams(self.crowd, self.acts, self.ports)
-        hearing = [asyncio.create_task(hear(line, lambda item, at: self.heard.append((item, at)))) for line in streams]
-        for clients in CLIENTS:
-            name = f"closed, {clients} client{'s' if clients > 1 else ''}"
-            async with self.phase(name):
-                await self.generator.closed(self.acts, clients=clients, seconds=seconds / 2)
-            self.capacity = max(self.capacity, len(self.phases[name].answered) / self.phases[name].seconds)
-        for share in (LIGHT, HEAVY):
-            await self.open(f"open, {share:.0%}", share, seconds)
-        for _ in range(OVERLOADS):
-            await self.open(f"open, {BEYOND:.0%}", BEYOND, seconds)
-            earlier = len(self.phases["afterwards"].calls) if "afterwards" in self.phases else 0
-            afterwards = await self.open("afterwards", LIGHT, max(RETURN_SECONDS, seconds))
-            limit = self.phases[f"open, {HEAVY:.0%}"].p(0.99) / 1000
-            self.returned.append(returned(afterwards.calls[earlier:], limit))
-        await self.with_big_v(seconds)
-        for task in hearing:
-            task.cancel()
-        for line in streams:
-            line.writer.close()
+        self.warm_up()
+        with opened_streams(self.generator, self.acts, lambda item, at: self.heard.append((item, at))):
+            for clients in CLIENTS:
+                name = f"closed, {clients} client{'s' if clients > 1 else ''}"
+                with self.phase(name):
+                    self.generator.closed(self.acts, clients=clients, seconds=seconds / 2)
+                self.capacity = max(self.capacity, len(self.phases[name].answered) / self.phases[name].seconds)
+            for share in (LIGHT, HEAVY):
+                self.open(f"open, {share:.0%}", share, seconds)
+            for _ in range(OVERLOADS):
+                self.open(f"open, {BEYOND:.0%}", BEYOND, seconds)
+                earlier = len(self.phases["afterwards"].calls) if "afterwards" in self.phases else 0
+                afterwards = self.open("afterwards", LIGHT, max(RETURN_SECONDS, seconds))
+                limit = self.phases[f"open, {HEAVY:.0%}"].p(0.99) / 1000
+                self.returned.append(returned(afterwards.calls[earlier:], limit))
+            self.with_big_v(seconds)
         self.generator.close()
 
-    async def warm_up(self) -> None:
+    def warm_up(self) -> None:
         """Build windows, and serve every kind of page."""
         for user in self.crowd.people:
-            await self.generator.asked(self.acts.request("GET", "/timeline/home", user))
-        await self.generator.closed(self.acts, clients=4, seconds=self.size.load_seconds / 4)
+            self.generator.asked(self.acts.request("GET", "/timeline/home", user))
+        self.generator.closed(self.acts, clients=4, seconds=self.size.load_seconds / 4)
         self.generator.taken()
-        await asyncio.sleep(min(3.0, self.size.load_seconds))
+        time.sleep(min(3.0, self.size.load_seconds))
 
-    async def open(self, name: str, share: float, seconds: float) -> Phase:
+    def open(self, name: str, share: float, seconds: float) -> Phase:
         """Send calls at a share of the capacity."""
-        async with self.phase(name) as phase:
-            await self.generator.open(self.acts, rate=share * self.capacity, seconds=seconds)
+        with self.phase(name) as phase:
+            self.generator.open(self.acts, rate=share * self.capacity, seconds=seconds)
         return phase
 
-    async def with_big_v(self, seconds: float) -> None:
+    def with_big_v(self, seconds: float) -> None:
         """Send calls with and without a publishing big-V, in turns."""
-        for number in range(2 * BIG_V_ROUNDS):
-            publishes = number % 2 == 1
-            async with self.phase(BIG_V if publishes else NO_BIG_V):
-                publishing = asyncio.create_task(self.publish_as_big_v()) if publishes else None
-                await self.generator.open(self.acts, rate=LIGHT * self.capacity, seconds=seconds / 2)
-                if publishing:
-                    publishing.cancel()
-                    with suppress(asyncio.CancelledError):
-                        await publishing  # raises what ended it before
+        rate, pause = LIGHT * self.capacity, min(BIG_V_EVERY, self.size.load_seconds / 5)
+        for _ in range(BIG_V_ROUNDS):
+            with self.phase(NO_BIG_V):
+                self.generator.open(self.acts, rate=rate, seconds=seconds / 2)
+            with self.phase(BIG_V), every(pause, self.publish_as_big_v):
+                self.generator.open(self.acts, rate=rate, seconds=seconds / 2)
 
-    async def publish_as_big_v(self) -> None:
-        """Publish repeatedly, until cancelled."""
-        while True:
-            await self.generator.call(self.acts.published_by(self.crowd.big_v, "big-V"), time.monotonic())
-            await asyncio.sleep(min(BIG_V_EVERY, self.size.load_seconds / 5))
+    def publish_as_big_v(self) -> None:
+        """Publish once."""
+        self.generator.call(self.acts.published_by(self.crowd.big_v, "big-V"), time.monotonic())
 
-    @asynccontextmanager
-    async def phase(self, name: str) -> AsyncIterator[Phase]:
+    @contextmanager
+    def phase(self, name: str) -> Iterator[Phase]:
         """Measure the block, and add it to the phase of this name."""
         phase = self.phases.setdefault(name, Phase(name))
         self.generator.taken()
         before, began, own = processor_time(), time.monotonic(), time.process_time()
-
         yield phase
         phase.seconds += time.monotonic() - began
         phase.generator += time.process_time() - own
@@ -689,11 +665,20 @@ class Loads:
         return f"Open streams heard of an item {told} (p50 / p99) after it was acknowledged, {len(times):,} times."
 
 
-async def opened_streams(crowd: Crowd, acts: Acts, ports: Ports) -> list[Line]:
-    """Open streams that stay open."""
+@contextmanager
+def opened_streams(generator: Generator, acts: Acts, heard: Callable[[int, float], None]) -> Iterator[None]:
+    """Keep streams open during the block. `heard` gets each item and when it came."""
+    crowd = acts.crowd
     requests = [acts.request("GET", "/stream", user) for user in crowd.people[: crowd.size.load_streams]]
-    lines = [await listening(ports.stream, request) for request in requests]
-    return [line for line in lines if line is not None]
+    streams = [stream for stream in map(generator.listening, requests) if stream]
+    hearing = [generator.threads.submit(hear, stream, heard) for stream in streams]
+    try:
+        yield
+    finally:
+        for stream in streams:
+            with suppress(RuntimeError, ValueError):  # it has ended
+                stream.shutdown()
+        _ended(hearing)
 
 
 def by_kind(phase: Phase) -> str:

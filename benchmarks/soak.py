@@ -5,7 +5,6 @@ confidence interval. Rows, Redis keys and files are counted after a quarter of t
 grow, by what was written.
 """
 
-import asyncio
 import itertools
 import math
 import os
@@ -83,7 +82,7 @@ def run(crowd: Crowd) -> Report:
     )
     with site() as ports:
         used = Soak(crowd, ports, seconds)
-        asyncio.run(used.everything())
+        used.everything()
     used.tell(report)
     return report
 
@@ -100,31 +99,28 @@ class Soak:
         self.memory: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
         self.answers: Counter[int] = Counter()
 
-    async def everything(self) -> None:
+    def everything(self) -> None:
         """Use the site, and measure."""
-        streams = await opened_streams(self.crowd, self.acts, self.ports)
-        for user in self.crowd.people:
-            await self.generator.asked(self.acts.request("GET", "/timeline/home", user))
-        trial = min(20.0, self.seconds / 20)
-        await self.generator.closed(self.acts, clients=4, seconds=trial)
-        self.rate = max(1.0, LIGHT * len(self.generator.taken()) / trial)
-        await self.use(self.seconds * QUIETER)
-        self.before = await asyncio.to_thread(look)
-        self.earlier = {kind: len(pairs) for kind, pairs in self.ledger.done.items()}
-        begin = time.monotonic()
-        weighing = asyncio.create_task(every(self.seconds * (1 - QUIETER) / LOOKS, lambda: self.weigh(begin)))
-        await self.use(self.seconds * (1 - QUIETER))
-        weighing.cancel()
-        self.after = await asyncio.to_thread(look)
-        for line in streams:
-            line.writer.close()
+        with opened_streams(self.generator, self.acts, lambda item, at: None):
+            for user in self.crowd.people:
+                self.generator.asked(self.acts.request("GET", "/timeline/home", user))
+            trial = min(20.0, self.seconds / 20)
+            self.generator.closed(self.acts, clients=4, seconds=trial)
+            self.rate = max(1.0, LIGHT * len(self.generator.taken()) / trial)
+            self.use(self.seconds * QUIETER)
+            self.before = look()
+            self.earlier = {kind: len(pairs) for kind, pairs in self.ledger.done.items()}
+            begin = time.monotonic()
+            with every(self.seconds * (1 - QUIETER) / LOOKS, lambda: self.weigh(begin)):
+                self.use(self.seconds * (1 - QUIETER))
+            self.after = look()
         self.generator.close()
 
-    async def use(self, seconds: float) -> None:
+    def use(self, seconds: float) -> None:
         """Send calls at the steady rate."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            await self.generator.open(self.acts, rate=self.rate, seconds=min(left, 30.0))
+            self.generator.open(self.acts, rate=self.rate, seconds=min(left, 30.0))
             self.answers.update(made.answer.status for made in self.generator.taken())
 
     def weigh(self, begin: float) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.load import Call, Generator, Made
+from benchmarks.load import Call, Generator, Made, Request
 from benchmarks.soak import Slope, slope
 
-CALL = Call("home", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+CALL = Call("home", Request("GET", "/"))
 PAUSE = 0.5
 
 
@@ -41,7 +41,7 @@ async def served(pauses: bool, *, answer: bytes = b"HTTP/1.1 200 OK\r\nContent-L
     server = await asyncio.start_server(quietly, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     generator = Generator(port, port, random.Random(1))  # noqa: S311 (no secret)
-    await generator.open(lambda: CALL, rate=100, seconds=3)
+    await asyncio.to_thread(generator.open, lambda: CALL, rate=100, seconds=3)
     generator.close()
     server.close()
     while open_lines:
