@@ -12,7 +12,6 @@ BY_PURPOSE = {
     "Check the site": {
         "doctor": "check everything, and print what to do",
         "sendtestemail": "send a test letter now, and print the result",
-        "played_status": "show plays that wait and plays that are merged",
         "timeline_check": "compare inboxes and outboxes with PostgreSQL",
         "explain_home": "explain why a reader sees a post at home, or not",
     },

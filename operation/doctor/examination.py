@@ -50,6 +50,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("deliveries", lambda: work.deliveries(now)),
         ("relations", lambda: work.upkeep_of_relations(now)),
         ("moving", lambda: work.imports_of_archives(now)),
+        ("plays", lambda: work.merges_of_plays(now)),
         ("policy", feeds.pushes),
         ("web", lambda: processes.web(web)),
         *([("stream", lambda: processes.process("stream", stream))] if settings.STREAM else []),

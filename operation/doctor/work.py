@@ -9,6 +9,8 @@ from community.archives.models import ArchiveImport
 from operation.doctor.findings import WAIT_SECONDS, Findings, judge
 from operation.gauges import BACKLOG, last_observed, queue_lengths
 from relations.models import CsvImport, Mute
+from seen.models import MergeRun
+from seen.status import NodeState, waiting
 from storage.connections import fetch
 from storage.queue import OUTSIDE
 
@@ -17,6 +19,8 @@ YOUNG = timedelta(minutes=3)
 LATE = timedelta(minutes=15)
 LATE_SEEN, LATE_NAMED = 1_000, 5
 """Late mutes and imports are counted, and named, up to these numbers."""
+LATELY = timedelta(hours=2)
+"""Failed merges of plays are reported for this long."""
 LETTER_SECONDS = 900.0
 """Maximum seconds that a due letter may wait."""
 
@@ -144,4 +148,16 @@ def imports_of_archives(now: datetime) -> Findings:
         f"{len(stuck):,} are stuck (id {named})" if stuck else "none is stuck",
         warning=bool(stuck),
         todo="Check that beat and a worker run (moving.sweep) and that the worker can read imports/. Its log has more.",
+    )
+
+
+def merges_of_plays(now: datetime) -> Findings:
+    """Check that plays are merged in time."""
+    left = waiting(now=now)[NodeState.LEFT]
+    failed = MergeRun.objects.filter(started_at__gt=now - LATELY).exclude(error="").count()
+    yield judge(
+        "merges of plays",
+        f"{left:,} users wait for more than two hours, {failed:,} merges failed" if left or failed else "in time",
+        warning=bool(left or failed),
+        todo="Check that beat and workers run. Admin → Merges of plays shows the errors: docs/plays.md.",
     )

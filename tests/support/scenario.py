@@ -598,7 +598,6 @@ def play(scenario: Scenario) -> None:
     big_v.make_big_v(user=User.objects.get(username="user700"))
     for command in (
         ["timeline_check", "star"],
-        ["played_status"],
         ["account", "first-admin", "--if-wanted"],
         ["explain_home", "star", "--item", str(scenario.site.busy.pk)],
     ):
