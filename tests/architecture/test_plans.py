@@ -171,7 +171,6 @@ UNSPOKEN = {
     "storage/site_key.py": "one row",
     "storage/postgresql/": "asks a server how it is, of no table",
     "storage/replica.py": "asks a replica how far it is, of no table that grows",
-    "operation/upgrade.py": "asks the catalogue of PostgreSQL",
     "storage/quiet.py": "the frame of the questions, which are explained",
     "community/demo.py": "makes the demo community, once",
     "community/importing.py": "loads a data set, once",

@@ -16,50 +16,12 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from media import actions as media
 from operation.backup import most_bytes
-from operation.upgrade import ROOM_BYTES, Sizes, UpgradeError, check_room, touched, unapplied
+from operation.upgrade import ROOM_BYTES, UpgradeError, check_room, unapplied
 from runtime.embedded import mentions, wait_for
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, upload
 
 pytestmark = pytest.mark.timeout(900)
-
-SQL = """
-BEGIN;
---
--- Add field size to item
---
-ALTER TABLE "items_item" ADD COLUMN "size" integer DEFAULT 0 NOT NULL;
-CREATE TABLE "items_new" ("id" bigint NOT NULL PRIMARY KEY);
-ALTER TABLE "items_new" ADD CONSTRAINT "c" FOREIGN KEY ("id") REFERENCES "items_item" ("id");
-CREATE INDEX CONCURRENTLY "by_size" ON "items_item" ("size");
-ALTER TABLE "items_item" VALIDATE CONSTRAINT "d";
-CREATE INDEX "slow" ON "accounts_user" ("bio");
-ALTER TABLE "accounts_user" ALTER COLUMN "bio" TYPE integer USING "bio"::integer;
-UPDATE relations_follow SET created_at = now();
-COMMIT;
-"""
-
-
-class Sized(Sizes):
-    def __missing__(self, table: str) -> tuple[int, int] | None:
-        return None if table == "items_new" else (1_000_000, 500 * 2**20)
-
-
-def test_what_a_migration_does_to_tables_in_use_is_told() -> None:
-    found = [(each.table, each.how) for each in touched(SQL, Sized())]
-    assert found == [
-        ("items_item", "holds"),
-        ("items_item", "holds"),
-        ("items_item", "reads"),
-        ("items_item", "reads"),
-        ("accounts_user", "blocks"),
-        ("accounts_user", "blocks"),
-        ("relations_follow", "writes"),
-    ]
-    holds, _, reads, _, blocks, _, _ = map(str, touched(SQL, Sized()))
-    assert holds == "locks items_item for milliseconds"
-    assert reads == "reads items_item (1,000,000 rows, 500 MB) for about 10 s and blocks nothing"
-    assert blocks.startswith("BLOCKS writes to accounts_user (1,000,000 rows, 500 MB) for about 10 s")
 
 
 @pytest.mark.long
@@ -76,10 +38,10 @@ def test_missing_migrations_are_listed_and_applied(monkeypatch: pytest.MonkeyPat
 def migrate_away_and_back() -> None:
     call_command("migrate", "mail", "zero", verbosity=0)
     try:
-        assert next(each.name for each in unapplied() if each.name.startswith("mail.")) == "mail.0001_tables"
+        assert "mail.0001_tables" in unapplied()
         said = io.StringIO()
         call_command("upgrade", "--dry-run", stdout=said)
-        assert "  mail.0001_tables: touches no existing table" in said.getvalue()
+        assert "  missing migrations: mail.0001_tables" in said.getvalue()
         assert said.getvalue().endswith("Nothing was changed.\n")
         assert unapplied(), "a dry run applies nothing"
     finally:

@@ -165,11 +165,7 @@ class Command(BaseCommand):
         self.stdout.write(f"  settings: {warnings} warnings (`manage.py check --deploy` lists them)")
         for said_of in check_room(file):
             self.stdout.write(f"  {said_of}")
-        missing = unapplied()
-        for each in missing:
-            self.stdout.write(f"  {each}")
-        if not missing:
-            self.stdout.write("  no migration is missing")
+        self.stdout.write(f"  missing migrations: {', '.join(unapplied()) or 'none'}")
 
     def restart(self) -> None:
         """Let a running `up` restart its programs. Raises UpgradeError."""
