@@ -9,7 +9,6 @@ from datetime import datetime
 from seen import played
 from seen.filter_store import KEPT_MONTHS, FilterKey, month_of
 from seen.migration import old
-from seen.migration.old import HISTORY
 from seen.store import store
 from storage.connections import fetch, id_array
 
@@ -30,7 +29,7 @@ def forget(user_ids: Sequence[int], *, now: datetime) -> int:
     with played.errors():
         taken = played.forget(user_ids) + old.forget(user_ids)
     this_month = month_of(now)
-    months = (HISTORY, *range(this_month - KEPT_MONTHS, this_month + 2))
+    months = range(this_month - KEPT_MONTHS, this_month + 2)
     keys = [FilterKey(user_id, month) for user_id in user_ids for month in months]
     kept = [key for key, data in zip(keys, store().read(keys), strict=True) if data is not None]
     if kept:

@@ -237,7 +237,7 @@ def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
 def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
     """Remove merged users' marks. A user who has plays again is marked on the current node.
 
-    A later play sets its mark after the removal, like histories of a migration.
+    A later play sets its mark after the removal.
     """
     by_shard: dict[int, list[int]] = {}
     for shard, user_id in marked:
@@ -252,8 +252,7 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
             ],
         )
         left = replies[len(by_shard) :]
-        waiting = old.waiting(user_ids)
-        if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count or user_id in waiting]:
+        if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count]:
             pipelined(client(), marks(again, now=now))
     crowded = [user_id for user_id, count in zip(user_ids, left, strict=True) if played.is_crowded(count)]
     played.ask_early(crowded, is_request=False)

@@ -1,27 +1,23 @@
 """Old plays that are not yet in the filters (seen.migration.migrate moves them).
 
-They are in the old Redis, `PLAYED_OLD_URL` (one ZSET for each user: id -> ms of the play), or come from a file and wait
-in the filter store, on three shelves:
+They are in the old Redis, `PLAYED_OLD_URL` (one ZSET for each user: id -> ms of the play). Two shelves of the filter
+store say how far it is:
 
 | shelf | key | value |
 |---|---|---|
-| `HISTORY` | user | plays from a file; removed when the filters have them |
 | `MIGRATED` | user | 1: the filters have what the old Redis had |
 | `STATE` | 0 | `Migration`, as JSON |
 
-A merge writes the filters, then the mark, then removes the history. If it dies in between it is repeated. A request
-reads mark and history before the filters.
+A merge writes the filters, then the mark. If it dies in between it is repeated. A request reads the mark before the
+filters.
 
 Until `--cut-over` every play is also written to the old Redis, so a rollback loses nothing.
-
-A history is a head (`FSPH`, version 1 in a byte, months n in a byte, 2 bytes 0), n times a month (4 bytes, as in
-seen.filter_store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
 
 Source: the deduplication article, 4, its figure 11.
 """
 
-import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
@@ -34,12 +30,12 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from seen.filter_store import MONTHS, FilterKey, StoreUnavailableError, month_of
-from seen.filters import BadFilterError, Ids
+from seen.filters import Ids
 from seen.store import store
 from storage.breaker import Breaker
 from storage.connections import Command, client_of, pipelined
 
-HISTORY, MIGRATED, STATE = 0, 1, 2
+MIGRATED, STATE = 1, 2
 STATE_KEY = FilterKey(0, STATE)
 MARK = b"1"
 LARGEST_ID = 2**53 - 1
@@ -50,9 +46,6 @@ TIMEOUT_SECONDS = 5.0
 """How long workers and commands wait for the old server."""
 AT_ONCE = 20
 """Users read at once from the old Redis. Its replies take ten times the memory of the numbers in them."""
-_HEAD = struct.Struct("<4sBB2x")
-_MONTH = struct.Struct("<II")
-_MAGIC, _VERSION = b"FSPH", 1
 _FIRST_MONTH = 1970 * 12
 _NOTHING: Ids = np.zeros(0, dtype=np.uint64)
 
@@ -67,24 +60,14 @@ class Phase(StrEnum):
     ROLLED_BACK = "rolled back"
 
 
-class File(msgspec.Struct):
-    """How far a file is read: `offset` in unpacked bytes."""
-
-    path: str
-    lines: int = 0
-    offset: int = 0
-    head: str = ""
-    """Digest of the file's beginning, to recognise it."""
-    is_whole: bool = False
-
-
 class Migration(msgspec.Struct):
     """The state of the migration, with Unix times."""
 
     phase: Phase = Phase.NONE
     began_at: float = 0.0
     ended_at: float = 0.0
-    files: list[File] = []
+    users: int = 0
+    """Users whom the last whole run found."""
 
 
 def state() -> Migration:
@@ -101,36 +84,7 @@ def _decoded(data: bytes | None) -> Migration:
     return msgspec.json.decode(data, type=Migration) if data else Migration()
 
 
-# --- Histories as bytes ------------------------------------------------------------------------------------
 Months = dict[int, Ids]
-
-
-def packed(months: Months) -> bytes:
-    """A history as bytes."""
-    heads = b"".join(_MONTH.pack(month, len(ids)) for month, ids in months.items())
-    return b"".join([_HEAD.pack(_MAGIC, _VERSION, len(months)), heads, *(ids.tobytes() for ids in months.values())])
-
-
-def unpacked(data: bytes) -> Months:
-    """The history in these bytes. Raises BadFilterError."""
-    try:
-        magic, version, count = _HEAD.unpack_from(data)
-        heads = [_MONTH.unpack_from(data, _HEAD.size + place * _MONTH.size) for place in range(count)]
-    except struct.error:
-        raise BadFilterError("too short") from None
-    at = _HEAD.size + count * _MONTH.size
-    if magic != _MAGIC or version != _VERSION or len(data) != at + 8 * sum(length for _, length in heads):
-        raise BadFilterError("no history")
-    months = {}
-    for month, length in heads:
-        months[month] = np.frombuffer(data, dtype="<u8", count=length, offset=at).astype(np.uint64)
-        at += 8 * length
-    return months
-
-
-def joined(one: Months, other: Months) -> Months:
-    """The ids of both histories by month, without duplicates."""
-    return {month: np.union1d(one.get(month, _NOTHING), other.get(month, _NOTHING)) for month in sorted({*one, *other})}
 
 
 def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months:
@@ -147,10 +101,7 @@ def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months
 # --- Reading, until it is in the filters -------------------------------------------------------------------
 def keys_of(user_id: int) -> list[FilterKey]:
     """The keys to read before a user's filters, for `known`."""
-    keys = [FilterKey(user_id, HISTORY)]
-    if settings.PLAYED_OLD_URL:
-        keys += [FilterKey(user_id, MIGRATED), STATE_KEY]
-    return keys
+    return [FilterKey(user_id, MIGRATED), STATE_KEY] if settings.PLAYED_OLD_URL else []
 
 
 def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
@@ -158,15 +109,14 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
 
     Raises redis.RedisError and OSError.
     """
-    history, *rest = found
-    ids = [_NOTHING] if history is None else list(unpacked(history).values())
-    if rest:
-        mark, data = rest
-        phase = _decoded(data).phase
-        if phase != Phase.CUT_OVER and not (mark and phase == Phase.RUNNING):
-            (reply,) = _ask([("ZRANGE", _key(user_id), 0, -1)])
-            ids.append(_numbers(reply)[0])
-    return np.concatenate(ids)
+    if not found:
+        return _NOTHING
+    mark, data = found
+    phase = _decoded(data).phase
+    if phase == Phase.CUT_OVER or (mark and phase == Phase.RUNNING):
+        return _NOTHING
+    (reply,) = _ask([("ZRANGE", _key(user_id), 0, -1)])
+    return _numbers(reply)[0]
 
 
 # --- Double writing ----------------------------------------------------------------------------------------
@@ -192,51 +142,29 @@ class Before(NamedTuple):
     months: dict[FilterKey, Ids]
     user_ids: list[int]
     """The users who are migrated with them."""
-    histories: dict[int, bytes]
-    """Each user's old history as it was read."""
 
 
 def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
     """The users' old plays that the filters lack. Raises StoreUnavailableError and redis.RedisError."""
-    if state().phase != Phase.RUNNING:
-        return Before({}, [], {})
-    found = store().read(shelved(user_ids))
-    marks, histories = found[: len(user_ids)], found[len(user_ids) :]
-    staged = {user_id: data for user_id, data in zip(user_ids, histories, strict=True) if data}
+    if not settings.PLAYED_OLD_URL or state().phase != Phase.RUNNING:
+        return Before({}, [])
+    marks = store().read([FilterKey(user_id, MIGRATED) for user_id in user_ids])
     unmarked = [user_id for user_id, mark in zip(user_ids, marks, strict=True) if not mark]
-    months = {user_id: unpacked(data) for user_id, data in staged.items()}
-    if settings.PLAYED_OLD_URL:
-        for first in range(0, len(unmarked), AT_ONCE):
-            some = unmarked[first : first + AT_ONCE]
-            for user_id, reply in zip(some, pipelined(client(), map(_dated_range, some)), strict=True):
-                ids, scores = _numbers(reply[::2], reply[1::2])
-                months[user_id] = joined(months.get(user_id, {}), by_month(ids, scores, now=now))
+    months: dict[int, Months] = {}
+    for first in range(0, len(unmarked), AT_ONCE):
+        some = unmarked[first : first + AT_ONCE]
+        for user_id, reply in zip(some, pipelined(client(), map(_dated_range, some)), strict=True):
+            months[user_id] = by_month(*_numbers(reply[::2], reply[1::2]), now=now)
     return Before(
         {FilterKey(user_id, month): ids for user_id, one in months.items() for month, ids in one.items() if len(ids)},
-        list(months),
-        staged,
+        unmarked,
     )
 
 
 def migrated(before: Before) -> None:
-    """Mark users with complete filters, and remove their histories, unless these grew. Raises StoreUnavailableError."""
-
-    def change(key: FilterKey, data: bytes | None) -> bytes | None:
-        if key.month == MIGRATED:
-            return MARK
-        return None if data == before.histories[key.user_id] else data
-
+    """Mark users with complete filters. Raises StoreUnavailableError."""
     if before.user_ids:
-        marks = (FilterKey(user_id, MIGRATED) for user_id in before.user_ids)
-        store().update([*marks, *(FilterKey(user_id, HISTORY) for user_id in before.histories)], change)
-
-
-def waiting(user_ids: Sequence[int]) -> set[int]:
-    """Those of the users with a history to merge. Raises StoreUnavailableError."""
-    if state().phase != Phase.RUNNING:
-        return set()
-    found = store().read([FilterKey(user_id, HISTORY) for user_id in user_ids])
-    return {user_id for user_id, data in zip(user_ids, found, strict=True) if data}
+        store().update([FilterKey(user_id, MIGRATED) for user_id in before.user_ids], lambda key, data: MARK)
 
 
 def forget(user_ids: Sequence[int]) -> int:
@@ -250,11 +178,6 @@ def forget(user_ids: Sequence[int]) -> int:
     if not settings.PLAYED_OLD_URL or phase == Phase.CUT_OVER:
         return 0
     return sum(pipelined(client(), [("DEL", _key(user_id)) for user_id in user_ids]))
-
-
-def shelved(user_ids: Sequence[int]) -> list[FilterKey]:
-    """The keys of the users' marks, then of their histories."""
-    return [FilterKey(user_id, shelf) for shelf in (MIGRATED, HISTORY) for user_id in user_ids]
 
 
 # --- The old Redis -----------------------------------------------------------------------------------------
@@ -278,6 +201,27 @@ def _ask(commands: Sequence[Command]) -> list[Any]:
 def _key(user_id: int) -> str:
     pattern: str = settings.PLAYED_OLD_KEY
     return pattern.replace("{uid}", str(user_id))
+
+
+def users() -> Iterator[int]:
+    """All users whom the old Redis knows, some of them twice. Raises redis.RedisError and OSError."""
+    before, after = settings.PLAYED_OLD_KEY.split("{uid}")
+    for key in client().scan_iter(match=re.sub(r"([\\*?\[\]])", r"\\\1", before) + "*", count=1_000, _type="zset"):
+        user = key.decode(errors="replace").removeprefix(before).removesuffix(after)
+        if user.isdecimal() and 0 < int(user) <= LARGEST_ID and _key(int(user)).encode() == key:
+            yield int(user)
+
+
+def unsafe(user_ids: Sequence[int], *, since: float, now: datetime) -> list[int]:
+    """Those of the users with a play that may be older than double writing, which began at `since` (Unix time).
+
+    Raises redis.RedisError and OSError.
+    """
+    span = since * 1000, (now + CLOCK_SKEW).timestamp() * 1000
+    keys = list(map(_key, user_ids))
+    counts = pipelined(client(), [*(("ZCARD", key) for key in keys), *(("ZCOUNT", key, *span) for key in keys)])
+    pairs = zip(user_ids, counts[: len(keys)], counts[len(keys) :], strict=True)
+    return [user_id for user_id, count, written_twice in pairs if count > written_twice]
 
 
 def _dated_range(user_id: int) -> tuple[str, str, int, int, str]:

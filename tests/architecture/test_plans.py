@@ -217,7 +217,7 @@ UNRUN_COMMANDS = {
     "migrate": "",
     "prepare": "migrates",
     "played_grpc": "a server",
-    "played_migrate": "reads a file",
+    "played_migrate": "reads the old Redis",
     "policy": "one row",
     "readonly": "one row",
     "reindex": "reads all items in parts",

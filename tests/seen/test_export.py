@@ -14,11 +14,8 @@ from accounts.export import write_archive
 from accounts.models import User
 from seen import played, store
 from seen.filter_store import FilterKey, expiry, month_of
-from seen.filters import id_numbers
 from seen.lmdb_store import LmdbStore
 from seen.merging import merge_users
-from seen.migration import old
-from seen.migration.old import HISTORY
 from seen.played import Play
 from tests.support.factories import UserFactory
 from tests.support.servers import Valkey, dead
@@ -60,15 +57,11 @@ def test_waiting_plays_are_listed_and_the_rest_is_counted(ann: User) -> None:
     played.record([Play(ann.pk, 12, moments[1]), Play(ann.pk, 11, moments[0])], now=now)
     played.record([Play(UserFactory().pk, 13, now)], now=now)
     played.issue([(ann.pk, [21, 22])])
-    history = old.packed({month: id_numbers([32, 31, 11])})
-    store.store().update([FilterKey(ann.pk, HISTORY)], lambda key, data: history)
 
     (plays, issued, months), read_me = archive(ann)
     assert plays == [
         {"item_id": "11", "played_at": shown(moments[0])},
         {"item_id": "12", "played_at": shown(moments[1])},
-        {"item_id": "31", "played_at": None},
-        {"item_id": "32", "played_at": None},
     ]
     assert issued == [{"item_id": "22"}, {"item_id": "21"}]
     until = datetime.fromtimestamp(expiry(FilterKey(ann.pk, month)), UTC)

@@ -12,10 +12,9 @@ from accounts.models import User
 from seen import forgetting, played, ring, store
 from seen.checker import unseen
 from seen.filter_store import KEPT_MONTHS, FilterKey, FilterStore, month_of
-from seen.filters import id_numbers
 from seen.merging import merge_users
 from seen.migration import migrate, old
-from seen.migration.old import HISTORY, MIGRATED, Phase
+from seen.migration.old import MIGRATED, Phase
 from seen.played import Play, PlayedUnavailableError
 from storage import keys
 from tests.support import servers
@@ -52,13 +51,13 @@ def kept(user: User) -> list[str]:
     found = [key for key in (keys.played_recent(user.pk), keys.issued(user.pk)) if client.exists(key)]
     marks = [keys.played_users(node, ring.shard_of(user.pk)) for node in range(ring.NODES)]
     found += [key for key in marks if client.sismember(key, str(user.pk))]
-    months = [HISTORY, *range(month_of(timezone.now()) - 12, month_of(timezone.now()) + 12)]
+    months = range(month_of(timezone.now()) - 12, month_of(timezone.now()) + 12)
     data = store.store().read([FilterKey(user.pk, month) for month in months])
     return found + [f"month {month}" for month, bits in zip(months, data, strict=True) if bits]
 
 
 def fill(user: User) -> None:
-    """Merged plays of every kept month, waiting plays, an unmerged history and issued items."""
+    """Merged plays of every kept month, waiting plays and issued items."""
     play(user, 1)
     merge_users([user.pk], now=timezone.now())
     month = month_of(timezone.now())
@@ -67,8 +66,6 @@ def fill(user: User) -> None:
     store.store().update(months, lambda key, _: data)
     play(user, 2)
     played.issue([(user.pk, [3])])
-    history = old.packed({month: id_numbers([4])})
-    store.store().update([FilterKey(user.pk, HISTORY)], lambda key, _: history)
 
 
 @pytest.mark.slow
@@ -76,12 +73,12 @@ def test_nothing_is_left_of_a_deleted_account_and_all_of_others(filters: FilterS
     for user in (ann, bob):
         fill(user)
     before = kept(bob)
-    assert min(len(kept(ann)), len(before)) >= 3 + 1 + KEPT_MONTHS, "the oldest month may expire today"
+    assert min(len(kept(ann)), len(before)) >= 3 + KEPT_MONTHS, "the oldest month may expire today"
     actions.delete_account(user=ann)
     settle(ann)
     assert kept(ann) == []
     assert kept(bob) == before
-    assert unseen(bob.pk, [1, 2, 3, 4, 5], now=timezone.now()) == [5]
+    assert unseen(bob.pk, [1, 2, 3, 4], now=timezone.now()) == [4]
     assert forgetting.forget([ann.pk], now=timezone.now()) == 0
 
 
@@ -123,21 +120,19 @@ def test_it_is_taken_from_the_old_redis_and_holds_no_migration_up(
     filters: FilterStore, ann: User, bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "PLAYED_OLD_URL", f"unix://{servers.servers.broker.socket}?db=3")
-    path = tmp_path / "users.txt"
-    path.write_text(f"{ann.pk}\n{bob.pk} 7\n")
     try:
         for user in (ann, bob):
             old.client().zadd(f"played:{user.pk}", {"1": timezone.now().timestamp() * 1000})
-        migrate.run(path, clock=timezone.now, say=lambda _: None, quiet=True)
+        migrate.run(clock=timezone.now)
         actions.delete_account(user=ann)
         settle(ann)
         assert old.client().keys() == [b"played:%d" % bob.pk]
         assert kept(ann) == []
         merge_users([bob.pk], now=timezone.now())
-        assert migrate.cut_over(clock=timezone.now, say=lambda _: None, quiet=True) == 2
+        assert migrate.cut_over(clock=timezone.now, say=lambda _: None) == 1
         assert old.state().phase == Phase.CUT_OVER
         assert filters.count(MIGRATED) == 0
-        assert unseen(bob.pk, [1, 7, 8], now=timezone.now()) == [8]
+        assert unseen(bob.pk, [1, 8], now=timezone.now()) == [8]
     finally:
         old.client().flushdb()
 

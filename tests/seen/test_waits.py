@@ -48,7 +48,7 @@ def asked(
         return server, redis_store.breaker, lambda: shelf.read_briefly([FilterKey(1, 24_000)])
     if request.param == "old plays":
         monkeypatch.setattr(settings, "PLAYED_OLD_URL", url)
-        return server, old.breaker, lambda: known(1, [None, None, None])
+        return server, old.breaker, lambda: known(1, [None, None])
     return server, played.breaker, lambda: played.recent(1)
 
 

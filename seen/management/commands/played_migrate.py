@@ -1,7 +1,5 @@
-import time
 from argparse import ArgumentParser
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -18,16 +16,13 @@ class Command(BaseCommand):
     """Migrates old histories of plays."""
 
     help = (
-        "Import old play histories: mark the users of a file. The hourly merges then migrate them. "
-        "If it was stopped, it continues."
+        "Import old play histories: mark the users of the old Redis. The hourly merges then migrate them. "
+        "If it was stopped, run it again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add FILE, or another step."""
-        what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument(
-            "file", nargs="?", type=Path, help="Per line: a user's id, then id or id:seconds. It may be gzip."
-        )
+        """Add the other steps."""
+        what = parser.add_mutually_exclusive_group()
         what.add_argument("--status", action="store_true", help="Show the progress.")
         what.add_argument(
             "--cut-over", action="store_true", help="Stop using the old data, for good. All users must be merged."
@@ -40,13 +35,14 @@ class Command(BaseCommand):
             if options["status"]:
                 self.tell_status()
             elif options["cut_over"]:
-                users = migrate.cut_over(clock=timezone.now, say=self.say, quiet=options["verbosity"] == 0)
+                users = migrate.cut_over(clock=timezone.now, say=self.say)
                 self.say(f"Cut over. {users:,} users were checked." if users else "It was already cut over.")
             elif options["rollback"]:
                 migrate.rollback(clock=timezone.now, say=self.say)
                 self.say("Rolled back. All answers come from the old data again.")
             else:
-                self.run(options["file"], quiet=options["verbosity"] == 0)
+                users = migrate.run(clock=timezone.now)
+                self.say(f"Marked {users:,} users. --status shows the progress.")
         except migrate.MigrationError as error:
             raise CommandError(str(error)) from None
         except (PlayedUnavailableError, StoreUnavailableError) as error:
@@ -56,20 +52,12 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError("Stopped. Run it again to continue.", returncode=130) from None
 
-    def run(self, path: Path, *, quiet: bool) -> None:
-        """Mark a file's users, and report its lines."""
-        begin = time.monotonic()
-        file = migrate.run(path, clock=timezone.now, say=self.say, quiet=quiet)
-        self.say(f"Read {file.lines:,} lines in {time.monotonic() - begin:.1f} s. --status shows the progress.")
-
     def tell_status(self) -> None:
         """Print how far the migration is."""
         status = migrate.status()
         migration = status.migration
         self.say(f"migration  {migration.phase}")
-        for file in migration.files:
-            self.say(f"file       {file.path}: {file.lines:,} lines" + ("" if file.is_whole else ", not complete"))
-        self.say(f"marked     {status.users:,} users")
+        self.say(f"users      {migration.users:,}")
         self.say(f"merged     {status.merged:,}")
         self.say(f"left       {status.left:,}")
         if migration.phase == Phase.RUNNING:
