@@ -1,5 +1,5 @@
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,6 +45,7 @@ from web.pages import (
     INVALID,
     LOCAL_ADDRESS,
     PageRequest,
+    View,
     fetches_ahead,
     go_on,
     go_to,
@@ -379,23 +380,31 @@ def _place_of(reply: Item, reader: User) -> str:
 
 
 # --- Liking and reposting --------------------------------------------------------------------------------
-@require_POST
-@signed_in
-@limited("write")
-def like(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Like an item, or a repost's original."""
-    item = item_or_404(item_id, reader)
-    actions.like(user=reader, item=item)
-    return _acted(request, item, reader)
+def _acting(do: Callable[..., object]) -> View[[int]]:
+    @require_POST
+    @signed_in
+    @limited("write")
+    def act(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+        item = item_or_404(item_id, reader)
+        do(user=reader, item=item)
+        return _acted(request, item, reader)
+
+    return act
 
 
-@require_POST
-@signed_in
-@limited("write")
-def unlike(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Remove a like."""
-    item = take_back_or_404(item_id, reader, lambda item: actions.unlike(user=reader, item=item))
-    return _acted(request, item, reader)
+def _undoing(undo: Callable[..., bool]) -> View[[int]]:
+    @require_POST
+    @signed_in
+    @limited("write")
+    def take_back(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+        item = take_back_or_404(item_id, reader, lambda item: undo(user=reader, item=item))
+        return _acted(request, item, reader)
+
+    return take_back
+
+
+like, unlike = _acting(actions.like), _undoing(actions.unlike)
+bookmark, remove_bookmark = _acting(actions.bookmark), _undoing(actions.remove_bookmark)
 
 
 @require_POST
@@ -417,25 +426,6 @@ def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Delete one's own repost."""
     item = take_back_or_404(item_id, reader, lambda item: actions.undo_repost(sender=reader, item=item))
-    return _acted(request, item, reader)
-
-
-@require_POST
-@signed_in
-@limited("write")
-def bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Bookmark an item, or a repost's original."""
-    item = item_or_404(item_id, reader)
-    actions.bookmark(user=reader, item=item)
-    return _acted(request, item, reader)
-
-
-@require_POST
-@signed_in
-@limited("write")
-def remove_bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-    """Remove a bookmark."""
-    item = take_back_or_404(item_id, reader, lambda item: actions.remove_bookmark(user=reader, item=item))
     return _acted(request, item, reader)
 
 

@@ -340,9 +340,12 @@ class PolicyView(ClientView):
 class ActView(ClientView):
     """Base of views in which the caller acts on a visible status."""
 
+    do: Callable[..., object]
+
     def act(self, user: User, item: Item, params: Params) -> int:
         """Act on the item. Returns the id of the item to show."""
-        raise NotImplementedError
+        type(self).do(user=user, item=item)
+        return item.pk
 
     def post(self, request: Request, status_id: str) -> HttpResponse:
         """Act, and return the status."""
@@ -354,19 +357,13 @@ class ActView(ClientView):
 class FavouriteView(ActView):
     """A like."""
 
-    def act(self, user: User, item: Item, params: Params) -> int:
-        """Like the item, or a repost's original."""
-        actions.like(user=user, item=item)
-        return item.pk
+    do = staticmethod(actions.like)
 
 
 class BookmarkView(ActView):
     """A bookmark."""
 
-    def act(self, user: User, item: Item, params: Params) -> int:
-        """Bookmark the item, or a repost's original."""
-        actions.bookmark(user=user, item=item)
-        return item.pk
+    do = staticmethod(actions.bookmark)
 
 
 class ReblogView(ActView):
@@ -415,12 +412,12 @@ class UnpinView(ActView):
 class UndoView(ClientView):
     """Base of views that undo an act, also on a status that is no longer visible."""
 
-    undo: Callable[[User, Item], bool]
+    undo: Callable[..., bool]
 
     def post(self, request: Request, status_id: str) -> HttpResponse:
         """Undo the act. Returns the status if visible, else raises NotFound."""
         user = caller_of(request)
-        item = take_back_or_404(status_id, user, lambda item: type(self).undo(user, item))
+        item = take_back_or_404(status_id, user, lambda item: type(self).undo(user=user, item=item))
         shown: list[ItemBody] = verified([item.repost_of_id or item.pk], user)
         if not shown:
             raise exceptions.NotFound
@@ -430,13 +427,13 @@ class UndoView(ClientView):
 class UnfavouriteView(UndoView):
     """Unlike."""
 
-    undo = staticmethod(lambda user, item: actions.unlike(user=user, item=item))
+    undo = staticmethod(actions.unlike)
 
 
 class UnbookmarkView(UndoView):
     """Remove a bookmark."""
 
-    undo = staticmethod(lambda user, item: actions.remove_bookmark(user=user, item=item))
+    undo = staticmethod(actions.remove_bookmark)
 
 
 class UnreblogView(UndoView):
@@ -448,13 +445,10 @@ class UnreblogView(UndoView):
 class MuteView(ActView):
     """The muting of a status's thread."""
 
-    def act(self, user: User, item: Item, params: Params) -> int:
-        """Mute the thread of the status."""
-        mute_thread(user=user, item=item)
-        return item.pk
+    do = staticmethod(mute_thread)
 
 
 class UnmuteView(UndoView):
     """The end of a thread's mute."""
 
-    undo = staticmethod(lambda user, item: unmute_thread(user=user, item=item))
+    undo = staticmethod(unmute_thread)
