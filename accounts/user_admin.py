@@ -130,7 +130,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     search_fields = ("id", "username", "email", "display_name")
     search_help_text = _("ID, email, or part of a name. Exact matches come first.")
     ordering = ("-id",)
-    actions = ("moderate", "make_big_v", "demote", "deactivate", "reactivate", "forget_factors")
+    actions = ("moderate", "deactivate", "reactivate", "forget_factors")
     moderated_as = "users"
     fieldsets = (
         (None, {"fields": ("username", "id", "password")}),

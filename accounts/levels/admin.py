@@ -4,10 +4,8 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.formats import number_format
 from django.utils.html import format_html
@@ -134,7 +132,7 @@ class BigVAdmin(ModeratedAdmin):
             "are_more": len(changes) > SHOWN,
         }
 
-    # --- The verbs of one user
+    # --- The verbs
     def get_urls(self) -> list[URLPattern]:
         """Add the addresses of actions."""
         verbs = [
@@ -155,7 +153,7 @@ class BigVAdmin(ModeratedAdmin):
                 self.admin_site,
                 request,
                 self.opts,
-                **self.about_promotion([user]),
+                **self.about_promotion(user),
                 lines=[self.name_and_fans(user), self._costs(user)],
                 fields=[("next", next_page(request))],
             )
@@ -189,7 +187,7 @@ class BigVAdmin(ModeratedAdmin):
                 self.admin_site,
                 request,
                 self.opts,
-                **self.about_demotion([user]),
+                **self.about_demotion(user),
                 lines=[self.name_and_fans(user)],
                 fields=[("next", next_page(request))],
             )
@@ -218,18 +216,18 @@ class BigVAdmin(ModeratedAdmin):
         words = gettext("A post goes to about %(now)s followers now, and to about %(then)s afterwards.")
         return words % {"now": _number(cost.as_ordinary), "then": _number(cost.as_big)}
 
-    def about_promotion(self, users: list[Any]) -> dict[str, str]:
+    def about_promotion(self, user: Any) -> dict[str, str]:
         """Texts of the question before a promotion."""
-        total = {"followers": _fans(sum(self.followers(user) for user in users))}
+        total = {"followers": _fans(self.followers(user))}
         return {
             "title": gettext("Make big"),
             "meaning": f"{MEANING} {_pushed()}",
             "button": gettext("Make big, with %(followers)s") % total,
         }
 
-    def about_demotion(self, users: list[Any]) -> dict[str, str]:
+    def about_demotion(self, user: Any) -> dict[str, str]:
         """Texts of the question before a demotion."""
-        total = {"followers": _fans(sum(self.followers(user) for user in users))}
+        total = {"followers": _fans(self.followers(user))}
         meaning = gettext(
             "We fill the home timelines of %(followers)s in the background. Until that's done it stays a "
             "big account, and every follower sees every post. You can still choose “Keep big” in the "
@@ -262,76 +260,6 @@ class BigVAdmin(ModeratedAdmin):
     def _told(self, request: HttpRequest, user: User, words: str, level: int) -> HttpResponse:
         self.message_user(request, words, level)
         return go_on(request, "admin:accounts_user_change", user.pk)
-
-    # --- The verbs of many
-    @admin.action(description=_("Make big …"), permissions=["change"])
-    def make_big_v(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Make the chosen users big-Vs, after a confirmation."""
-        users = self.chosen(request, queryset)
-
-        def make(user: User) -> bool:
-            try:
-                return make_big_v(user=user, by=request.user)  # type: ignore[arg-type]
-            except NotActiveError:
-                return False
-
-        def left(count: int) -> str:
-            return ngettext(
-                "%(count)s account not changed: already big, deactivated, or only superusers can change it.",
-                "%(count)s accounts not changed: already big, deactivated, or only superusers can change them.",
-                count,
-            )
-
-        if "confirmed" not in request.POST:
-            may = self.unless_barred(
-                request, lambda user: user.is_active and (not user.is_big_v or bool(self.progress(user)))
-            )
-            users = self.able(request, users, may, left=left)
-            if not users:
-                return None
-            return self.confirm(request, users, "make_big_v", **self.about_promotion(users), name=self.name_and_fans)
-        self.each(
-            request,
-            users,
-            self.unless_barred(request, make),
-            logged=MADE,
-            done=lambda n: ngettext("%(count)s account is now big.", "%(count)s accounts are now big.", n),
-            left=left,
-        )
-        return None
-
-    @admin.action(description=_("Make ordinary …"), permissions=["change"])
-    def demote(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Start to demote the chosen big-Vs, after a confirmation."""
-        users = self.chosen(request, queryset)
-
-        def left(count: int) -> str:
-            return ngettext(
-                "%(count)s account not changed: ordinary, already becoming ordinary, or only superusers can change it.",
-                "%(count)s accounts not changed: ordinary, already becoming ordinary, or only superusers can "
-                "change them.",
-                count,
-            )
-
-        if "confirmed" in request.POST:
-            self.each(
-                request,
-                users,
-                self.unless_barred(request, lambda user: demote(user=user, by=request.user)),  # type: ignore[arg-type]
-                logged=DEMOTION,
-                done=lambda n: ngettext(
-                    "%(count)s account is becoming ordinary. We're filling its followers' home timelines.",
-                    "%(count)s accounts are becoming ordinary. We're filling their followers' home timelines.",
-                    n,
-                ),
-                left=left,
-            )
-            return None
-        may = self.unless_barred(request, lambda user: user.is_big_v and not self.progress(user))
-        users = self.able(request, users, may, left=left)
-        if not users:
-            return None
-        return self.confirm(request, users, "demote", **self.about_demotion(users), name=self.name_and_fans)
 
 
 def _pushed() -> str:

@@ -152,8 +152,6 @@ def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows:
 @pytest.mark.parametrize(
     ("address", "action", "which"),
     [
-        ("accounts/user", "make_big_v", {"username": "li"}),
-        ("accounts/user", "demote", {"username": "wu"}),
         ("accounts/user", "deactivate", {"username": "li"}),
         ("accounts/user", "reactivate", {"username": "li"}),
         ("accounts/user", "moderate", {"username": "li"}),
