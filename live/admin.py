@@ -6,12 +6,11 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop, ngettext
 
 from accounts import review
 from accounts.levels.admin import handle_column
@@ -20,7 +19,7 @@ from live import actions
 from live.models import LiveSession, ReplayDelivery
 from media import attaching
 from media.admin import shots
-from web.admin import DeliveryAdmin, ModeratedAdmin, counted
+from web.admin import DeliveryAdmin, ModeratedAdmin
 from web.rest import parse_id
 
 
@@ -62,7 +61,7 @@ class LiveSessionAdmin(ModeratedAdmin):
     sortable_by = ("id",)
     search_fields = ("id", "host__username")
     search_help_text = _("Session ID, or full username of its host.")
-    actions = ("moderate", "force_end", "hide", "show_again")
+    actions = ("moderate", "hide", "show_again")
     moderated_as = "sessions"
     at_once = 100
     fields = (
@@ -137,45 +136,6 @@ class LiveSessionAdmin(ModeratedAdmin):
             lambda session: review.may_judge(session.host, request.user),  # type: ignore[arg-type]
             left=review.not_judged,
         )
-
-    @admin.action(description=_("Force end …"), permissions=["change"])
-    def force_end(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> TemplateResponse | None:
-        """Ask first, then end."""
-        sessions = self.chosen(request, queryset)
-        if not sessions:
-            return None
-        if "confirmed" not in request.POST:
-            return self.confirm(
-                request,
-                sessions,
-                "force_end",
-                title=gettext("Force end"),
-                meaning=counted(
-                    lambda n: ngettext(
-                        "%(count)s live session ends now. If it's live, it ends for everyone and becomes a replay. "
-                        "If it's upcoming, it's cancelled. This can't be undone.",
-                        "%(count)s live sessions end now. Live ones end for everyone and become replays. Upcoming "
-                        "ones are cancelled. This can't be undone.",
-                        n,
-                    ),
-                    len(sessions),
-                ),
-                button=counted(
-                    lambda n: ngettext("End %(count)s live session", "End %(count)s live sessions", n), len(sessions)
-                ),
-                name=lambda session: f"@{session.host.username}: {session}",
-            )
-        self.each(
-            request,
-            sessions,
-            self._now(actions.force_end),
-            logged=gettext_noop("Ended."),
-            done=lambda n: ngettext("%(count)s live session ended.", "%(count)s live sessions ended.", n),
-            left=lambda n: ngettext(
-                "%(count)s live session was already over.", "%(count)s live sessions were already over.", n
-            ),
-        )
-        return None
 
     @admin.action(description=_("Hide (only the host sees it)"), permissions=["change"])
     def hide(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
