@@ -51,7 +51,6 @@ class ReaderMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Pass on."""
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:

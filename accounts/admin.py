@@ -162,7 +162,6 @@ class AppTokenAdmin(RevokedAdmin):
 
     @admin.display(description=_("app"), empty_value="-")
     def app(self, token: AppToken) -> ClientApp | str | None:
-        """The app."""
         return gettext("API token") if token.application_id == OWN_APP else token.application
 
     @admin.display(description=_("scopes"))

@@ -9,13 +9,10 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AccountsConfig(AppConfig):
-    """The accounts app."""
-
     name = "accounts"
     verbose_name = _("Accounts")
 
     def ready(self) -> None:
-        """Connect the receivers."""
         from accounts import receivers  # noqa: F401
 
 

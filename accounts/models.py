@@ -103,7 +103,6 @@ class UserManager(_Verbs["User"]):  # type: ignore[valid-type, unused-ignore]  #
     """`UserQuerySet` with Django's ways to create users."""
 
     def get_queryset(self) -> UserQuerySet:
-        """All users."""
         return UserQuerySet(self.model, using=self._db)
 
     def advance_epoch_of(self, user_id: int) -> None:

@@ -20,9 +20,7 @@ class Person(Protocol):
         ...
 
     @property
-    def username(self) -> str:
-        """The username."""
-        ...
+    def username(self) -> str: ...
 
     @property
     def is_big_v(self) -> bool:

@@ -38,7 +38,6 @@ class OneFormMixin:
     cleaned_data: dict[str, Any]
 
     def clean_password1(self) -> str:
-        """The password."""
         return passwords.normalized(self.cleaned_data["password1"])
 
     def clean_password2(self) -> str:
@@ -54,8 +53,6 @@ class CreationForm(OneFormMixin, AdminUserCreationForm):  # type: ignore[type-ar
 
 
 class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at run time
-    """A user."""
-
     class Meta(UserChangeForm.Meta):
         model = User
 

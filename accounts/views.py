@@ -140,7 +140,6 @@ def _present(form: ProfileForm, reader: User) -> None:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
-    """The preferences."""
     names = ("language", "time_zone", "is_indexable", "quotable_by", "takes_requests")
     initial = {name: getattr(reader, name) for name in names} | theme(request) | {"keys": has_keys(request)}
     form = PreferencesForm(request.POST or None, initial=initial)
@@ -243,7 +242,6 @@ def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
 @uncounted
 @require_safe
 def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
-    """A drawn banner."""
     if number >= len(TINTS):
         raise Http404
     return _drawn(banner(number))

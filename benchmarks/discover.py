@@ -74,7 +74,6 @@ def candidates(count: int) -> list[Entry]:
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark."""
     size = community.size
     pages = min(PAGES, size.http_requests)
     report = Report(

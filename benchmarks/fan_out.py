@@ -28,7 +28,6 @@ TARGETS = {1_000: 0.7, 10_000: 0.85}
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark."""
     size = community.size
     report = Report(
         "fan_out",

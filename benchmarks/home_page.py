@@ -127,7 +127,6 @@ FORGET = (
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark."""
     size = community.size
     report = Report(
         "home_page",

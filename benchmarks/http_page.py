@@ -31,7 +31,6 @@ FOLLOWEES = 200
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark."""
     size = community.size
     report = Report(
         "http_page",

@@ -43,7 +43,6 @@ class Alone:
 
 
 def run(alone: Alone) -> Report:
-    """Run the benchmark."""
     seconds = alone.size.idle_seconds
     report = Report(
         "idle",

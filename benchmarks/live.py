@@ -116,7 +116,6 @@ class Hosts:
 
 
 def run(hosts: Hosts) -> Report:
-    """Run the benchmark."""
     size = hosts.size
     report = Report(
         "live",

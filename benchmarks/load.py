@@ -212,12 +212,10 @@ class Acts:
         return Call(kind, self.request("GET", path, self.someone()), opens=opens)
 
     def like(self) -> "Call":
-        """A like."""
         user, item = self.pair("like", lambda: self.chance.choice(self.crowd.items))
         return Call("like", self.request("PUT", f"/items/{item}/like", user), self.ledger.note("like", user, item))
 
     def follow(self) -> "Call":
-        """A follow."""
         user, other = self.pair("follow", self.someone)
         request = self.request("PUT", f"/users/user{other}/follow", user)
         return Call("follow", request, self.ledger.note("follow", user, other))
@@ -527,7 +525,6 @@ class Phase:
 
 
 def run(crowd: Crowd) -> Report:
-    """Run the benchmark."""
     report = Report(
         "load",
         __doc__.splitlines()[0],

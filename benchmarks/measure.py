@@ -422,7 +422,6 @@ def workers() -> Iterator[int]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Free ports."""
     probes = [socket.socket() for _ in range(count)]
     for probe in probes:
         probe.bind(("127.0.0.1", 0))

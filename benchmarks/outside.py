@@ -106,7 +106,6 @@ class Half(NamedTuple):
 
 
 def run(people: People) -> Report:
-    """Run the benchmark."""
     size = people.size
     report = Report(
         "outside",

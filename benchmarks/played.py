@@ -53,7 +53,6 @@ SEED_BYTES = 25
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark."""
     size = community.size
     report = Report(
         "played",

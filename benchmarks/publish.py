@@ -34,7 +34,6 @@ IN_PROCESS, OVER_HTTP, ALONE = "publish()", "POST over HTTP", "INSERT + commit"
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark."""
     rounds = community.size.publish_rounds
     followers = min(community.publishers)
     (sender,) = users([community.publishers[followers]])

@@ -71,7 +71,6 @@ class Slope(NamedTuple):
 
 
 def run(crowd: Crowd) -> Report:
-    """Run the benchmark."""
     seconds = crowd.size.soak_seconds
     report = Report(
         "soak",

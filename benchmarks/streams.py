@@ -70,7 +70,6 @@ class Found(NamedTuple):
 
 
 def run(community: Community) -> Report:
-    """Run the benchmark."""
     size = community.size
     report = Report(
         "streams",

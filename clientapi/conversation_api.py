@@ -32,8 +32,6 @@ class ConversationsView(ClientView):
 
 
 class ConversationView(ClientView):
-    """One conversation."""
-
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
         """Hide the conversation until somebody writes in it."""
         if not conversations.put_away(reader=caller_of(request), conversation_id=_number(conversation_id)):

@@ -275,7 +275,6 @@ class Attachment(msgspec.Struct):
 
     @classmethod
     def of(cls, medium: MediaObject) -> "Attachment":
-        """The attachment of this medium."""
         meta: dict[str, Any] = msgspec.to_builtins(medium.meta)
         if medium.is_video and medium.meta.duration is not None:
             meta["original"]["duration"] = medium.meta.duration

@@ -127,7 +127,6 @@ def link(address: str, shown: str) -> str:
 
 
 def profile_address(name: str) -> str:
-    """The address of a profile."""
     return f"{settings.SITE_URL}/@{name}"
 
 

@@ -58,8 +58,6 @@ class EmptyOfAccountView(OpenView):
 
 
 class EmptyObjectView(EmptyView):
-    """An empty object."""
-
     body: Any = {}
 
 

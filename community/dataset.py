@@ -61,8 +61,6 @@ class UserRow(NamedTuple):
 
 
 class FollowRow(NamedTuple):
-    """A follow."""
-
     follower_id: int
     followee_id: int
     created_at: datetime | None

@@ -7,5 +7,4 @@ class DiscoverConfig(AppConfig):
     name = "discover"
 
     def ready(self) -> None:
-        """Connect the receivers."""
         from discover import receivers  # noqa: F401 - connects the receivers

@@ -27,7 +27,6 @@ class ApiMiddleware:
         self.handler.load_middleware()
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request."""
         return self.handler.answer(request) if is_api_alone(request) else self.get_response(request)
 
 

@@ -589,6 +589,5 @@ def bookmark(*, user: User, item: Item) -> bool:
 
 
 def remove_bookmark(*, user: User, item: Item) -> bool:
-    """Remove a bookmark."""
     gone, _deleted = Bookmark.objects.filter(user=user, item=item.repost_of_id or item.pk).delete()
     return bool(gone)

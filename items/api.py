@@ -227,8 +227,6 @@ class ItemsView(ApiView):
 
 
 class ItemView(PublicApiView):
-    """One item."""
-
     @extend_schema(operation_id="read_item", responses={200: ItemBody})
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """One item. Opening it adds it to `GET /me/history`."""
@@ -269,8 +267,6 @@ class ItemView(PublicApiView):
 
 
 class LikeView(ApiView):
-    """Liking."""
-
     @extend_schema(operation_id="like", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
         """Like an item, or a repost's original."""
@@ -305,8 +301,6 @@ class MuteView(ApiView):
 
 
 class BookmarkView(ApiView):
-    """Bookmarking."""
-
     @extend_schema(operation_id="bookmark", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
         """Bookmark an item, or a repost's original."""
@@ -361,8 +355,6 @@ class KeptView(ApiView):
 
 
 class BookmarksView(KeptView):
-    """Bookmarks."""
-
     kept = "bookmark"
 
     @extend_schema(operation_id="list_bookmarks", parameters=PAGED, responses={200: ItemPage})
@@ -372,8 +364,6 @@ class BookmarksView(KeptView):
 
 
 class LikesView(KeptView):
-    """Likes."""
-
     kept = "like"
 
     @extend_schema(operation_id="list_likes", parameters=PAGED, responses={200: ItemPage})
@@ -383,8 +373,6 @@ class LikesView(KeptView):
 
 
 class RepostView(ApiView):
-    """Reposting."""
-
     rates: Mapping[str, str] = {"POST": "publish"}
 
     @extend_schema(operation_id="repost", request=EMPTY_BODY, responses={200: ItemBody, 201: ItemBody})
@@ -541,8 +529,6 @@ Q = OpenApiParameter(
 
 
 class SearchView(PublicApiView):
-    """Search."""
-
     rates: Mapping[str, str] = {"GET": "search"}
 
     @extend_schema(operation_id="search", parameters=[Q, *PAGED], responses={200: SearchPage})

@@ -9,5 +9,4 @@ class ItemsConfig(AppConfig):
     verbose_name = _("Posts")
 
     def ready(self) -> None:
-        """Connect the receivers."""
         from items import receivers  # noqa: F401 - connects the receivers

@@ -131,7 +131,6 @@ class ItemBody(msgspec.Struct):
 
     @property
     def content_fields(self) -> dict[str, Any]:
-        """The content as a dict."""
         fields: dict[str, Any] = msgspec.json.decode(self.content)
         return fields
 

@@ -87,7 +87,6 @@ class ItemQuerySet(models.QuerySet["Item"]):
     """Reads of items. In a subquery of items the alias of items.visibility differs."""
 
     def published(self) -> Self:
-        """Published items."""
         return self.filter(status=Status.PUBLISHED)
 
     def public_posts(self) -> Self:

@@ -30,7 +30,6 @@ class HiddenFilter(admin.SimpleListFilter):
     parameter_name = "hidden"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, Any]]:
-        """The choices."""
         return [("yes", _("Yes")), ("no", _("No"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> QuerySet[LiveSession]:
@@ -124,7 +123,6 @@ class LiveSessionAdmin(ModeratedAdmin):
         return super().has_view_permission(request) or super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """False."""
         return False
 
     def chosen(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> list[LiveSession]:

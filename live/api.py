@@ -163,8 +163,6 @@ class LiveSessionsView(ApiView):
 
 
 class LiveSessionView(PublicApiView):
-    """One session."""
-
     rates = RATES
 
     @extend_schema(operation_id="read_live_session", responses={200: SessionBody})
@@ -245,8 +243,6 @@ class ReminderView(ApiView):
 
 
 class UserSessionsView(PublicApiView):
-    """The sessions of one user."""
-
     @extend_schema(operation_id="list_user_live_sessions", parameters=PAGED, responses={200: SessionPage})
     def get(self, request: Request, username: str) -> HttpResponse:
         """A user's upcoming, live and recorded sessions, newest first. Your own include cancelled and missed ones."""

@@ -73,7 +73,6 @@ class Pulled(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Pulled":
-        """Parse a row."""
         position, *columns = row
         return cls(position, SessionRow._make(columns))
 

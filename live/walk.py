@@ -72,7 +72,6 @@ class Verified(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Verified":
-        """Parse a row."""
         is_pulled, belongs, is_visible, position, *columns = row
         return cls(is_pulled, belongs, is_visible, position, SessionRow._make(columns))
 

@@ -3,7 +3,5 @@ from django.utils.translation import gettext_lazy as _
 
 
 class MediaConfig(AppConfig):
-    """The media app."""
-
     name = "media"
     verbose_name = _("Pictures and videos")

@@ -79,7 +79,6 @@ class Bucket:
         return storage.connection.meta.client
 
     def save(self, source: Path, name: str) -> None:
-        """See `Store.save`."""
         kind = TYPES[name.rpartition(".")[2]]
         with self._asking(), source.open("rb") as file:
             self.client.put_object(**self._named(name), Body=file, ContentType=kind, CacheControl=CACHING)
@@ -95,7 +94,6 @@ class Bucket:
         self.delete(name)
 
     def delete(self, name: str) -> None:
-        """See `Store.delete`."""
         with self._asking():
             self.client.delete_object(**self._named(name))
 
@@ -104,7 +102,6 @@ class Bucket:
         return io.BufferedReader(_Remote(self, name), READ_AT_ONCE_BYTES)
 
     def has(self, name: str) -> bool:
-        """See `Store.has`."""
         try:
             with self._asking():
                 self.client.head_object(**self._named(name))

@@ -28,7 +28,6 @@ class Folder:
         self.root = root
 
     def save(self, source: Path, name: str) -> None:
-        """See `Store.save`."""
         with _errors():
             target = self.root / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +37,6 @@ class Folder:
             sync(target.parent)
 
     def move(self, name: str, to: str) -> None:
-        """See `Store.move`."""
         with _errors(), contextlib.suppress(FileNotFoundError):
             target = self.root / to
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -46,20 +44,16 @@ class Folder:
             sync(target.parent)
 
     def delete(self, name: str) -> None:
-        """See `Store.delete`."""
         with _errors():
             (self.root / name).unlink(missing_ok=True)
 
     def open(self, name: str) -> IO[bytes]:
-        """See `Store.open`."""
         return (self.root / name).open("rb")
 
     def has(self, name: str) -> bool:
-        """See `Store.has`."""
         return (self.root / name).exists()
 
     def listing(self, prefix: str) -> Iterator[Stored]:
-        """See `Store.listing`."""
         now = time.time()
         try:
             with os.scandir(self.root / prefix) as entries:

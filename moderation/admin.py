@@ -106,7 +106,6 @@ class DecisionAdmin(LogAdmin):
 
     @admin.display(description=_("what was done"))
     def sentence(self, decision: Decision) -> SafeString:
-        """The decision as a sentence."""
         return sentences.sentence(decision)
 
     @admin.display(description=_("why"))

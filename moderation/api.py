@@ -51,8 +51,6 @@ class ReportView(ApiView):
 
 
 class AccountReportView(ApiView):
-    """Reports of accounts."""
-
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report_user", request=NewReport, responses={204: None})

@@ -198,7 +198,6 @@ class CaseAdmin(Deciding, LogAdmin):
 
     @admin.display(description=_("author"))
     def sender(self, case: Case) -> SafeString:
-        """The sender."""
         return handle_of(case.sender)
 
     @admin.display(description=_("why"))

@@ -12,8 +12,6 @@ RULE_SHOWN = 80
 
 
 class ReportForm(forms.Form):
-    """A report."""
-
     reason = forms.ChoiceField(
         label=_("What's wrong with it?"),
         choices=ReportReason.choices,

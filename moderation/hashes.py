@@ -123,7 +123,6 @@ def block(*, rule: PictureRule, by: User) -> PictureRule:
 
 @transaction.atomic
 def change(*, rule: PictureRule, by: User) -> None:
-    """Change a rule."""
     fetch(ALONE)
     before = PictureRule.objects.get(pk=rule.pk)
     rule.save(update_fields=["action", "distance", "note", "is_enabled"])

@@ -59,7 +59,6 @@ def of_account(user: User) -> Subject:
 
 
 def of_item(item: Item) -> Subject:
-    """An item as a subject."""
     warning = text_in(item.content, "warning")
     words = [gettext("Warning: %(words)s") % {"words": warning}] if warning else []
     return Subject(

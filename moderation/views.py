@@ -70,7 +70,6 @@ def report_session(request: PageRequest, reader: User, session_id: int) -> HttpR
 @limited("report")
 @require_http_methods(FORM_METHODS)
 def report_account(request: PageRequest, reader: User, username: str) -> HttpResponse:
-    """Report an account."""
     account = user_or_404(username, reader)
     form = ReportForm(request.POST if request.method == "POST" else None)
     after = next_page(request) or reverse("profile", args=[account.username])

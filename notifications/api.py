@@ -16,8 +16,6 @@ class Seen(StrictSerializer):
 
 
 class NotificationsView(ApiView):
-    """Notifications."""
-
     @extend_schema(operation_id="list_notifications", parameters=PAGED, responses={200: NotificationPage})
     def get(self, request: Request) -> HttpResponse:
         """Acts of others, grouped, newest first. Reading marks nothing as read."""

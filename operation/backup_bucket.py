@@ -23,13 +23,11 @@ class BucketPlace:
         self.draft = FolderPlace(settings.DATA_DIR / "backups" / "unsent")
 
     def names(self) -> list[str]:
-        """See `Place.names`."""
         with _bucket_errors():
             pages = self.bucket.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket.address.name)
             return [each["Key"] for page in pages for each in page.get("Contents", ())]
 
     def make(self, name: str, make: Callable[[Path], None]) -> None:
-        """See `Place.make`."""
         for left in self.draft.names():
             self.draft.delete(left)
         self.draft.make(name, make)
@@ -40,13 +38,11 @@ class BucketPlace:
             self.draft.delete(name)
 
     def delete(self, name: str) -> None:
-        """See `Place.delete`."""
         with _bucket_errors():
             self.bucket.client.delete_object(Bucket=self.bucket.address.name, Key=name)
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """See `Place.file`."""
         with disk_errors(self.draft.folder):
             self.draft.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.draft.folder / f"fetched-{name}"

@@ -61,12 +61,10 @@ class FolderPlace:
         self.folder = folder
 
     def names(self) -> list[str]:
-        """See `Place.names`."""
         with disk_errors(self.folder):
             return [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
 
     def make(self, name: str, make: Callable[[Path], None]) -> None:
-        """See `Place.make`."""
         with disk_errors(self.folder):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for left in self.folder.glob("feedsite-*.backup.*.part"):  # left by a killed process
@@ -74,13 +72,11 @@ class FolderPlace:
         make(self.folder / name)
 
     def delete(self, name: str) -> None:
-        """See `Place.delete`."""
         with disk_errors(self.folder):
             (self.folder / name).unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        """See `Place.file`."""
         yield self.folder / name
 
 

@@ -87,8 +87,6 @@ class PairAdmin(LogAdmin):
 
 @admin.register(Follow)
 class FollowAdmin(PairAdmin):
-    """Follows."""
-
     sides = ("follower", "followee")
 
     @admin.display(description=_("follower"))
@@ -104,8 +102,6 @@ class FollowAdmin(PairAdmin):
 
 @admin.register(FollowRequest)
 class FollowRequestAdmin(PairAdmin):
-    """Follow requests."""
-
     sides = ("follower", "followee")
 
     @admin.display(description=_("follower"))
@@ -121,8 +117,6 @@ class FollowRequestAdmin(PairAdmin):
 
 @admin.register(Block)
 class BlockAdmin(PairAdmin):
-    """Blocks."""
-
     sides = ("blocker", "blocked")
 
     @admin.display(description=_("blocker"))
@@ -138,8 +132,6 @@ class BlockAdmin(PairAdmin):
 
 @admin.register(Mute)
 class MuteAdmin(PairAdmin):
-    """Mutes."""
-
     sides = ("muter", "muted")
 
     @admin.display(description=_("muter"))

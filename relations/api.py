@@ -94,7 +94,6 @@ class RelationView(ApiView):
         raise NotImplementedError
 
     def end(self, user: User, other: User) -> bool:
-        """End the relation."""
         raise NotImplementedError
 
     def begun(self, user: User, other: User) -> HttpResponse:
@@ -176,7 +175,6 @@ class BlockView(RelationView):
     """Hide caller and user from each other."""
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
-        """Block."""
         return actions.block(blocker=user, blocked=other)
 
     def end(self, user: User, other: User) -> bool:
@@ -194,7 +192,6 @@ class MuteView(RelationView):
     takes = MuteOptions
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
-        """Mute."""
         seconds = options["expires_in"]
         lasts = None if seconds is None else timedelta(seconds=seconds)
         return actions.mute(muter=user, muted=other, lasts=lasts, notifications=options["notifications"])
@@ -215,8 +212,6 @@ class RequestsView(ApiView):
 
 
 class MutedCard(UserCard, kw_only=True):
-    """A muted user."""
-
     muted_until: Time | None
     """When the mute ends, if it has an end."""
     muting_notifications: bool

@@ -9,5 +9,4 @@ class RelationsConfig(AppConfig):
     verbose_name = _("Relations")
 
     def ready(self) -> None:
-        """Connect the receivers."""
         from relations import receivers  # noqa: F401 - connects the receivers

@@ -93,8 +93,6 @@ def list_or_404(list_id: str | int, owner: User) -> Listed:
 
 
 class ListsView(ApiView):
-    """Lists."""
-
     @extend_schema(operation_id="list_lists", parameters=PAGED, responses={200: ListPage})
     def get(self, request: Request) -> HttpResponse:
         """The caller's lists, newest first."""
@@ -116,8 +114,6 @@ class ListsView(ApiView):
 
 
 class ListView(ApiView):
-    """One list."""
-
     @extend_schema(operation_id="read_list", responses={200: ListBody})
     def get(self, request: Request, list_id: str) -> HttpResponse:
         """One of the caller's lists."""

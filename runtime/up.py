@@ -40,7 +40,6 @@ class UpError(RuntimeError):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the option."""
     parser.add_argument(
         "--demo", action="store_true", help="Fill an empty database with demo users, also one on your own server."
     )

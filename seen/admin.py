@@ -16,7 +16,6 @@ class FailedFilter(admin.SimpleListFilter):
     parameter_name = "result"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """The choices."""
         return [("failed", _("failed")), ("done", _("done"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[MergeRun]) -> QuerySet[MergeRun]:

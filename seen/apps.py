@@ -9,5 +9,4 @@ class SeenConfig(AppConfig):
     verbose_name = _("Played history")
 
     def ready(self) -> None:
-        """Connect the receivers."""
         from seen import receivers  # noqa: F401 - connects the receivers

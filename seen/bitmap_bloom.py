@@ -185,7 +185,6 @@ class BitmapFilter:
         return math.ceil(self.capacity * self.bits_per_item / 8)
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """Implements `Filter.known`."""
         seed, *block_hashes = _user(user_id)
         asked, foreign = list(keys), set[str]()
         by_size: dict[int, list[bytes]] = {}
@@ -207,7 +206,6 @@ class BitmapFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """Implements `Filter.add`."""
         left, refused = list(additions), list[Addition]()
         for nth in range(FILTERS):
             replies = list(sent(client, [self._adding(addition, nth, replace=replace) for addition in left]))

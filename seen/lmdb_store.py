@@ -91,7 +91,6 @@ class LmdbStore:
                 self._count(transaction, months, key.month, more(old, new), len(new or b"") - len(old or b""))
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """Implements `FilterStore.purge`."""
         purged = 0
         end = clock(now)
         with self._transaction(write=True) as (transaction, (filters, expiries, months)):
@@ -112,11 +111,9 @@ class LmdbStore:
             environment.copyfd(handle, compact=True)
 
     def stats(self) -> dict[int, MonthStats]:
-        """Implements `FilterStore.stats`."""
         return {month: stats for month, stats in self._counts().items() if stats.filters and month >= FIRST_MONTH}
 
     def count(self, month: int) -> int:
-        """Implements `FilterStore.count`."""
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
@@ -126,7 +123,6 @@ class LmdbStore:
         return is_there and any(stats.filters for stats in self._counts().values())
 
     def clear(self, month: int) -> Iterator[int]:
-        """Implements `FilterStore.clear`."""
         first = self._FILTER.pack(month, 0)
         while True:
             cleared = size = 0

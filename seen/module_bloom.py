@@ -53,7 +53,6 @@ class ModuleFilter:
     error: float
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """Implements `Filter.known`."""
         # RESP by hand, because packing the members for each key costs more than the question.
         user = f"{user_id}:"
         tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
@@ -68,7 +67,6 @@ class ModuleFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """Implements `Filter.add`."""
         additions = list(additions)
         replies = sent(client, [self._adding(addition, replace=replace) for addition in additions])
         return [addition for addition, reply in zip(additions, replies, strict=True) if reply is None]
@@ -79,7 +77,6 @@ class ModuleFilter:
         return ("EVALSHA", MODULE_ADD, 1, key, self.error, self.capacity, expires_at, int(replace), *members)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """Implements `Filter.fill`."""
         replies = tried(client, [("BF.INFO", key) for key in keys])
         return [self._fill(reply) for reply in replies]
 

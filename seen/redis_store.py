@@ -79,7 +79,6 @@ class RedisStore:
         return self._ask([("GET", self._key(key)) for key in keys])
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """Implements `FilterStore.read_briefly`."""
         commands = [("GET", self._key(key)) for key in keys]
         with _errors(), breaker.asking(self._patience):
             return pipelined(self._request_client, commands, patience_seconds=self._patience)
@@ -117,7 +116,6 @@ class RedisStore:
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
-        """Implements `FilterStore.holds_any`."""
         with _errors(), breaker.asking(self._patience):
             (found,) = pipelined(
                 self._request_client, [("EXISTS", keys.played_months())], patience_seconds=self._patience
@@ -125,7 +123,6 @@ class RedisStore:
         return bool(found)
 
     def clear(self, month: int) -> Iterator[int]:
-        """Implements `FilterStore.clear`."""
         cursor: Any = 0
         pattern = keys.played_filter(0, month)[:-1] + "*"
         while True:

@@ -9,5 +9,4 @@ class TimelineConfig(AppConfig):
     verbose_name = _("Timeline")
 
     def ready(self) -> None:
-        """Connect the receivers."""
         from timeline import receivers  # noqa: F401 - connects the receivers

@@ -297,7 +297,6 @@ class Pulled(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Pulled":
-        """Parse a row."""
         item_id, sender_id, is_held, is_shown = row[:4]
         columns, (inbox_from, *tag) = row[4 : 4 + WIDTH], row[4 + WIDTH :]
         item = None if id_of(columns) is None else ItemRow.of(columns)

@@ -73,15 +73,12 @@ class ReadOnlyAdmin(QuickListAdmin):
     """Rows that nobody edits by hand."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """False."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """False."""
         return False
 
 
@@ -227,7 +224,6 @@ class ParkedFilter(admin.SimpleListFilter):
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        """The choices."""
         return [("parked", _("given up")), ("pending", _("in progress"))]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:

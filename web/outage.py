@@ -29,7 +29,6 @@ class OutageMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request."""
         if uploads.TOO_LONG in request.META:
             return too_long(request)
         if request.path_info.startswith(f"/{settings.ADMIN_PATH}"):

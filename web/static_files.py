@@ -33,7 +33,6 @@ class ScriptFinder(finders.BaseFinder):
         return [found] if find_all else found
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, FileSystemStorage]]:
-        """All scripts."""
         for path in MODULES:
             self.make(path)
             yield path, FileSystemStorage(self.folder)

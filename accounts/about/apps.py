@@ -3,8 +3,6 @@ from django.utils.translation import gettext_lazy as _
 
 
 class AboutConfig(AppConfig):
-    """The about app."""
-
     name = "accounts.about"
     label = "about"
     verbose_name = _("Site")

@@ -3,8 +3,6 @@ from django.utils.translation import gettext_lazy as _
 
 
 class MailConfig(AppConfig):
-    """The mail app."""
-
     name = "accounts.mail"
     label = "mail"
     verbose_name = _("Mail")

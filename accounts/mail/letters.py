@@ -31,7 +31,6 @@ class Paragraph(NamedTuple):
 
 
 def template_of(kind: str) -> str:
-    """The template of a kind."""
     return f"mail/{kind}.txt"
 
 

@@ -70,7 +70,6 @@ class ClientAppManager(models.Manager["ClientApp"]):
         return self.get_or_create(pk=OWN_APP, defaults=fields)[0]
 
     def registered(self) -> models.QuerySet["ClientApp"]:
-        """Self-registered apps."""
         return self.exclude(pk=OWN_APP)
 
 

@@ -141,8 +141,6 @@ def _raise(error: Exception) -> None:
 
 # --- Others ----------------------------------------------------------------------------------------------
 class AccountView(OpenView):
-    """An account."""
-
     def get(self, request: Request, account_id: str) -> HttpResponse:
         """Return the account. Raises NotFound."""
         reader = reader_of(request)
@@ -283,8 +281,6 @@ class UnfollowView(RelationView):
 
 
 class RemoveFollowerView(RelationView):
-    """Remove a follower."""
-
     is_end = True
 
     def act(self, reader: User, other: User, params: Params) -> bool:
@@ -296,7 +292,6 @@ class BlockView(RelationView):
     """Block an account."""
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """Block."""
         return actions.block(blocker=reader, blocked=other)
 
 
@@ -306,7 +301,6 @@ class UnblockView(RelationView):
     is_end = True
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """Unblock."""
         return actions.unblock(blocker=reader, blocked=other)
 
 
@@ -327,7 +321,6 @@ class UnmuteView(RelationView):
     is_end = True
 
     def act(self, reader: User, other: User, params: Params) -> bool:
-        """Unmute."""
         return actions.unmute(muter=reader, muted=other)
 
 

@@ -28,7 +28,6 @@ class ListBody(msgspec.Struct):
 
 
 def list_of(listed: Listed) -> ListBody:
-    """The body of a list."""
     return ListBody(str(listed.id), listed.title, "none", listed.is_exclusive)
 
 

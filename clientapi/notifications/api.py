@@ -52,8 +52,6 @@ class UnreadView(ClientView):
 
 
 class NotificationView(ClientView):
-    """One notification."""
-
     def get(self, request: Request, notification_id: str) -> HttpResponse:
         """Return the notification."""
         reader = caller_of(request)

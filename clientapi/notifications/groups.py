@@ -137,7 +137,6 @@ def _ids_of(begin: datetime) -> range:
 
 
 def one(reader: User, key: str) -> Group | None:
-    """The group with this key."""
     match = KEY.fullmatch(key)
     if match is None:
         return None

@@ -55,7 +55,6 @@ class Subscription(msgspec.Struct):
 
     @classmethod
     def of(cls, row: PushSubscription) -> "Subscription":
-        """The subscription of a row."""
         alerts = {name: kinds[0] in row.kinds for name, kinds in ALERTS.items()}
         return cls(str(row.pk), row.endpoint, row.is_standard, Alerts(**alerts), row.policy, row.server_key)
 

@@ -55,7 +55,6 @@ class AppBody(msgspec.Struct):
 
     @classmethod
     def of(cls, app: ClientApp) -> "AppBody":
-        """The body of an app."""
         return cls(str(app.pk), app.name, app.website or None, app.scopes.split(), *_addresses(app), public_key())
 
 

@@ -169,8 +169,6 @@ class StatusesView(OpenView):
 
 
 class StatusView(OpenView):
-    """One status."""
-
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
@@ -361,8 +359,6 @@ class FavouriteView(ActView):
 
 
 class BookmarkView(ActView):
-    """A bookmark."""
-
     do = staticmethod(actions.bookmark)
 
 

@@ -46,8 +46,6 @@ def _shown(item: ItemBody, request: Request) -> HttpResponse:
 
 
 class PollView(OpenView):
-    """A poll."""
-
     def get(self, request: Request, poll_id: str) -> HttpResponse:
         """Return the poll of a visible status."""
         return _shown(body_or_404(poll_id, reader_of(request)), request)

@@ -105,8 +105,6 @@ class ScheduledStatusesView(ClientView):
 
 
 class ScheduledStatusView(ClientView):
-    """One scheduled status."""
-
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, scheduled_id: str) -> HttpResponse:

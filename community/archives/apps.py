@@ -10,5 +10,4 @@ class MovingConfig(AppConfig):
     verbose_name = _("Moving in")
 
     def ready(self) -> None:
-        """Connect the receivers."""
         from community.archives import receivers  # noqa: F401 - connects the receivers

@@ -18,8 +18,6 @@ from web.rest import ApiView, FeedResponse, body, limit, parse_id, position
 
 
 class ConversationsView(ApiView):
-    """Conversations."""
-
     @extend_schema(operation_id="list_conversations", parameters=PAGED, responses={200: ConversationPage})
     def get(self, request: Request) -> HttpResponse:
         """Conversations, newest first. Marks nothing as read."""
@@ -38,8 +36,6 @@ class RequestsView(ApiView):
 
 
 class ConversationView(ApiView):
-    """A conversation."""
-
     @extend_schema(operation_id="remove_conversation", responses={204: None})
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
         """Remove a conversation or request until somebody writes in it."""

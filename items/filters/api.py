@@ -149,8 +149,6 @@ def filter_or_404(filter_id: str | int, owner: User) -> Listed:
 
 
 class FiltersView(ApiView):
-    """Filters."""
-
     @extend_schema(operation_id="list_filters", parameters=PAGED, responses={200: FilterPage})
     def get(self, request: Request) -> HttpResponse:
         """The caller's filters, newest first."""
@@ -175,8 +173,6 @@ class FiltersView(ApiView):
 
 
 class FilterView(ApiView):
-    """One filter."""
-
     @extend_schema(operation_id="edit_filter", request=FilterEdit, responses={200: FilterBody})
     def patch(self, request: Request, filter_id: str) -> HttpResponse:
         """Change a filter. Omitted fields stay."""

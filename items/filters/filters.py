@@ -224,7 +224,6 @@ class Listed(NamedTuple):
 
     @property
     def phrases(self) -> list[str]:
-        """All phrases."""
         return [one.phrase for one in self.keywords]
 
     @property

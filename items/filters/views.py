@@ -36,7 +36,6 @@ def own_filters(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
-    """Edit a filter."""
     listed = filter_or_404(filter_id, reader)
     form = FilterForm(request.POST if request.method == "POST" else None, known=listed)
     if form.is_valid():
@@ -56,7 +55,6 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
 @signed_in
 @limited("write")
 def delete_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
-    """Delete a filter."""
     listed = filter_or_404(filter_id, reader)
     with missing_as_404():
         filters.delete(owner=reader, filter_id=listed.id)

@@ -71,7 +71,6 @@ class Head(NamedTuple):
 
     @property
     def words(self) -> str:
-        """All words."""
         return " ".join([self.title, *(value for values in self.said.values() for value in values)])
 
 

@@ -128,8 +128,6 @@ def _answers() -> Iterator[None]:
 
 
 class ScheduledPostsView(ApiView):
-    """Scheduled posts."""
-
     rates: Mapping[str, str] = {"POST": "publish"}
 
     @extend_schema(operation_id="list_scheduled", parameters=PAGED, responses={200: ScheduledPage})
@@ -162,8 +160,6 @@ class ScheduledPostsView(ApiView):
 
 
 class ScheduledPostView(ApiView):
-    """One scheduled post."""
-
     @extend_schema(operation_id="read_scheduled", responses={200: ScheduledBody})
     def get(self, request: Request, scheduled_id: str) -> HttpResponse:
         """A scheduled post."""

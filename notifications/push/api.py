@@ -48,7 +48,6 @@ class OwnSubscription(msgspec.Struct):
 
     @classmethod
     def of(cls, row: PushSubscription) -> "OwnSubscription":
-        """The subscription of this row."""
         return cls(row.endpoint, row.kinds, row.words)
 
 

@@ -20,7 +20,6 @@ class Command(BaseCommand):
     help = "Make a small demo community. Prints its logins and writes them to the data folder."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         parser.add_argument("--users", type=int, default=60, help="How many users (default 60).")
         parser.add_argument("--if-empty", action="store_true", help="Do nothing if the site has users.")
         parser.add_argument(

@@ -22,7 +22,6 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         parser.add_argument("dir", type=Path, help="The folder with the files.")
         parser.add_argument(
             "--password", help="Set this password for every imported user. Without it they cannot sign in."

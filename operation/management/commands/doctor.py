@@ -18,7 +18,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         web, stream, grpc = addresses()
         parser.add_argument("--all", action="store_true", help="also print checks that pass")
         parser.add_argument("--json", action="store_true", help="print JSON: {state, findings}")

@@ -27,7 +27,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # there is no database yet
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         parser.add_argument("file", help="a file, or the name of a backup in FEEDSITE_BACKUP_TO")
         parser.add_argument(
             "--check",

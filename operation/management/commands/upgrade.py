@@ -53,7 +53,6 @@ class Command(BaseCommand):
     is_restarted = False
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         parser.add_argument("--dry-run", action="store_true", help="Print what each step would do, and change nothing.")
         parser.add_argument("--backup", type=Path, metavar="FILE", help="the file of the backup (default: in backups/)")
         parser.add_argument("--no-backup", action="store_true", help="Make no backup.")

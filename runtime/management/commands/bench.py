@@ -15,7 +15,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # the benchmarks run in other processes
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         parser.add_argument(
             "name",
             nargs="*",

@@ -23,7 +23,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # one of the checks below
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         amount = parser.add_mutually_exclusive_group()
         amount.add_argument("--fast", action="store_true", help="Leave out the tests marked slow.")
         amount.add_argument(

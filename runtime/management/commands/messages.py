@@ -46,7 +46,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         parser.add_argument("--compile", action="store_true", help="Only compile.")
         parser.add_argument("--new", metavar="CODE", help="Begin a catalogue, such as `ar` or `pt-br`.")
 

@@ -25,7 +25,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # below
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the option."""
         parser.add_argument("--demo", action="store_true", help="Fill an empty database with demo users.")
 
     def handle(self, *args: Any, demo: bool, **options: Any) -> None:

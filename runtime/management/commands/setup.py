@@ -15,7 +15,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the options."""
         setup.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -16,7 +16,6 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # `prepare` runs them
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Add the option."""
         up.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -16,7 +16,6 @@ class Command(BaseCommand):
     help = "Turn read-only mode on or off: members can read but change nothing. Without on or off: show the mode."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Declare the arguments."""
         parser.add_argument("state", choices=["on", "off"], nargs="?")
         parser.add_argument("--why", default="", help="the reason, shown on every page")
 
