@@ -2,22 +2,24 @@
 
 A replica *proposes*, and the primary verifies and hydrates.
 
-`note_write` stores the position of the primary's log. The member reads the primary until the replica has replayed it. A
-crash empties the unlogged table of notes: then the row of user 0 is missing, and the next request writes one that
-stands for all lost notes.
+After a write a member reads the primary for `REPLICA_PIN_SECONDS`, on every device. `note_write` stores the time. A
+crash empties the unlogged table of times: then the row of user 0 is missing, and the next read writes one that stands
+for all lost times.
 
 See docs/decisions.md: Only reads that say so go to a replica.
 """
 
 import logging
 import math
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections, models, router
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections
 
 from runtime import metrics
 from storage.breaker import OpenError
@@ -33,80 +35,85 @@ PRIMARY = DEFAULT_DB_ALIAS
 SERVED = "replica"
 AWAY, FAILED, FOREIGN, BEHIND, OWN = "away", "failed", "foreign", "behind", "own"
 """Why the primary serves a read. The replica: failed a moment ago; failed now; is not of this primary; is too far
-behind; lacks the reader's own writes.
+behind. Or the reader wrote a moment ago.
 """
 
 NOTE = """
-    INSERT INTO feedsite_written AS noted (user_id, lsn) VALUES (%s, pg_current_wal_insert_lsn())
-    ON CONFLICT (user_id) DO UPDATE SET lsn = greatest(noted.lsn, excluded.lsn) RETURNING (lsn - '0/0')::bigint
+    INSERT INTO feedsite_written (user_id, written_at) VALUES (%s, clock_timestamp())
+    ON CONFLICT (user_id) DO UPDATE SET written_at = excluded.written_at RETURNING true
 """
-NEEDED = """
-    SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint, extract(epoch FROM clock_timestamp())::float8,
-        (SELECT (lsn - '0/0')::bigint FROM feedsite_written WHERE user_id = 0),
-        (SELECT (lsn - '0/0')::bigint FROM feedsite_written WHERE user_id = %(reader)s)
+WRITERS = """
+    SELECT user_id, written_at > clock_timestamp() - make_interval(secs => %s)
+    FROM feedsite_written WHERE user_id IN (0, %s)
 """
 STANDING = """
-    SELECT pg_is_in_recovery(), (coalesce(pg_last_wal_replay_lsn(), '0/0') - '0/0')::bigint,
-        coalesce(extract(epoch FROM pg_last_xact_replay_timestamp()), 0)::float8
+    SELECT pg_is_in_recovery(), system_identifier, coalesce(pg_last_wal_replay_lsn(), '0/0')::text,
+        pg_last_xact_replay_timestamp()
+    FROM pg_control_system()
+"""
+# By the primary's clock. A replica that has everything is not behind, however long ago the last commit was. One that
+# is ahead is of a primary that was replaced.
+COMPARED = """
+    SELECT system_identifier = %(system)s AND %(position)s::pg_lsn <= now_at,
+        CASE WHEN %(position)s::pg_lsn >= now_at THEN 0
+            ELSE extract(epoch FROM clock_timestamp() - %(committed)s::timestamptz) END::float8
+    FROM pg_control_system(), pg_current_wal_flush_lsn() AS now_at
 """
 CONFLICTS = frozenset({"40001", "40P01"})
 """SQL states of reads that the replica cancelled for its replay."""
-SYSTEM = "SELECT system_identifier FROM pg_control_system()"
 
 
 # --- How far it is ---------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How far a replica is. `position`: replayed bytes. `committed`: the last commit's Unix time by the primary's
-    clock, or 0 if it replayed none since its start.
-    """
+class Condition(NamedTuple):
+    """Whether the server is a replica of this primary, and its lag."""
 
     is_replica: bool
-    position: int
-    committed: float
+    is_of_primary: bool
+    lag: float
+    """Seconds, including a pause without writes. Infinite if it has replayed no commit since its start."""
 
-
-@dataclass(frozen=True, slots=True)
-class Needed:
-    """How far a replica should be.
-
-    Within `REPLICA_LAG_SECONDS` of `position`, the primary's at `now`, and at least at `own`, the position of the
-    reader's last write.
-    """
-
-    position: int
-    now: float
-    own: int
-
-    def hindrance(self, standing: Standing) -> str:
-        """Why a replica cannot serve the read, or empty."""
-        if not standing.is_replica or standing.position > self.position:
+    @property
+    def hindrance(self) -> str:
+        """Why it cannot serve a read, or empty."""
+        if not (self.is_replica and self.is_of_primary):
             return FOREIGN
-        if standing.position < self.own:
-            return OWN
-        return BEHIND if self.lag(standing) > settings.REPLICA_LAG_SECONDS else ""
-
-    def lag(self, standing: Standing) -> float:
-        """How many seconds a replica is behind at most, including a pause without writes.
-
-        Infinite without a replayed commit since its start.
-        """
-        if standing.position >= self.position:
-            return 0.0
-        return max(self.now - standing.committed, 0.0) if standing.committed else math.inf
+        return BEHIND if self.lag > settings.REPLICA_LAG_SECONDS else ""
 
 
-def _needed(reader_id: int) -> Needed:
-    ((position, now, of_all, own),) = fetch(NEEDED, {"reader": reader_id})
-    if not reader_id:
-        return Needed(position, now, 0)
-    if of_all is None:  # a crash lost the notes
-        ((of_all,),) = fetch(NOTE, [0])
-    return Needed(position, now, max(of_all, own or 0))
+def _measured() -> Condition:
+    # The replica first, so that it is not ahead of the primary's answer.
+    ((is_replica, system, position, committed),) = fetch(STANDING, on=REPLICA)
+    return Condition(is_replica, *compared(system, position, committed))
 
 
-def _standing() -> Standing:
-    return Standing(*fetch(STANDING, on=REPLICA)[0])
+def compared(system: int, position: str, committed: datetime | None) -> tuple[bool, float]:
+    """Whether a server is the primary's, and how far it is behind."""
+    ((is_of_primary, lag),) = fetch(COMPARED, {"system": system, "position": position, "committed": committed})
+    return is_of_primary, math.inf if lag is None else max(lag, 0.0)
+
+
+@lru_cache(1)
+def _measured_in(_second: int) -> Condition:
+    return _measured()
+
+
+def condition() -> Condition:
+    """Ask replica and primary now. Raises django.db.Error."""
+    with _replica():
+        return _measured()
+
+
+def observe() -> None:
+    """Set the gauges about the replica."""
+    if not is_configured():
+        return
+    try:
+        found = condition()
+    except Error:
+        metrics.replica_up.labels(REPLICA).set(0)
+        return
+    metrics.replica_up.labels(REPLICA).set(found.is_replica and found.is_of_primary)
+    metrics.replica_lag_seconds.set(found.lag)
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
@@ -116,24 +123,13 @@ def is_configured() -> bool:
 
 
 class Router:
-    """Sends reads that may lag to the replica, and all others to the primary."""
+    """Only `lagging` reads from the replica. Django would also use it for what belongs to a row from there."""
 
-    def db_for_read(self, model: object, *, reader: int | None = None, **hints: Any) -> str:
-        """The alias to read from: the primary, or the replica if `reader` is given and it is not too far behind.
-
-        `reader`: the read may lag but must find this user's writes. 0: nobody's.
-        """
-        if reader is None:
-            return PRIMARY
-        standing = _standing()  # first, so that the replica is not ahead of the primary's answer
-        hindrance = _needed(reader).hindrance(standing)
-        if hindrance:
-            metrics.replica_reads.labels(hindrance).inc()
-        return PRIMARY if hindrance else REPLICA
-
-    def db_for_write(self, model: object, **hints: Any) -> str:
-        """The primary's alias, also for rows read from the replica."""
+    def db_for_read(self, model: object, **hints: Any) -> str:
+        """The primary's alias."""
         return PRIMARY
+
+    db_for_write = db_for_read
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
         """Whether migrations run here: on the primary only."""
@@ -148,19 +144,31 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
     """
     if not is_configured():
         return read(PRIMARY)
+    if reader_id and _wrote(reader_id):
+        metrics.replica_reads.labels(OWN).inc()
+        return read(PRIMARY)
     try:
         with outage_of(REPLICA).asking(seconds or settings.REPLICA_TIMEOUT_SECONDS), _replica(seconds):
-            on = router.db_for_read(models.Model, reader=reader_id or 0)
-            if on == REPLICA:
+            outcome = _measured_in(int(time.monotonic())).hindrance
+            if not outcome:
                 found = read(REPLICA)
                 metrics.replica_reads.labels(SERVED).inc()
                 return found
     except OpenError:
-        metrics.replica_reads.labels(AWAY).inc()
+        outcome = AWAY
     except Error as error:
         logger.warning("the replica failed, so the primary served the read: %s", error)
-        metrics.replica_reads.labels(FAILED).inc()
+        outcome = FAILED
+    metrics.replica_reads.labels(outcome).inc()
     return read(PRIMARY)
+
+
+def _wrote(user_id: int) -> bool:
+    """Whether the user may have written within `REPLICA_PIN_SECONDS`."""
+    writers = dict(fetch(WRITERS, [settings.REPLICA_PIN_SECONDS, user_id]))
+    if 0 not in writers:  # a crash lost the times
+        return bool(fetch(NOTE, [0]))
+    return any(writers.values())
 
 
 @contextmanager
@@ -192,7 +200,7 @@ def _state(error: Error) -> str | None:
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def note_write(user_id: int | None) -> None:
-    """Note the primary's position for a user who may have written, after the last commit."""
+    """Note that a user may have written, after the last commit."""
     if not user_id or not is_configured():
         return
     try:
@@ -204,35 +212,3 @@ def note_write(user_id: int | None) -> None:
     except Error as error:
         # After a crash the empty table says so. Otherwise the user may miss the write for `REPLICA_LAG_SECONDS`.
         logger.warning("user %s may miss their own newest change for some seconds: %s", user_id, error)
-
-
-# --- Looking after it ------------------------------------------------------------------------------------
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Whether the server is a replica of this primary, and its lag."""
-
-    is_replica: bool
-    lag: float
-    """Seconds. Infinite if unknown."""
-    is_of_primary: bool
-
-
-def condition() -> Condition:
-    """Ask replica and primary now. Raises django.db.Error."""
-    needed = _needed(0)
-    with _replica():
-        standing, system = _standing(), fetch(SYSTEM, on=REPLICA)
-    return Condition(standing.is_replica, needed.lag(standing), system == fetch(SYSTEM))
-
-
-def observe() -> None:
-    """Set the gauges about the replica."""
-    if not is_configured():
-        return
-    try:
-        found = condition()
-    except Error:
-        metrics.replica_up.labels(REPLICA).set(0)
-        return
-    metrics.replica_up.labels(REPLICA).set(found.is_replica and found.is_of_primary)
-    metrics.replica_lag_seconds.set(found.lag)

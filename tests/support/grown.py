@@ -518,8 +518,8 @@ class Grown:
         with connection.cursor() as cursor:
             cursor.execute(
                 f"""
-                INSERT INTO feedsite_written (user_id, lsn)
-                SELECT {self.nth}, '0/0' FROM generate_series(1, {MANY}) AS g
+                INSERT INTO feedsite_written (user_id, written_at)
+                SELECT {self.nth}, now() FROM generate_series(1, {MANY}) AS g
                 """  # noqa: S608 (constants)
             )
         grow(Deletion.objects.create(user=self.ordinary), MANY, user_id=self.nth, tried_at="now()")

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
-from unittest.mock import patch
 from urllib.parse import unquote
 
 import psycopg
-from django.db import connections, router
+from django.db import connections
 
 from feedsite.settings import replica_database
 from runtime.embedded import Home, Postgres, ServerError, wait_for
@@ -110,8 +109,7 @@ def in_use(host: str) -> Iterator[None]:
     given = primary | {"HOST": host, "PORT": "", "OPTIONS": {}}
     connections.settings[replica.REPLICA] = replica_database(primary, given)
     try:
-        with patch.object(router, "routers", [replica.Router()]):
-            yield
+        yield
     finally:
         outage_of(replica.REPLICA).reset()
         connections[replica.REPLICA].close()
