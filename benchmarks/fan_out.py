@@ -16,8 +16,8 @@ from django.db import connection
 
 from benchmarks.community import Community, build_window, entries, fresh_item, materialise_inbox
 from benchmarks.measure import Report, interleaved, over
-from storage.connections import borrowed, feeds_for_tasks, fetch
-from storage.replies import replies
+from storage.connections import feeds_for_tasks, fetch
+from storage.replies import borrowed, replies
 from storage.window import PIPELINE_LENGTH, Entry, deliver
 from timeline import fanout
 from timeline.inbox import Inbox, cap_of

@@ -30,7 +30,7 @@ from seen.merging import CHUNK, merge_shards
 from seen.played import Play, record
 from seen.ring import node_of, shard_of
 from storage import keys
-from storage.connections import borrowed
+from storage.replies import borrowed
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -1,96 +1,52 @@
-"""The client of a Redis Cluster: redis-py's `RedisCluster` and pipeline, with one deadline for each trip.
+"""The client of a Redis Cluster. redis-py's `RedisCluster` knows slots, nodes and connections.
 
-redis-py waits for one node after the other, so a thread makes the trip. Replicas are not asked: they may lack writes.
+A trip writes to all nodes before it reads, and has one deadline. redis-py asks one node after the other for the slots,
+so a thread does that: at the start and after a failure. Replicas are not asked: they may lack writes.
 
 See docs/decisions.md: Experiments that were not worth it.
 """
 
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import hiredis
 import redis
 from redis.backoff import NoBackoff
-from redis.cluster import ClusterNode, ClusterPipeline, PipelineCommand, RedisCluster
+from redis.cluster import ClusterNode, RedisCluster
 from redis.connection import HiredisRespSerializer
 from redis.exceptions import AskError, ClusterDownError, MovedError, RedisClusterException, TryAgainError
 from redis.retry import Retry
 
 from runtime.cluster_address import parse
+from storage.replies import LEAST_WAIT_SECONDS, borrowed
 
-T = TypeVar("T")
+UNSERVED = (ClusterDownError, RedisClusterException)
+"""Errors of redis-py for a slot without a node that answers."""
+AGAIN_SECONDS = 0.01
+"""The pause before a command of several keys whose slot is moving goes out again."""
 
-OUTAGES = (redis.ConnectionError, redis.TimeoutError, OSError, ClusterDownError, RedisClusterException)
-"""Errors of redis-py for a node that does not answer, or a slot without a node."""
-
-
-class Plain(NamedTuple):
-    """A node's client that gives replies as they are sent."""
-
-    connection_pool: redis.ConnectionPool
-    connection: None = None
-
-    @staticmethod
-    def parse_response(connection: Any, command_name: str, **options: Any) -> Any:
-        """Read a reply unchanged. redis-py's own client would turn scores into floats."""
-        return connection.read_response()
+Commands = Sequence[Sequence[Any]]
 
 
-class Pipeline(ClusterPipeline):
-    """redis-py's pipeline with plain replies."""
-
-    def __init__(self, cluster: RedisCluster) -> None:
-        super().__init__(
-            nodes_manager=cluster.nodes_manager,
-            commands_parser=cluster.commands_parser,
-            cluster_response_callbacks={},
-            retry=cluster.retry,
-            lock=cluster._lock,
-        )
-
-    def get_redis_connection(self, node: ClusterNode) -> Any:
-        """A client of the node that gives plain replies."""
-        return Plain(super().get_redis_connection(node).connection_pool)
-
-    def run(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
-        """Send the commands and return the replies, with errors in their places. Raises `OUTAGES`.
-
-        A command for a moved slot goes to the other node at the end.
-        """
-        stack = [PipelineCommand(command, None, place) for place, command in enumerate(commands)]  # type: ignore[no-untyped-call]
-        self.send_cluster_commands(stack, raise_on_error=False, allow_redirections=False)  # type: ignore[no-untyped-call]
-        for sent in stack:
-            if isinstance(sent.result, OUTAGES):
-                raise sent.result
-        return [self._follow(sent) for sent in stack]
-
-    def _follow(self, sent: PipelineCommand) -> Any:
-        error: Any = sent.result
-        if not isinstance(error, (AskError, TryAgainError)):  # MovedError is an AskError
-            return error
-        if (
-            isinstance(error, AskError)
-            and not isinstance(error, MovedError)
-            and self.get_node(error.host, error.port) is None  # type: ignore[no-untyped-call]
-        ):
-            raise redis.ConnectionError("a slot moves to a node that has no other yet")
-        try:
-            return self.parent_execute_command(*sent.args)  # type: ignore[no-untyped-call]
-        except redis.ResponseError as refusal:
-            if isinstance(refusal, OUTAGES):
-                raise
-            return refusal
+@contextmanager
+def _outages() -> Iterator[None]:
+    try:
+        yield
+    except UNSERVED as error:
+        raise redis.ConnectionError(str(error)) from error
+    except TimeoutError as error:
+        raise redis.TimeoutError("no node has said in time which node has which slots") from error
 
 
 class Cluster(redis.Redis):
     """The client of a cluster, for all threads and forks. Connects at the first trip. Its own pipelines, scans and
-    transactions do not work.
+    transactions do not work. Its methods raise redis.ConnectionError or redis.TimeoutError: the commands may have run.
     """
 
     def __init__(self, url: str, timeout: float) -> None:
@@ -101,76 +57,75 @@ class Cluster(redis.Redis):
     def _forget(self) -> None:
         self._pid, self._lock = os.getpid(), threading.Lock()
         self._cluster: RedisCluster | None = None
+        self._thread = ThreadPoolExecutor(1, "cluster")
+        self._looking: Future[RedisCluster] | None = None
 
-    def _connected(self) -> RedisCluster:
-        with self._lock:
-            if self._cluster is None:
-                first, *others = self.address.nodes
-                self._cluster = RedisCluster.from_url(
-                    self.address.url_of(*first),
-                    startup_nodes=[ClusterNode(*node) for node in others],  # type: ignore[no-untyped-call]
-                    protocol=2,
-                    socket_timeout=self.timeout,
-                    socket_connect_timeout=self.timeout,
-                    retry=Retry(NoBackoff(), 0),
-                    require_full_coverage=False,
-                )
-            return self._cluster
-
-    def _within(self, ask: Callable[[RedisCluster], T]) -> T:
-        """Call `ask` in a thread and wait for its answer within `timeout`.
-
-        Raises redis.ConnectionError or redis.TimeoutError: the commands may have run.
-        """
+    def _known(self) -> RedisCluster:
         if self._pid != os.getpid():
             self._forget()
-        answer: Future[T] = Future()
-        threading.Thread(target=self._answer, args=(ask, answer), name="cluster", daemon=True).start()
-        try:
-            return answer.result(self.timeout)
-        except TimeoutError as error:
-            answer.cancel()
-            raise redis.TimeoutError("not every node has answered in time") from error
+        return self._cluster or self._look().result(self.timeout)
 
-    def _answer(self, ask: Callable[[RedisCluster], T], answer: "Future[T]") -> None:
-        with suppress(InvalidStateError):  # the caller has given up
-            try:
-                try:
-                    answer.set_result(ask(self._connected()))
-                except redis.AuthenticationError:
-                    raise
-                except OUTAGES:
-                    self._look()  # another node may have the slots now
-                    if not answer.cancelled():
-                        answer.set_result(ask(self._connected()))
-            except OUTAGES as error:
-                is_known = isinstance(error, redis.AuthenticationError)
-                answer.set_exception(error if is_known else redis.ConnectionError(str(error)))
-            except Exception as error:  # noqa: BLE001 (the caller raises it)
-                answer.set_exception(error)
+    def _look(self) -> "Future[RedisCluster]":
+        """Begin to look which node has which slots, unless that is under way."""
+        with self._lock:
+            if self._looking is None or self._looking.done():
+                self._looking = self._thread.submit(self._find_slots)
+            return self._looking
 
-    def _look(self) -> None:
+    def _find_slots(self) -> RedisCluster:
         if self._cluster is not None:
-            with suppress(*OUTAGES):
-                self._cluster.nodes_manager.initialize()
+            self._cluster.nodes_manager.initialize()
+            return self._cluster
+        first, *others = self.address.nodes
+        self._cluster = RedisCluster.from_url(
+            self.address.url_of(*first),
+            startup_nodes=[ClusterNode(*node) for node in others],  # type: ignore[no-untyped-call]
+            protocol=2,
+            socket_timeout=self.timeout,
+            socket_connect_timeout=self.timeout,
+            retry=Retry(NoBackoff(), 0),
+            require_full_coverage=False,
+        )
+        return self._cluster
 
-    def ask(self, commands: Sequence[Sequence[Any]]) -> list[Any]:
+    def ask(self, commands: Commands) -> list[Any]:
         """Replies to commands of one key each, with errors in their places."""
-        return self._within(lambda cluster: Pipeline(cluster).run(commands))
+        with _outages():
+            try:
+                return self._trip(self._known(), commands)
+            except redis.AuthenticationError:
+                raise
+            except redis.TimeoutError:
+                self._look()  # another node may have the slots by the next trip
+                raise
+            except (redis.ConnectionError, *UNSERVED):
+                return self._trip(self._look().result(self.timeout), commands)
+
+    def _trip(self, cluster: RedisCluster, commands: Commands) -> list[Any]:
+        until = time.monotonic() + self.timeout
+        replies: list[Any] = [None] * len(commands)
+        heirs: dict[int, ClusterNode | None] = dict.fromkeys(range(len(commands)))
+        while heirs:
+            for place, reply in _replies(cluster, commands, heirs, until):
+                replies[place] = reply
+                if isinstance(reply, UNSERVED):
+                    raise reply
+            moved = {place: replies[place] for place in heirs if isinstance(replies[place], (AskError, TryAgainError))}
+            heirs = {place: _heir(cluster, reply) for place, reply in moved.items()}
+            if heirs and time.monotonic() > until:
+                raise redis.TimeoutError("slots were moving all the time")
+        return replies
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send a command to its key's node, or to all."""
-        return self._within(lambda cluster: cluster.execute_command(*args, **options))  # type: ignore[no-untyped-call]
+        """Send a command to its key's node, or to all, one after the other."""
+        with _outages():
+            return self._known().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def owner_url(self, key: str) -> str:
-        """The address of a key's primary. Raises redis.ConnectionError."""
-
-        def owner(cluster: RedisCluster) -> ClusterNode:
-            cluster.nodes_manager.initialize()
-            node: ClusterNode = cluster.get_node_from_key(key)  # type: ignore[no-untyped-call]
-            return node
-
-        node = self._within(owner)
+        """The address of a key's primary."""
+        with _outages():
+            self._known()
+            node: ClusterNode = self._look().result(self.timeout).get_node_from_key(key)  # type: ignore[no-untyped-call]
         return self.address.url_of(node.host, node.port)
 
     def close(self) -> None:
@@ -179,16 +134,60 @@ class Cluster(redis.Redis):
             self._cluster.close()
 
 
+def _replies(
+    cluster: RedisCluster, commands: Commands, heirs: dict[int, ClusterNode | None], until: float
+) -> list[tuple[int, Any]]:
+    """Send the commands in some places: to the node that has the slot, or to its heir while the slot moves."""
+    places = defaultdict(list)
+    for place, heir in heirs.items():
+        key = commands[place][3 if commands[place][0] in (b"EVAL", b"EVALSHA") else 1]
+        places[heir or cluster.get_node_from_key(key)].append(place)  # type: ignore[no-untyped-call]
+
+    found = []
+    with ExitStack() as stack:
+        connections = [stack.enter_context(borrowed(cluster.get_redis_connection(node))) for node in places]
+        for connection, own in zip(connections, places.values(), strict=True):
+            asked = [part for place in own for part in ([["ASKING"]] if heirs[place] else []) + [commands[place]]]
+            connection.send_packed_command(connection.pack_commands(asked))
+        for connection, own in zip(connections, places.values(), strict=True):
+            for place in own:
+                if heirs[place]:
+                    _read(connection, until)
+                found.append((place, _read(connection, until)))
+    return found
+
+
+def _read(connection: Any, until: float) -> Any:
+    try:
+        return connection.read_response(timeout=max(until - time.monotonic(), LEAST_WAIT_SECONDS))
+    except redis.ResponseError as error:
+        return error
+
+
+def _heir(cluster: RedisCluster, error: Any) -> ClusterNode | None:
+    """The node that a slot moves to, or None if the next trip finds its node."""
+    if isinstance(error, MovedError):
+        cluster.nodes_manager.move_slot(error)
+    elif isinstance(error, TryAgainError):
+        time.sleep(AGAIN_SECONDS)
+    else:
+        node: ClusterNode | None = cluster.get_node(error.host, error.port)  # type: ignore[no-untyped-call]
+        if node is None:
+            raise redis.ConnectionError("a slot moves to a node that has no other yet")
+        return node
+    return None
+
+
 class Trips(redis.ConnectionPool):
     """Takes the place of a connection pool: hands out trips to the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(protocol=2)
-        self._ask = partial(Cluster.ask, cluster)
+        self._cluster = cluster
 
     def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
         """A new trip."""
-        return Trip(self._ask)
+        return Trip(self._cluster)
 
     def release(self, connection: Any) -> None:
         """Do nothing: a trip has nothing to give back."""
@@ -197,8 +196,8 @@ class Trips(redis.ConnectionPool):
 class Trip:
     """Takes the place of a connection: sends at once, and holds the replies."""
 
-    def __init__(self, ask: Callable[[Sequence[Sequence[Any]]], list[Any]]) -> None:
-        self._ask = ask
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._replies: deque[Any] = deque()
 
     pack_command = HiredisRespSerializer().pack
@@ -208,10 +207,7 @@ class Trip:
         """Send RESP-encoded commands."""
         reader = hiredis.Reader()
         reader.feed(b"".join(packed))
-        commands = []
-        while (command := reader.gets()) is not False:
-            commands.append([command[0].decode(), *command[1:]])
-        self._replies += self._ask(commands)
+        self._replies += self._cluster.ask(list(iter(reader.gets, False)))
 
     def read_response(self, timeout: float | None = None) -> Any:
         """The next reply. Raises an error reply."""

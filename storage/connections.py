@@ -31,12 +31,11 @@ from redis.retry import Retry
 
 from runtime.cluster_address import names_cluster
 from storage.breaker import FAILURES, Breaker
-from storage.cluster import Cluster
+from storage.cluster import Cluster, Trip
+from storage.replies import LEAST_WAIT_SECONDS, borrowed, replies
 
 TASK_TIMEOUT_SECONDS = 5.0
 """How long workers and commands wait for the feeds server."""
-LEAST_WAIT_SECONDS = 0.001
-"""The least wait for a reply, which may already be there."""
 LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
 """An SQL condition that lets a commit not wait for the disk. Only for work that is repeated after a crash."""
 
@@ -70,6 +69,16 @@ def client_of(url: str, timeout: float) -> redis.Redis:
         retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
         health_check_interval=0,
     )
+
+
+def keys_in_script(client: redis.Redis, most: int) -> int:
+    """How many keys one script may take: 1 in a cluster, because each key has its own slot."""
+    return 1 if isinstance(client, Cluster) else most
+
+
+def answers(connection: Any) -> Iterator[Any]:
+    """Yield the replies on a borrowed connection, with errors, without end."""
+    return connection.replies() if isinstance(connection, Trip) else replies(connection)
 
 
 @cache
@@ -320,20 +329,3 @@ def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
             except redis.ResponseError as error:
                 replies.append(error)
     return replies
-
-
-@contextmanager
-def borrowed(client: redis.Redis) -> Iterator[Any]:
-    """Borrow a connection to write RESP by hand: a pipeline object costs more CPU.
-
-    Closed after an error, because replies may still arrive.
-    """
-    pool = client.connection_pool
-    connection = pool.get_connection()
-    try:
-        yield connection
-    except BaseException:
-        connection.disconnect()  # type: ignore[no-untyped-call]
-        raise
-    finally:
-        pool.release(connection)

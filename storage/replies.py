@@ -1,9 +1,10 @@
-"""Reads Redis replies in bulk. redis-py's reading, one by one, doubles a delivery's CPU cost.
+"""redis-py's connections by hand. Its reading, one by one, doubles a delivery's CPU cost.
 
 See docs/decisions.md: Own code in place of a library.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import hiredis
@@ -12,6 +13,25 @@ from redis.connection import DefaultParser
 
 RECEIVED_BYTES = 2**16
 """Bytes to read from the socket at once."""
+LEAST_WAIT_SECONDS = 0.001
+"""The least wait for a reply, which may already be there."""
+
+
+@contextmanager
+def borrowed(client: redis.Redis) -> Iterator[Any]:
+    """Borrow a connection to write RESP by hand: a pipeline object costs more CPU.
+
+    Closed after an error, because replies may still arrive.
+    """
+    pool = client.connection_pool
+    connection = pool.get_connection()
+    try:
+        yield connection
+    except BaseException:
+        connection.disconnect()  # type: ignore[no-untyped-call]
+        raise
+    finally:
+        pool.release(connection)
 
 
 def replies(connection: Any) -> Iterator[Any]:

@@ -39,9 +39,8 @@ from typing import Any, ClassVar
 import redis
 from django.conf import settings
 
-from storage.cluster import Cluster, Trip
-from storage.connections import Command, borrowed, pipelined, script
-from storage.replies import replies
+from storage.connections import Command, answers, keys_in_script, pipelined, script
+from storage.replies import borrowed
 
 INFINITY = 2**53
 """Above every id: the floor of an unusable window, and where a first page begins."""
@@ -270,7 +269,7 @@ class Window:
         cls, client: redis.Redis, windows: Sequence["Window"], last_id: int, counts: Sequence[int]
     ) -> list[Command]:
         """Commands that do `reading` for many windows in few scripts, which cost less. A cluster needs one each."""
-        length = 1 if isinstance(client, Cluster) else READ_MOST
+        length = keys_in_script(client, READ_MOST)
         commands = []
         for first in range(0, len(windows), length):
             keys = [window.key for window in windows[first : first + length]]
@@ -359,7 +358,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     refused: list[int] = []
     unsettled: list[Command] = []
     with borrowed(client) as connection:
-        answer = connection.replies() if isinstance(connection, Trip) else replies(connection)
+        answer = answers(connection)
         # Two chunks are under way: one is parsed while Redis works on the next.
         for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):
             if chunk := keys[first : first + PIPELINE_LENGTH]:

@@ -1,3 +1,4 @@
+import os
 import time
 
 import pytest
@@ -227,6 +228,30 @@ def test_a_frozen_node_costs_one_wait(cluster: ValkeyCluster) -> None:
     feeds_breaker.reset()
     assert wait_for(lambda: answers(client), 10)
     assert read(client).entries == (5,), "it was not replaced, and is in step"
+
+
+@pytest.mark.slow
+def test_all_nodes_frozen_cost_one_wait_or_one_for_the_slots(cluster: ValkeyCluster) -> None:
+    """redis-py waits for one after the other."""
+    known = connections.client_of(cluster.url, settings.REDIS_TIMEOUT_SECONDS)
+    pipelined(known, [("GET", key) for key in names(30)])
+    with frozen(*cluster.nodes):
+        for client in (known, known, connections.client_of(cluster.url, settings.REDIS_TIMEOUT_SECONDS)):
+            start = time.monotonic()
+            with pytest.raises(redis.TimeoutError):
+                pipelined(client, [("GET", key) for key in names(30)])
+            assert time.monotonic() - start < 3 * settings.REDIS_TIMEOUT_SECONDS
+    assert wait_for(lambda: answers(known), 30)
+
+
+def test_a_fork_has_connections_of_its_own(cluster: ValkeyCluster, client: Cluster) -> None:
+    pipelined(client, [("SET", "a", "mine")])
+    child = os.fork()
+    if not child:
+        os._exit(pipelined(client, [("GET", "a")] * 100) != [b"mine"] * 100)
+    for _ in range(100):
+        assert pipelined(client, [("GET", "b")]) == [None]
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_no_node_answers(cluster: ValkeyCluster) -> None:

@@ -4,8 +4,8 @@ import pytest
 import redis
 from django.conf import settings
 
-from storage.connections import borrowed, client_of, feeds_for_tasks
-from storage.replies import RECEIVED_BYTES, replies
+from storage.connections import client_of, feeds_for_tasks
+from storage.replies import RECEIVED_BYTES, borrowed, replies
 from tests.support.servers import Valkey, frozen
 
 
