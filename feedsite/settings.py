@@ -198,7 +198,7 @@ POOLED = not env.prepare
 DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = POOLED
 DATABASE_TIMEOUT_SECONDS = env.database_timeout_seconds
 REPLICA_URL = env.replica_url
-# If it lags by more, no request reads from it. Whoever wrote reads the primary for longer than that: the lag was measured
+# If it lags by more, no request reads from it. Whoever wrote reads the primary for longer, because the lag was measured
 # up to a second ago. A read waits for the replica at most REPLICA_TIMEOUT_SECONDS.
 REPLICA_LAG_SECONDS = 10.0
 REPLICA_PIN_SECONDS = REPLICA_LAG_SECONDS + 5
