@@ -11,7 +11,7 @@ from django.conf.locale import LANG_INFO
 from django.utils.translation import to_language
 from psycopg.conninfo import conninfo_to_dict
 
-from runtime import bucket_address, embedded, environment, mail_address
+from runtime import addresses, embedded, environment
 from runtime.options import PROCESSORS
 from runtime.rate_table import RATES as DEFAULT_RATES
 
@@ -53,7 +53,7 @@ HTTPS = env.https
 PROXY = HTTPS if env.proxy is None else env.proxy
 
 # Links in letters begin with it. No request can change it.
-SITE_URL = env.url.rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.port)
+SITE_URL = env.url.rstrip("/") or addresses.site_url(ALLOWED_HOSTS, HTTPS, env.port)
 
 # Only for tests: web.outbound may call servers on this machine, on any port.
 OUTBOUND_TO_LOOPBACK = False
@@ -344,8 +344,8 @@ BACKUP_DAYS, BACKUP_WEEKS = env.backup_days, 4
 if BACKUP_TO_SECRET:
     CELERY_BEAT_SCHEDULE["back up"] = _every(600.0, "operation.back_up")
 
-# --- Mail: a server, a folder or the log (runtime/mail_address.py) -------------------------------------------
-_MAIL = mail_address.parse(env.email_url)
+# --- Mail: a server, a folder or the log (runtime/addresses.py) ----------------------------------------------
+_MAIL = addresses.parse_mail(env.email_url)
 EMAIL_BACKEND = _MAIL.backend
 EMAIL_HOST, EMAIL_PORT = _MAIL.host, _MAIL.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL.user, _MAIL.password
@@ -621,11 +621,11 @@ MEDIA_ROOT = MEDIA_DIR / "files"
 # Django's error pages hide settings with SECRET in their name.
 MEDIA_STORE_SECRET_URL = env.media_store
 MEDIA_STORE_TIMEOUT_SECONDS = 5.0
-_PUBLIC = bucket_address.parse(MEDIA_STORE_SECRET_URL).public if MEDIA_STORE_SECRET_URL else ""
+_PUBLIC = addresses.parse_bucket(MEDIA_STORE_SECRET_URL).public if MEDIA_STORE_SECRET_URL else ""
 # Prefix of a file's address (media.objects.address).
 MEDIA_ADDRESS = MEDIA_URL = f"{_PUBLIC}/" if _PUBLIC else "/media/"
 # Where pages may load media from, besides the site itself.
-MEDIA_ORIGIN = bucket_address.origin(_PUBLIC)
+MEDIA_ORIGIN = addresses.origin(_PUBLIC)
 MEDIA_IMAGE_BYTES = env.media_image_mb * 2**20
 MEDIA_VIDEO_BYTES = env.media_video_mb * 2**20
 MEDIA_PIXELS = env.media_megapixels * 1_000_000

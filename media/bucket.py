@@ -19,7 +19,7 @@ from storages.backends.s3 import S3Storage
 from urllib3.exceptions import HTTPError
 
 from media.files import CACHING, NAME, TYPES, Stored, StoreError
-from runtime.bucket_address import BucketAddress
+from runtime.addresses import BucketAddress
 from storage.breaker import Breaker, OpenError
 
 CONNECT_SECONDS = 2.0

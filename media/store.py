@@ -11,7 +11,7 @@ from typing import IO
 from django.conf import settings
 
 from media.files import Store, Stored, StoreError
-from runtime import bucket_address
+from runtime.addresses import parse_bucket
 from runtime.disk import sync
 from web import uploads
 
@@ -93,7 +93,7 @@ def _folder(root: Path) -> Folder:
 def _bucket(url: str, timeout_seconds: float) -> Store:
     from media.bucket import Bucket  # half a second and 20 MB that only bucket sites need
 
-    return Bucket(bucket_address.parse(url), timeout_seconds)
+    return Bucket(parse_bucket(url), timeout_seconds)
 
 
 def incoming() -> Path:

@@ -9,7 +9,7 @@ from media.bucket import Bucket, errors
 from media.files import StoreError
 from operation.dumps import BackupError
 from operation.kept_backups import FolderPlace, disk_errors
-from runtime import bucket_address
+from runtime.addresses import parse_bucket
 
 BUCKET_SECONDS = 60.0
 """Maximum seconds for an answer, and for each part of a file."""
@@ -19,7 +19,7 @@ class BucketPlace:
     """A bucket for backups. They are made in the data folder, uploaded, and removed there."""
 
     def __init__(self, url: str) -> None:
-        self.bucket = Bucket(bucket_address.parse(url), BUCKET_SECONDS)
+        self.bucket = Bucket(parse_bucket(url), BUCKET_SECONDS)
         self.draft = FolderPlace(settings.DATA_DIR / "backups" / "unsent")
 
     def names(self) -> list[str]:

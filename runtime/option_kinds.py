@@ -5,18 +5,18 @@ set".
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import NoDecode
 
-from runtime import bucket_address, cluster_address, mail_address
+from runtime import addresses
 from runtime.rate_table import RATES, parse_rate
 
 
@@ -29,21 +29,13 @@ def _matching(pattern: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _address(schemes: Iterable[str], check: Callable[[str], object]) -> AfterValidator:
-    def checked(url: str) -> str:
-        if not url:
-            return url
-        found = re.match(r"([a-z][a-z0-9+]{0,20})://", url)
-        if not found:
-            raise ValueError("it has no scheme")
-        if found[1] not in schemes:
-            raise ValueError(f"it begins with {found[0]}")
-        if re.search(r"\s", url):
-            raise ValueError("it contains a space")
-        check(url)
+def _parsed(parse: Callable[[str], object]) -> AfterValidator:
+    def check(url: str) -> str:
+        if url:
+            parse(url)
         return url
 
-    return AfterValidator(checked)
+    return AfterValidator(check)
 
 
 def _own_address(text: str) -> str:
@@ -58,81 +50,34 @@ def _split_list(text: object) -> object:
     return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
 
 
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 (raises where it is no port)
-    except ValueError:
-        raise ValueError("its host or port is not valid") from None
-    return parts
-
-
 # --- Servers ---------------------------------------------------------------------------------------------
-def _check_postgresql(url: str) -> None:
-    from psycopg import ProgrammingError, conninfo  # slow to import, and not needed with the embedded server
-
-    try:
-        found = conninfo.conninfo_to_dict(url)
-    except ProgrammingError:  # its message repeats parts of the address
-        raise ValueError("it is not valid") from None
-    if not re.fullmatch(r"[0-9,]*", str(found.get("port", ""))):
-        raise ValueError("its host or port is not valid")
-    if not found.get("dbname"):
-        raise ValueError("it has no database name")
-
-
-def _check_redis(url: str) -> None:
-    if cluster_address.names_cluster(url):
-        cluster_address.parse(url)
-        return
-    parts = _split(url)
-    if parts.scheme in ("unix", "redis+socket"):
-        if not parts.path.strip("/"):
-            raise ValueError("it has no socket")
-    elif not re.fullmatch(r"/?[0-9]*", parts.path):  # redis-py would use database 0
-        raise ValueError("its database is not a number")
-    elif not parts.hostname:
-        raise ValueError("it has no host")
-
-
-def _check_broker(url: str) -> None:
-    if url.startswith("redis"):
-        _check_redis(url)
-    elif not _split(url).hostname:
-        raise ValueError("it has no host")
-
-
-def _check_opensearch(url: str) -> None:
-    parts = _split(url)
-    if not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("it is not like the example")
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,199}", parts.path.strip("/")):
-        raise ValueError("it must end with a name of small letters, digits, . _ or -")
-
-
 def _check_backups(place: str) -> str:
     if place.startswith("s3://"):
-        bucket_address.parse(place)
+        addresses.parse_bucket(place)
     elif place and not re.fullmatch(r"/[^\0\r\n]*", place):
         raise ValueError("it does not begin with a slash")
     return place
+
+
+def _server(*schemes: str) -> AfterValidator:
+    return _parsed(partial(addresses.parse, schemes=schemes))
 
 
 _REDIS = ("redis", "rediss", "unix")
 # `repr=False`: the setting may hold a secret, so its value is never shown.
 Postgresql = Annotated[
     str,
-    _address(("postgresql", "postgres"), _check_postgresql),
+    _parsed(addresses.check_postgresql),
     Field(title="an address such as postgresql://user:password@host:5432/name", repr=False),
 ]
 Redis = Annotated[
     str,
-    _address(_REDIS, _check_redis),
+    _server(*_REDIS),
     Field(title="an address such as redis://user:password@host:6379/0 (redis, rediss or unix)", repr=False),
 ]
 Feeds = Annotated[
     str,
-    _address((*_REDIS, *cluster_address.SCHEMES), _check_redis),
+    _server(*_REDIS, *addresses.CLUSTERS),
     Field(
         title="an address such as redis://user:password@host:6379/0 (redis, rediss, unix, redis+cluster or "
         "rediss+cluster)",
@@ -141,7 +86,7 @@ Feeds = Annotated[
 ]
 Broker = Annotated[
     str,
-    _address(("redis", "rediss", "redis+socket", "amqp", "amqps"), _check_broker),
+    _server("redis", "rediss", "redis+socket", "amqp", "amqps"),
     Field(
         title="an address such as redis://user:password@host:6379/0 (redis, rediss, redis+socket, amqp or amqps)",
         repr=False,
@@ -149,12 +94,12 @@ Broker = Annotated[
 ]
 OpenSearch = Annotated[
     str,
-    _address(("https", "http"), _check_opensearch),
+    _server("https", "http"),
     Field(title="an address such as https://user:password@host:9200/name (https or http)", repr=False),
 ]
 Bucket = Annotated[
     str,
-    _address(("s3",), bucket_address.parse),
+    _parsed(addresses.parse_bucket),
     Field(title="an address such as s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org", repr=False),
 ]
 Backups = Annotated[
@@ -166,7 +111,7 @@ Backups = Annotated[
 ]
 Mail = Annotated[
     str,
-    _address((*mail_address.PORTS, mail_address.FOLDER, mail_address.LOG), mail_address.parse),
+    _parsed(addresses.parse_mail),
     Field(
         title="an address such as smtp+tls://user:password@mail.example.org:587 (smtp, smtp+tls, smtps, filemail or "
         "console)",

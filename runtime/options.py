@@ -12,8 +12,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from runtime import bucket_address
-from runtime.cluster_address import names_cluster
+from runtime.addresses import names_cluster, parse_bucket
 from runtime.embedded import Servers
 from runtime.option_kinds import (
     AccelPath,
@@ -356,7 +355,7 @@ class Options(BaseSettings):
 
 
 def _bucket_of(url: str) -> tuple[str, str]:
-    address = bucket_address.parse(url)
+    address = parse_bucket(url)
     return address.endpoint, address.name
 
 

@@ -23,7 +23,7 @@ from redis.connection import HiredisRespSerializer
 from redis.exceptions import AskError, ClusterDownError, MovedError, RedisClusterException, TryAgainError
 from redis.retry import Retry
 
-from runtime.cluster_address import parse
+from runtime.addresses import CLUSTERS, parse
 from storage.replies import LEAST_WAIT_SECONDS, borrowed
 
 UNSERVED = (ClusterDownError, RedisClusterException)
@@ -51,7 +51,7 @@ class Cluster(redis.Redis):
 
     def __init__(self, url: str, timeout: float) -> None:
         super().__init__(connection_pool=Trips(self))
-        self.address, self.timeout = parse(url), timeout
+        self.address, self.timeout = parse(url, CLUSTERS), timeout
         self._forget()
 
     def _forget(self) -> None:

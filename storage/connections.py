@@ -29,7 +29,7 @@ from psycopg.errors import DeadlockDetected, UndefinedColumn, UndefinedFunction,
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from runtime.cluster_address import names_cluster
+from runtime.addresses import names_cluster
 from storage.breaker import FAILURES, Breaker
 from storage.cluster import Cluster, Trip
 from storage.replies import LEAST_WAIT_SECONDS, borrowed, replies

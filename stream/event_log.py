@@ -16,7 +16,7 @@ from django.conf import settings
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from runtime.cluster_address import names_cluster, parse
+from runtime.addresses import names_cluster, parse
 from storage import keys
 from storage.cluster import Cluster
 from storage.connections import feeds_for_tasks

@@ -22,7 +22,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from runtime import metrics
-from runtime.cluster_address import names_cluster, parse
+from runtime.addresses import names_cluster, parse
 from storage import site_key
 from storage.connections import client_of
 from storage.postgresql.base import probe

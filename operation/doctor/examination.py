@@ -7,7 +7,7 @@ from django.db import InterfaceError, OperationalError, ProgrammingError
 
 from operation.doctor import configuration, disks, feeds, growth, postgresql, processes, redis_servers, work
 from operation.doctor.findings import ERROR, OK, WARNING, Finding, Findings
-from runtime.cluster_address import names_cluster
+from runtime.addresses import names_cluster
 from storage import replica
 from storage.connections import is_of_another_version
 

@@ -15,7 +15,7 @@ from media import bucket, sweeping
 from media.bucket import Bucket
 from media.files import StoreError, new_name
 from media.models import FileMove, MediaFile
-from runtime.bucket_address import parse
+from runtime.addresses import parse_bucket
 from tests.support.api import API
 from tests.support.buckets import BucketServer
 from tests.support.effort import some
@@ -130,7 +130,7 @@ def test_a_bucket_named_in_the_host(server: BucketServer, tmp_path: Path, monkey
     bucket.breaker.reset()
     server.made(name := f"b{time.monotonic_ns()}")
     query = f"endpoint=http://s3.amazonaws.test:{server.port}&style=virtual"
-    files = Bucket(parse(f"s3://someone:a%2Fsecret@127.0.0.1/{name}?{query}"), 30)
+    files = Bucket(parse_bucket(f"s3://someone:a%2Fsecret@127.0.0.1/{name}?{query}"), 30)
     source = tmp_path / "a.jpg"
     source.write_bytes(jpeg())
     first, second = f"{new_name()}.jpg", f"{new_name()}.jpg"
@@ -149,7 +149,7 @@ def test_a_bucket_named_in_the_host(server: BucketServer, tmp_path: Path, monkey
 @pytest.mark.parametrize("secret", ["a b", "ünïcode", "%41%25", "a:b@c", "?x=y&z", "'\"<>", "a+b=c/d", "\\"])
 def test_secrets_of_unusual_letters(server: BucketServer, secret: str, tmp_path: Path) -> None:
     server.made(name := f"b{time.monotonic_ns()}")
-    address = parse(f"s3://AKID%2FEXAMPLE:{quote(secret, safe='')}@h/{name}?endpoint={server.url}")
+    address = parse_bucket(f"s3://AKID%2FEXAMPLE:{quote(secret, safe='')}@h/{name}?endpoint={server.url}")
     assert (address.key, address.secret) == ("AKID/EXAMPLE", secret)
     source = tmp_path / "a.jpg"
     source.write_bytes(b"x")
@@ -171,7 +171,7 @@ def test_secrets_of_unusual_letters(server: BucketServer, secret: str, tmp_path:
     ],
 )
 def test_public_bases(public: str) -> None:
-    assert parse(f"s3://k:s@h/photos?public={public}").public == public.rstrip("/")
+    assert parse_bucket(f"s3://k:s@h/photos?public={public}").public == public.rstrip("/")
 
 
 @pytest.mark.parametrize(
@@ -191,6 +191,6 @@ def test_public_bases(public: str) -> None:
 )
 def test_public_bases_that_are_none(public: str) -> None:
     """A bad base breaks the CSP or an address. It is refused at start, and the error hides the secret."""
-    with pytest.raises(ValueError, match="public address") as refused:
-        parse(f"s3://k:hushhush@h/photos?public={public}")
+    with pytest.raises(ValueError, match=r"public address|a space") as refused:
+        parse_bucket(f"s3://k:hushhush@h/photos?public={public}")
     assert "hushhush" not in str(refused.value)

@@ -77,6 +77,7 @@ def test_a_wrong_value_is_one_line_that_names_what_is_allowed(name: str, value: 
         ("FEEDSITE_REDIS_URL", f"redis://u:{SECRET}@h/zero", "its database is not a number"),
         ("FEEDSITE_REDIS_URL", f"redis://:{SECRET}/0@h", "has no host|not valid|not a number"),
         ("FEEDSITE_REDIS_URL", f"redis+cluster://u:{SECRET}@feeds/1", "only database 0"),
+        ("FEEDSITE_REDIS_URL", f"redis+cluster://u:{SECRET}/x@feeds", "not valid"),
         ("FEEDSITE_CACHE_URL", f"redis+cluster://u:{SECRET}@feeds", "it begins with"),
         ("FEEDSITE_BROKER_URL", f"http://u:{SECRET}@broker", "it begins with http://"),
         ("FEEDSITE_BROKER_URL", "unix:///broker.sock", "it begins with unix://"),

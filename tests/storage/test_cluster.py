@@ -6,7 +6,6 @@ import redis
 from django.conf import settings
 from redis.crc import key_slot
 
-from runtime.cluster_address import parse
 from runtime.embedded import Valkey, wait_for
 from storage import connections
 from storage.cluster import Cluster
@@ -45,32 +44,6 @@ def build(client: redis.Redis, *ids: int) -> None:
 
 def read(client: redis.Redis) -> Slice:
     return Window.slice(pipelined(client, [WINDOW.reading(INFINITY, 10)])[0], 10)
-
-
-# --- Addresses -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("url", "nodes", "first"),
-    [
-        ("redis+cluster://one", (("one", 6379),), "redis://one:6379"),
-        ("redis+cluster://one:1,two:2/0", (("one", 1), ("two", 2)), "redis://one:1"),
-        (
-            "rediss+cluster://me:p%40ss@[::1]:7/?ssl_cert_reqs=none",
-            (("::1", 7),),
-            "rediss://me:p%40ss@[::1]:7?ssl_cert_reqs=none",
-        ),
-    ],
-)
-def test_addresses(url: str, nodes: tuple[tuple[str, int], ...], first: str) -> None:
-    address = parse(url)
-    assert (address.nodes, address.url_of(*address.nodes[0])) == (nodes, first)
-
-
-@pytest.mark.parametrize(
-    "url", ["redis+cluster://", "redis+cluster://a,", "redis+cluster://a/1", "redis+cluster://a:x", "redis://a"]
-)
-def test_malformed_addresses(url: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        parse(url)
 
 
 # --- Replies ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from media.bucket import Bucket
-from runtime.bucket_address import parse
+from runtime.addresses import parse_bucket
 from runtime.embedded import die_with_parent, wait_for
 from tests.support.clusters import free_ports
 
@@ -46,13 +46,13 @@ class BucketServer:
 
     def made(self, name: str) -> str:
         address = f"s3://someone:a%2Fsecret+of=thirteen@127.0.0.1/{name}?endpoint={self.url}"
-        bucket = Bucket(parse(address), 30)
+        bucket = Bucket(parse_bucket(address), 30)
         bucket.client.create_bucket(Bucket=name)
         return address
 
     def publish(self, address: str) -> None:
         """Let everybody read, as in docs/servers.md."""
-        bucket = Bucket(parse(address), 30)
+        bucket = Bucket(parse_bucket(address), 30)
         files = f"arn:aws:s3:::{bucket.address.name}/*"
         allowed = [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": files}]
         policy = json.dumps({"Version": "2012-10-17", "Statement": allowed})
@@ -73,6 +73,6 @@ class BucketServer:
 
 
 def names_in(address: str) -> set[str]:
-    bucket = Bucket(parse(address), 30)
+    bucket = Bucket(parse_bucket(address), 30)
     found = bucket.client.list_objects_v2(Bucket=bucket.address.name)
     return {each["Key"] for each in found.get("Contents", ())}
