@@ -200,7 +200,7 @@ def loading() -> Iterator[CursorWrapper]:
 def materialise_inbox(user_id: int) -> None:
     """Build an inbox as a worker does."""
     token = secrets.token_hex(8)
-    epoch = fetch(f"SELECT {policy.EPOCH} FROM accounts_user u WHERE u.id = %s", [user_id])[0][0]  # noqa: S608
+    epoch = fetch(f"SELECT {policy.EPOCH} FROM accounts_user u WHERE u.id = %s", [user_id])[0][0]
     pipelined(feeds_for_tasks(), [Inbox(user_id).drop(), Inbox(user_id).begin(token, epoch)])
     assert inbox.materialise(user_id, token), user_id
 

@@ -57,7 +57,7 @@ FLAT = 1.2
 BY_IDS = f"""
     SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = ANY(%(ids)s)
     ORDER BY i.id DESC
-"""  # noqa: S608 (constants)
+"""
 BY_FOLLOWEES = f"""
     SELECT top.id FROM relations_follow f CROSS JOIN LATERAL (
         SELECT i.id FROM items_item i
@@ -65,20 +65,20 @@ BY_FOLLOWEES = f"""
         ORDER BY i.id DESC LIMIT {LIMIT}
     ) top
     WHERE f.follower_id = %(reader)s
-"""  # noqa: S608
+"""
 BY_HASHTAGS = f"""
     SELECT top.id FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id CROSS JOIN LATERAL (
         SELECT t.item_id AS id FROM items_itemtag t WHERE t.tag = g.name AND t.is_public_post
         ORDER BY t.item_id DESC LIMIT {LIMIT}
     ) top
     WHERE h.user_id = %(reader)s
-"""  # noqa: S608
+"""
 LATERAL, TAGGED_LATERAL = (
     f"""
     WITH ids AS MATERIALIZED (SELECT id FROM ({ids}) found ORDER BY id DESC LIMIT {LIMIT})
     SELECT {COLUMNS} FROM ids JOIN items_item i ON i.id = ids.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY i.id DESC
-    """  # noqa: S608
+    """
     for ids in (BY_FOLLOWEES, f"{BY_FOLLOWEES} UNION {BY_HASHTAGS}")
 )
 HASHTAGS, FOLLOWED_HASHTAGS = 500, 10
@@ -87,7 +87,7 @@ TAG_ITEMS = f"""
     INSERT INTO items_itemtag (tag, item_id)
     SELECT 'bench' || row_number() OVER (ORDER BY id) %% {HASHTAGS}, id
     FROM (SELECT id FROM items_item WHERE reply_to_id IS NULL ORDER BY id DESC LIMIT %(count)s) newest
-"""  # noqa: S608
+"""
 UNTAG_ITEMS = "DELETE FROM items_itemtag WHERE tag LIKE 'bench%'"
 
 FOLLOWEES = 200
@@ -118,7 +118,7 @@ REPOSTS = f"""
     WITH gone AS ({ITEMS})
     INSERT INTO items_item (sender_id, type, title, content, extra_info, status, visibility, repost_of_id, modified_at)
     SELECT %(sender)s, 'repost', '', '{{}}', '{{}}', 'published', 'public', id, now() FROM gone
-"""  # noqa: S608 (constants)
+"""
 FORGET = (
     "DELETE FROM items_item WHERE sender_id = ANY(%(users)s)",
     "DELETE FROM relations_follow WHERE follower_id = ANY(%(users)s)",

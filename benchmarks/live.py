@@ -33,7 +33,7 @@ PEAK = 15_000
 FEED = f"/api/v1/live/feed?page_size={LIMIT}"
 FIRST_HOST = 3_000_001
 FIRST_READER = 3_500_001
-BY_IDS = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[])"  # noqa: S608 (constants)
+BY_IDS = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[])"
 FOLLOWED = """
     SELECT h.user_id FROM relations_follow f JOIN live_host h ON h.user_id = f.followee_id AND h.scheduled > 0
     WHERE f.follower_id = %s

@@ -86,7 +86,7 @@ class People:
             for number in range(self.size.lane_followers)
         )
         Follow.objects.bulk_create([Follow(follower=fan, followee=self.star) for fan in self.fans])
-        epochs = dict(fetch(f"SELECT u.id, {policy.EPOCH} FROM accounts_user u"))  # noqa: S608 (a constant)
+        epochs = dict(fetch(f"SELECT u.id, {policy.EPOCH} FROM accounts_user u"))
         for fan in self.fans:
             inbox, epoch = Inbox(fan.pk), epochs[fan.pk]
             pipelined(feeds_for_tasks(), [inbox.begin("t", epoch), inbox.complete("t", epoch, 0, [])])

@@ -190,7 +190,7 @@ def _rows() -> Counter[str]:
         names = connection.introspection.table_names(cursor)
     found: Counter[str] = Counter()
     for name in names:
-        ((found[name],),) = fetch(f"SELECT count(*) FROM {connection.ops.quote_name(name)}")  # noqa: S608
+        ((found[name],),) = fetch(f"SELECT count(*) FROM {connection.ops.quote_name(name)}")
     return found
 
 

@@ -372,7 +372,7 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
             UPDATE accounts_user u SET
                 following_count = ({rules.followees("u.id", "count(*)")}),
                 follower_count = ({rules.followers("u.id", "count(*)")})
-            """  # noqa: S608
+            """
         )
     return follows
 

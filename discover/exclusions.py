@@ -97,7 +97,7 @@ ABOUT = f"""
     UNION ALL
     SELECT '{UNWANTED_TAGS}', t.item_id, sum(u.times)::bigint FROM tags t JOIN unwanted_tags u USING (tag)
     GROUP BY t.item_id
-"""  # noqa: S608 (constants)
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from storage.connections import id_array, stream
 VIEWED = f"""
     SELECT i.id, s.username FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
     WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
-"""  # noqa: S608 (constants)
+"""
 UNWANTED = f"""
     SELECT i.id, s.username, n.created_at FROM discover_notinterested n
     JOIN items_item i ON i.id = n.item_id JOIN accounts_user s ON s.id = i.sender_id
     WHERE n.user_id = %(reader)s AND {VISIBLE} ORDER BY n.id
-"""  # noqa: S608
+"""
 
 
 class ViewRow(msgspec.Struct):

@@ -47,7 +47,7 @@ SHOWN = f"""
         AND (%(again)s OR i.id NOT IN (SELECT unnest(p.item_ids) FROM discover_issuedpage p
             WHERE p.user_id = %(reader)s))
     ORDER BY wanted.place
-"""  # noqa: S608 (constants)
+"""
 ISSUE = """
     INSERT INTO discover_issuedpage (user_id, request_id, item_ids, reasons, has_more, issued_at, is_recorded)
     VALUES (%s, %s, %s::bigint[], %s, %s, %s, false) RETURNING id

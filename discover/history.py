@@ -14,11 +14,11 @@ from storage.paging import as_text, below, part_of
 VIEWED = f"""
     SELECT {COLUMNS} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS viewed (id, place)
     JOIN ({ITEMS}) ON i.id = viewed.id WHERE {VISIBLE} ORDER BY viewed.place LIMIT %(count)s
-"""  # noqa: S608 (constants)
+"""
 UNWANTED = f"""
     SELECT n.id, {COLUMNS} FROM discover_notinterested n JOIN ({ITEMS}) ON i.id = n.item_id
     WHERE n.user_id = %(reader)s AND n.id < %(below)s AND {VISIBLE} ORDER BY n.id DESC LIMIT %(count)s
-"""  # noqa: S608
+"""
 
 WHY = """
     SELECT p.reasons[array_position(p.item_ids, %(item)s::bigint)] FROM discover_issuedpage p

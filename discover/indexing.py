@@ -47,13 +47,13 @@ QUEUE = "INSERT INTO discover_itemchange (item_id) SELECT unnest(%(items)s::bigi
 QUEUE_PUBLIC = f"""
     INSERT INTO discover_itemchange (item_id) SELECT id FROM items_item i
     WHERE id = ANY(%(items)s::bigint[]) AND {public_post("i")} ORDER BY id
-"""  # noqa: S608 (constants)
-CHANGES = f"SELECT id, item_id FROM discover_itemchange ORDER BY id LIMIT {PART}"  # noqa: S608 (constants)
+"""
+CHANGES = f"SELECT id, item_id FROM discover_itemchange ORDER BY id LIMIT {PART}"
 FORGET = "DELETE FROM discover_itemchange WHERE id = ANY(%(rows)s::bigint[]) RETURNING id"
 NEXT = f"""
     SELECT i.id FROM items_item i WHERE {public_post("i")} AND i.id < %(position)s
     ORDER BY i.id DESC LIMIT {PART}
-"""  # noqa: S608
+"""
 # NULL sender: the item must not be found.
 DOCUMENTS = f"""
     SELECT asked.id, i.sender_id, ARRAY(SELECT tag FROM items_itemtag t WHERE t.item_id = i.id ORDER BY tag),
@@ -63,7 +63,7 @@ DOCUMENTS = f"""
     FROM unnest(%(items)s::bigint[]) AS asked (id)
     LEFT JOIN items_item i ON i.id = asked.id AND {public_post("i")}
     LEFT JOIN items_itemcounts c ON c.item_id = i.id
-"""  # noqa: S608
+"""
 
 
 # --- Items to write --------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def load_part(*, wait: bool = False) -> int:
 def left() -> int:
     """Number of items still to load."""
     index = SearchIndex.objects.get(name=server().name)
-    count = f"SELECT count(*) FROM items_item i WHERE {public_post('i')} AND i.id < %(position)s"  # noqa: S608
+    count = f"SELECT count(*) FROM items_item i WHERE {public_post('i')} AND i.id < %(position)s"
     return int(fetch(count, {"position": index.position})[0][0])
 
 

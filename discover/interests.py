@@ -25,7 +25,7 @@ FOLLOWER = 0.3
 KNOWN = 0.5
 """The weight of the sender whose posts the reader liked and answered most."""
 
-NEWEST = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(below)s ORDER BY i.id DESC LIMIT 1"  # noqa: S608
+NEWEST = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(below)s ORDER BY i.id DESC LIMIT 1"
 
 # Likes are read newest item first, as the unique index of likes allows. A shared taste for rarely liked items says
 # more, so weights are divided by popularity.
@@ -53,7 +53,7 @@ ALSO_LIKED = f"""
                 ORDER BY id DESC LIMIT 40) newest) l
     )
     SELECT item_id, (weight / max(weight) OVER ())::float8, 'liked' FROM normal
-"""  # noqa: S608
+"""
 
 
 # People who follow the same users as the reader lead to their other followees. The newest 50 follows say most. Their
@@ -111,7 +111,7 @@ NEAR = f"""
             {followees(READER)} AND created_at < %(now)s)
         GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200
     )
-"""  # noqa: S608
+"""
 
 
 def told(senders: str) -> str:
@@ -122,7 +122,7 @@ def told(senders: str) -> str:
             SELECT count(*) FROM mine WHERE {follows("mine.followee_id", "s.sender_id", "AND f.created_at < %(now)s")}
         ) AS friends FROM ({senders}) s
     )
-    """  # noqa: S608
+    """
 
 
 REASON = """CASE WHEN is_known THEN 'sender' WHEN friends > 0 THEN 'follows:' || friends
@@ -149,7 +149,7 @@ HEARD = f"""
         SELECT h.item_id, sum(h.weight)::float8 AS weight FROM all_heard h JOIN items_item i ON i.id = h.item_id
         WHERE i.status = 'published' GROUP BY 1
     )
-"""  # noqa: S608
+"""
 
 TAGS = f"""
     {HEARD}
@@ -157,7 +157,7 @@ TAGS = f"""
         SELECT t.tag, sum(heard.weight) AS weight FROM heard JOIN items_itemtag t ON t.item_id = heard.item_id
         GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 12
     ) tags
-"""  # noqa: S608
+"""
 
 # With the approximate number of documents with the word. Common words have no rarity row.
 WORDS = f"""
@@ -170,14 +170,14 @@ WORDS = f"""
         GROUP BY 1
     ) heard JOIN discover_wordrarity w ON w.word = heard.lexeme
     ORDER BY 2 DESC, 1 LIMIT 16
-"""  # noqa: S608
+"""
 
 
 NEAR_SENDERS = f"""
     {NEAR}, nearest AS MATERIALIZED (SELECT * FROM senders LIMIT 80), {told("SELECT sender_id FROM nearest")}
     SELECT sender_id, weight / max(weight) OVER (), {REASON} FROM nearest JOIN told USING (sender_id)
     ORDER BY 2 DESC, 1
-"""  # noqa: S608
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ POPULAR = f"""
     SELECT item_id FROM discover_popularitem
     ORDER BY ln(popularity) + {log_decay("item_id", "(SELECT max(item_id) FROM discover_popularitem)")} DESC,
         item_id DESC LIMIT %(count)s
-"""  # noqa: S608 (our own text)
+"""
 
 
 def popular_items(reader: User | AnonymousUser, *, count: int) -> list[ItemBody]:

@@ -106,7 +106,7 @@ def _rank(count: int) -> str:
             CASE WHEN is_followed THEN 'followed' ELSE reason END
         FROM placed WHERE place <= {max(LEAST_CAP, int(count * CAP_SHARE))}
         ORDER BY score DESC, item_id DESC LIMIT {count}
-    """  # noqa: S608 (our own text)
+    """
 
 
 # --- Likes -----------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ NEAR_POSTS = f"""
         ) p ORDER BY ln(s.weight) + {log_decay("p.id")} DESC, p.id DESC LIMIT 400
     ), {told("SELECT sender_id FROM posts GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 40")}
     SELECT id, weight::float8, {REASON} FROM posts LEFT JOIN told USING (sender_id)
-"""  # noqa: S608
+"""
 
 
 def _graph(params: Mapping[str, Any], on: str) -> Found:
@@ -140,7 +140,7 @@ TAGGED = f"""
     SELECT tagged.item_id, weight, 'tag:' || tag FROM tags CROSS JOIN LATERAL (
         SELECT t.item_id FROM items_itemtag t WHERE t.tag = tags.tag AND t.item_id < %(below)s
         ORDER BY t.item_id DESC LIMIT 40) tagged
-"""  # noqa: S608
+"""
 
 # Planned for these words: PostgreSQL knows how common they are, and scans recent documents or uses the index.
 # MATERIALIZED: each document is unpacked once.
@@ -158,7 +158,7 @@ SAID = f"""
     )
     SELECT item_id, m.weight, 'words:' || word FROM matched m JOIN items_item i ON i.id = item_id
     WHERE {public_post("i")} ORDER BY ln(m.weight) + {log_decay("item_id")} DESC, item_id DESC LIMIT 200
-"""  # noqa: S608
+"""
 
 
 def _tags(params: Mapping[str, Any], on: str) -> Found:

@@ -35,7 +35,7 @@ RARITY = f"""
         'SELECT document FROM items_itemdocument WHERE item_id < %%s ORDER BY item_id DESC LIMIT {SAMPLE}', %(below)s))
     WHERE ndoc > 1 AND length(word) > 1 AND word !~ '^[0-9]+$' AND ndoc <= greatest(
         {COMMON} * total.documents, least({SMALL}, total.documents / 4), {FEW})
-"""  # noqa: S608
+"""
 
 RECENT = 5_000
 """Newest posts, which may be popular without a like because of their senders."""
@@ -91,7 +91,7 @@ POPULAR = f"""
     INSERT INTO discover_popularitem (item_id, popularity)
     SELECT id, popularity / max(popularity) OVER () FROM placed WHERE place <= {KEPT_OF_SENDER}
     ORDER BY score DESC, id DESC LIMIT {KEPT}
-"""  # noqa: S608 (constants)
+"""
 
 
 @transaction.atomic

@@ -59,7 +59,7 @@ def _insertion(columns: str, values: str) -> str:
     ),
     tags AS (INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), id FROM new)
     SELECT id, created_at, modified_at FROM new
-    """  # noqa: S608 (constants)
+    """
 
 
 # The id sequence repeats after 4096. If the clock stepped back, an id may exist: then no row comes back.

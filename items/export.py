@@ -28,13 +28,13 @@ OWN = f"""
             ORDER BY u.id) END,
         (SELECT c.facts->>'url' FROM items_linkcard c WHERE c.id = i.link_card_id)
     FROM items_item i WHERE i.sender_id = %(reader)s AND i.status <> 'deleted' ORDER BY i.id
-"""  # noqa: S608 (constants)
+"""
 LIKES, BOOKMARKS = (
     f"""
     SELECT i.id, s.username, l.created_at FROM {table} l
     JOIN items_item i ON i.id = l.item_id JOIN accounts_user s ON s.id = i.sender_id
     WHERE l.user_id = %(reader)s AND {VISIBLE} ORDER BY l.id
-    """  # noqa: S608 (constants)
+    """
     for table in ("items_like", "items_bookmark")
 )
 # Also in removed conversations and requests.
@@ -48,14 +48,14 @@ MESSAGES = f"""
         SELECT p.conversation_id AS id UNION ALL SELECT id FROM items_item WHERE conversation_id = p.conversation_id
     ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
     WHERE p.user_id = {READER} AND {VISIBLE} ORDER BY p.conversation_id, i.id
-"""  # noqa: S608 (constants)
+"""
 
 
 MUTED_THREADS = f"""
     SELECT i.id, s.username, m.created_at FROM items_mutedthread m
     JOIN items_item i ON i.id = m.root_id JOIN accounts_user s ON s.id = i.sender_id
     WHERE m.user_id = %(reader)s AND {VISIBLE} ORDER BY m.root_id
-"""  # noqa: S608 (constants)
+"""
 FILTERS = """
     SELECT coalesce("group", id)::text, title, phrase, whole_word, contexts, action, expires_at, created_at
     FROM items_filter WHERE owner_id = %(reader)s ORDER BY id
@@ -67,7 +67,7 @@ VOTES = f"""
         v.created_at
     FROM items_vote v JOIN items_item i ON i.id = v.item_id JOIN accounts_user s ON s.id = i.sender_id
     WHERE v.user_id = %(reader)s AND {VISIBLE} ORDER BY v.item_id
-"""  # noqa: S608 (a constant)
+"""
 
 
 class FilterRow(msgspec.Struct):

@@ -36,7 +36,7 @@ def _said(item: str, sender: str) -> str:
     {item}.quote_of_id, {item}.quotable_by,
     (SELECT c.facts::text FROM items_linkcard c WHERE c.id = {item}.link_card_id),
     {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v, {sender}.avatar::text
-    """  # noqa: S608 (aliases of our own queries)
+    """
 
 
 def _met(item_id: str, visibility: str) -> str:
@@ -52,7 +52,7 @@ def marks(item_id: str, reader: str) -> str:
     EXISTS (SELECT FROM items_item r
         WHERE r.repost_of_id = {item_id} AND r.sender_id = {reader} AND r.status = 'published' OFFSET 0),
     EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = {reader} AND m.item_id = {item_id} OFFSET 0)
-    """  # noqa: S608 (expressions of our own queries)
+    """
 
 
 def counts(item: str) -> str:
@@ -71,7 +71,7 @@ def _counts(item_id: str, visibility: str) -> str:
             UNION ALL
             SELECT likes, replies, circle_replies, reposts, quotes FROM items_countchange WHERE item_id = {item_id}
         ) n)
-    """  # noqa: S608
+    """
 
 
 COLUMNS = f"""
@@ -88,14 +88,14 @@ BY_ID = f"""
     SELECT {COLUMNS} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
     JOIN items_item i ON i.id = wanted.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY wanted.place
-"""  # noqa: S608 (a constant)
+"""
 
 # OFFSET 0: probes an item, not a walk over all users.
 VERIFIED = f"""
     SELECT item.* FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place) CROSS JOIN LATERAL (
         SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = wanted.id AND {VISIBLE} OFFSET 0
     ) item ORDER BY wanted.place
-"""  # noqa: S608 (constants)
+"""
 
 
 def quote_state(reader: str = READER) -> str:
@@ -112,7 +112,7 @@ QUOTING = "items_item i JOIN items_item o ON o.id = i.quote_of_id JOIN accounts_
 QUOTED = f"""
     SELECT {columns("o", "os")}, i.id, {quote_state()}, o.is_quote_revoked
     FROM unnest(%(ids)s::bigint[]) AS quoting (id) JOIN ({QUOTING}) ON i.id = quoting.id
-"""  # noqa: S608 (constants)
+"""
 
 
 class Said(NamedTuple):

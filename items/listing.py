@@ -51,7 +51,7 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
     # Each has its own LIMIT: a plan for an average sender would sort everything that a busy one wrote. OFFSET 0: one
     # probe per candidate, not a scan of all items in order.
     scans = " UNION ALL ".join(f"({ids} ORDER BY id {order} LIMIT %(scan)s)" for ids in candidates)
-    first = f"SELECT candidate.id FROM ({scans}) candidate ORDER BY candidate.id {order}"  # noqa: S608
+    first = f"SELECT candidate.id FROM ({scans}) candidate ORDER BY candidate.id {order}"
     return f"""
     WITH {given} page AS MATERIALIZED (
         SELECT listed.id FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
@@ -66,7 +66,7 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "", keep: str
     SELECT bound.id, {COLUMNS} FROM bound LEFT JOIN page ON true LEFT JOIN items_item i ON i.id = page.id
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY page.id {order}
-    """  # noqa: S608 (constants)
+    """
 
 
 def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int, context: str = "") -> ItemPage:

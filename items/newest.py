@@ -7,7 +7,7 @@ from items.listing import ItemPage, Walk, listing
 from items.models import Context
 from items.visibility import public_post
 
-POSTS = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(below)s"  # noqa: S608
+POSTS = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(below)s"
 NEWEST = Walk(listing([POSTS], "DESC"), listing([f"{POSTS} AND i.id > %(above)s"], "ASC"))
 
 

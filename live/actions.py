@@ -49,7 +49,7 @@ RESCHEDULE = f"""
     UPDATE live_host SET version = greatest(version + 1, feedsite_next_id()), scheduled = (
         SELECT count(*) FROM live_livesession s WHERE s.host_id = %(host)s AND {in_lineup("s")})
     WHERE user_id = %(host)s RETURNING version
-"""  # noqa: S608 (constants)
+"""
 
 
 class WrongStateError(Exception):

@@ -14,12 +14,12 @@ OWN = f"""
     SELECT l.id, l.title, l.url, l.cover_url, l.cover->>'id', l.state, l.starts_at, l.started_at, l.ended_at,
         l.automatic, l.minutes, {hidden("l")}
     FROM live_livesession l WHERE l.host_id = %(reader)s ORDER BY l.id
-"""  # noqa: S608 (constants)
+"""
 REMINDERS = f"""
     SELECT l.id, l.title, h.username, l.starts_at, r.created_at
     FROM live_reminder r JOIN {SESSIONS} ON l.id = r.session_id
     WHERE r.user_id = %(reader)s AND {VISIBLE} ORDER BY r.id
-"""  # noqa: S608 (constants)
+"""
 
 
 class OwnSession(msgspec.Struct):

@@ -49,7 +49,7 @@ SNAPSHOT_OF = f"""
             SELECT host.user_id FROM live_host host
             WHERE host.has_pulled AND {follows(rules.READER, "host.user_id")}
         )
-"""  # noqa: S608 (constants)
+"""
 FIRST = f"""
     {SNAPSHOT_OF}, (SELECT coalesce(max(position), 0) + 1 FROM live_livesession), lineups.hosts, lineups.versions,
         lineups.scheduled
@@ -58,7 +58,7 @@ FIRST = f"""
             coalesce(sum(host.scheduled), 0)::bigint AS scheduled
         FROM ({HOSTS} AND host.scheduled > 0) host
     ) lineups WHERE u.id = %(reader)s
-"""  # noqa: S608 (constants)
+"""
 NEXT = f"{SNAPSHOT_OF} FROM accounts_user u WHERE u.id = %(reader)s"
 # A session that has ended since the freeze was live then, and appears nowhere else in the walk.
 LINEUPS = f"""
@@ -70,7 +70,7 @@ LINEUPS = f"""
     FROM unnest(%(hosts)s::bigint[]) AS wanted (id)
     JOIN live_livesession s ON s.host_id = wanted.id AND s.state = 'replay' AND s.position >= %(frozen)s
         AND {unhidden("s")}
-"""  # noqa: S608
+"""
 
 
 class InLineup(NamedTuple):

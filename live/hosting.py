@@ -29,19 +29,19 @@ SCHEDULED = f"""
     WHERE l.host_id = %(host)s AND l.state IN ('upcoming', 'live') AND {VISIBLE}
     ORDER BY l.state = 'upcoming', CASE WHEN l.state = 'live' THEN l.started_at END DESC, l.starts_at, l.id
     LIMIT %(count)s
-"""  # noqa: S608 (constants)
+"""
 PAST = f"""
     SELECT {COLUMNS} FROM {SESSIONS}
     WHERE l.host_id = %(host)s AND l.state NOT IN ('upcoming', 'live') AND l.id < %(below)s AND {VISIBLE}
     ORDER BY l.id DESC LIMIT %(count)s
-"""  # noqa: S608
+"""
 # Looks at the newest live sessions of all hosts, including invisible ones.
 NOW = f"""
     SELECT {COLUMNS} FROM (
         SELECT * FROM live_livesession WHERE state = 'live' ORDER BY started_at DESC LIMIT {LOOKED_AT}
     ) l JOIN accounts_user h ON h.id = l.host_id
     WHERE {VISIBLE} AND NOT {mutes(READER, "l.host_id")} ORDER BY l.started_at DESC LIMIT %(count)s
-"""  # noqa: S608
+"""
 COMING = f"""
     SELECT {COLUMNS} FROM (
         SELECT * FROM live_livesession WHERE state = 'upcoming' ORDER BY starts_at LIMIT {LOOKED_AT}
@@ -49,12 +49,12 @@ COMING = f"""
     WHERE {VISIBLE} AND l.host_id <> {READER}
         AND NOT {follows(READER, "l.host_id")} AND NOT {mutes(READER, "l.host_id")}
     ORDER BY l.starts_at LIMIT %(count)s
-"""  # noqa: S608
+"""
 WAITING_CAP = 1_000
 WAITING = f"""
     SELECT count(*) FROM (SELECT FROM live_reminder WHERE session_id = %(session)s LIMIT {WAITING_CAP}) waiting
-"""  # noqa: S608 (a constant)
-VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}"  # noqa: S608
+"""
+VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}"
 # Only hosts with something scheduled, by their partial index.
 STARTED = f"""
     SELECT count(*) FROM (
@@ -65,7 +65,7 @@ STARTED = f"""
             AND {is_wanted(READER, "f.followee_id")}
         LIMIT %(count)s
     ) started
-"""  # noqa: S608 (constants)
+"""
 
 
 class HostPage(NamedTuple):
@@ -122,7 +122,7 @@ def _to_follow() -> str:
         WHERE EXISTS (SELECT FROM live_host host WHERE host.user_id = u.id AND host.scheduled > 0 OFFSET 0)
             AND {may_be_proposed("u", READER)}
         ORDER BY u.follower_count DESC, u.id LIMIT %(count)s
-    """  # noqa: S608 (columns of our own model)
+    """
 
 
 # --- Changes since a page was made -----------------------------------------------------------------------

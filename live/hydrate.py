@@ -34,16 +34,16 @@ COLUMNS = f"""
     CASE WHEN l.host_id = %(reader)s THEN l.minutes END, CASE WHEN l.host_id = %(reader)s THEN l.review END
 """
 """Columns of a `SessionRow`."""
-ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
+ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"
 CARDS = f"""
     SELECT l.id, l.title, l.state FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
-"""  # noqa: S608
+"""
 OF_HOST = f"""
     SELECT {COLUMNS} FROM {SESSIONS}
     WHERE l.host_id = %(host)s AND l.id < %(below)s AND {VISIBLE}
         AND (l.host_id = %(reader)s OR {of_interest("l")})
     ORDER BY l.id DESC LIMIT %(count)s
-"""  # noqa: S608
+"""
 
 
 class SessionRow(NamedTuple):

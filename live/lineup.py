@@ -39,7 +39,7 @@ CURRENT = f"""
     SELECT {policy.GENERATION}, h.version, s.id, {SCORE} FROM live_host h
     LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {in_lineup("s")}
     WHERE h.user_id = %(host)s
-"""  # noqa: S608 (constants)
+"""
 APPLIED = """
     UPDATE live_host SET applied = version
     WHERE user_id = %(host)s AND version = %(version)s AND applied <> version RETURNING user_id

@@ -17,7 +17,7 @@ HOSTS = f"""
         SELECT h.user_id, h.version, h.scheduled FROM live_host h WHERE h.user_id = f.followee_id OFFSET 0
     ) host
     WHERE {is_wanted(READER, "f.followee_id")}
-"""  # noqa: S608 (constants)
+"""
 
 
 def newest(hosts: str, condition: str) -> str:
@@ -45,24 +45,24 @@ def newest(hosts: str, condition: str) -> str:
         WHERE h.head >= (SELECT position FROM cut)
         ORDER BY replay.position DESC LIMIT %(count)s
     )
-    """  # noqa: S608 (constants)
+    """
 
 
-ACTIVE = f"SELECT host.id FROM ({HOSTS}) host {active_only('host.id')}"  # noqa: S608
+ACTIVE = f"SELECT host.id FROM ({HOSTS}) host {active_only('host.id')}"
 
 # Windows include hidden replays, so that showing one again needs no delivery.
 ENTRIES = f"""
     WITH {newest(HOSTS, "NOT l.pulled")}
     SELECT {EPOCH}, pulled.position, pulled.host_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.position DESC
-"""  # noqa: S608
+"""
 BODIES = f"""
     WITH {newest(ACTIVE, f"{unhidden('l')} AND l.id <> ALL(%(held)s::bigint[])")}
     SELECT pulled.position, {COLUMNS} FROM pulled
     CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = pulled.id OFFSET 0) l
     CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h
     ORDER BY pulled.position DESC
-"""  # noqa: S608
+"""
 
 
 class Pulled(NamedTuple):

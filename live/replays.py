@@ -27,7 +27,7 @@ from storage.queue import enqueue
 from storage.window import Entry, deliver
 
 EPOCH_TRIES = 3
-STANDING = f"SELECT u.level, {policy.EPOCH} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
+STANDING = f"SELECT u.level, {policy.EPOCH} FROM accounts_user u WHERE u.id = %s"
 
 # A big-V's replay is pulled, and one pulled before stays so.
 PULL = """
@@ -48,11 +48,11 @@ CLAIM = f"""
         sweep_at = now() + %(retry)s::interval * 2 ^ least(d.attempts, 10)
     WHERE d.session_id = %(session)s AND d.parked_at IS NULL AND (SELECT {LAZILY})
     RETURNING d.position, d.host_id, d.revision, d.attempts
-"""  # noqa: S608 (constants)
+"""
 FINISH = f"""
     DELETE FROM live_replaydelivery WHERE session_id = %(session)s AND revision = %(revision)s AND (SELECT {LAZILY})
     RETURNING session_id
-"""  # noqa: S608
+"""
 
 
 class Replays(BuiltWindow):

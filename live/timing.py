@@ -30,7 +30,7 @@ STARTING = f"""
     SELECT s.id FROM live_livesession s JOIN accounts_user h ON h.id = s.host_id
     WHERE s.state = 'upcoming' AND s.starts_at <= %(now)s AND s.automatic AND {shown("s", "h")}
     ORDER BY s.starts_at LIMIT %(count)s
-"""  # noqa: S608 (constants)
+"""
 ENDING = """
     SELECT id FROM live_livesession
     WHERE state = 'live' AND (started_at <= %(forgotten)s

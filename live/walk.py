@@ -39,7 +39,7 @@ BELONGS = belongs("l.host_id")
 PULLED_HOSTS = f"""
     SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) {active_only("l.host_id")}
     WHERE {BELONGS}
-"""  # noqa: S608
+"""
 VERIFY = f"""
     WITH {newest(PULLED_HOSTS, f"l.pulled AND {unhidden('l')}")},
     wanted AS (
@@ -55,7 +55,7 @@ VERIFY = f"""
     FROM wanted
     CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = wanted.id OFFSET 0) l
     CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h
-"""  # noqa: S608
+"""
 
 
 class Verified(NamedTuple):

@@ -38,18 +38,18 @@ OFFERED = f"""
     SELECT DISTINCT r.id, r.action
     FROM unnest(%(digests)s::text[], %(hashes)s::bigint[]) AS m (sha256, phash)
     JOIN moderation_picturerule r ON r.is_enabled AND {SAME} ORDER BY r.id
-"""  # noqa: S608 (constants)
+"""
 USED = f"""
     SELECT DISTINCT r.id, r.note FROM media_mediafile m
     JOIN moderation_picturerule r ON r.is_enabled AND {SAME}
     WHERE m.id = ANY(%(ids)s::bigint[]) ORDER BY r.id
-"""  # noqa: S608
+"""
 FOUND = f"""
     SELECT m.id FROM moderation_picturerule r CROSS JOIN LATERAL (
         (SELECT id, sha256, phash FROM media_mediafile ORDER BY id DESC LIMIT %(looked)s)
         UNION (SELECT id, sha256, phash FROM media_mediafile WHERE sha256 = r.sha256 ORDER BY id DESC LIMIT %(listed)s)
     ) m WHERE r.id = %(rule)s AND {SAME} ORDER BY m.id DESC LIMIT %(listed)s
-"""  # noqa: S608
+"""
 TRIM = """
     DELETE FROM moderation_pictureattempt WHERE rule_id = %(rule)s AND id <= (
         SELECT id FROM moderation_pictureattempt WHERE rule_id = %(rule)s ORDER BY id DESC OFFSET %(kept)s LIMIT 1)

@@ -65,7 +65,7 @@ VERSION = "SELECT version FROM moderation_wordlistversion"
 BEFORE = f"""
     SELECT i.title, i.content, i.media FROM items_item i
     WHERE i.id = %(item)s AND i.status = 'published' AND {for_others("i")}
-"""  # noqa: S608 (constants)
+"""
 
 
 class Reason(NamedTuple):

@@ -69,7 +69,7 @@ BEGIN_ITEM = """
 BEGIN_TODAY = f"""
     INSERT INTO notifications_notification (recipient_id, kind, day)
     VALUES (%(recipient)s, %(kind)s, {TODAY}) ON CONFLICT DO NOTHING RETURNING id
-"""  # noqa: S608 (constants)
+"""
 
 
 # The visibility rule, for each candidate as reader. Candidates are found first, by id and by name separately, because
@@ -96,7 +96,7 @@ def _tell(addressed: str) -> str:
         SELECT position, id, recipient_id, %(sender)s FROM told
     )
     SELECT recipient_id, position FROM told
-    """  # noqa: S608 (constants)
+    """
 
 
 TELL = _tell("""
@@ -122,7 +122,7 @@ TELL_OF_SESSION = f"""
         SELECT position, id, recipient_id, %(host)s FROM told
     )
     SELECT recipient_id, position FROM told
-"""  # noqa: S608 (constants)
+"""
 # The act is its sender's, for the sender too: apps name the account of the poll.
 TELL_OF_POLL = f"""
     WITH told AS (
@@ -136,7 +136,7 @@ TELL_OF_POLL = f"""
         SELECT position, id, recipient_id, %(sender)s FROM told
     )
     SELECT recipient_id, position FROM told
-"""  # noqa: S608 (constants)
+"""
 # The recipient's own act: no block or mute hides it.
 WARN = """
     WITH told AS (

@@ -51,13 +51,13 @@ ACTS_SCAN = 300
 
 def mark(reader: str = READER) -> str:
     """The id of the newest act that the reader has seen, or 0."""
-    return f"coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = {reader}), 0)"  # noqa: S608 (an expression of our own)
+    return f"coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = {reader}), 0)"
 
 
 # Hidden kinds are filtered on reading. So list, count and badge agree at once, and a like need not read its recipient's
 # choice.
 def _silenced(reader: str) -> str:
-    kinds = f"(SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = {reader})"  # noqa: S608
+    kinds = f"(SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = {reader})"
     return f"coalesce({kinds}, ARRAY[]::varchar[])"
 
 
@@ -96,12 +96,12 @@ def act_shown(reader: str = READER) -> str:
         WHEN 'follow_accepted' THEN {follows("n.recipient_id", "a.actor_id", ON_THE_DAY)}
         ELSE true
     END
-    """  # noqa: S608 (constants)
+    """
 
 
 NEWEST_ACTS = f"""
     (SELECT * FROM notifications_act act WHERE act.notification_id = n.id ORDER BY act.id DESC LIMIT {ACTS_SCAN})
-"""  # noqa: S608
+"""
 
 
 def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> str:
@@ -116,7 +116,7 @@ def page_statement(scanned: str, shown: str, at: str, order: str = "DESC") -> st
         {shown}
         ORDER BY {at} {order} LIMIT %(count)s
     ) page ON true
-    """  # noqa: S608
+    """
 
 
 def _entries(kinds: str) -> str:
@@ -124,7 +124,7 @@ def _entries(kinds: str) -> str:
         SELECT n.* FROM notifications_notification n
         WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {kinds}
         ORDER BY n.position DESC LIMIT %(scan)s
-    """  # noqa: S608
+    """
     shown = f"""
         SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
             shown.newest > {mark()}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
@@ -143,7 +143,7 @@ def _entries(kinds: str) -> str:
             ) act
         ) shown (newest, count, actors)
         WHERE {item_shown()} AND shown.count > 0
-    """  # noqa: S608
+    """
     return page_statement(scanned, shown, "position")
 
 
@@ -166,7 +166,7 @@ def _unread(reader: str) -> str:
         ) act
         WHERE {item_shown(reader)} LIMIT {UNREAD_CAP + 1}
     ) entry
-    """  # noqa: S608
+    """
 
 
 @cache
@@ -176,7 +176,7 @@ def _unread_of_one() -> str:
 
 @cache
 def _unread_of_many() -> str:
-    return f"SELECT reader.id, ({_unread('reader.id')}) FROM unnest(%(readers)s::bigint[]) AS reader (id)"  # noqa: S608
+    return f"SELECT reader.id, ({_unread('reader.id')}) FROM unnest(%(readers)s::bigint[]) AS reader (id)"
 
 
 # Sent first: usually nothing is new, and it costs a tenth of planning the full count.

@@ -29,7 +29,7 @@ ACTS = f"""
     SELECT a.id, a.actor_id, a.notification_id FROM notifications_act a
     WHERE a.recipient_id = %(reader)s AND a.id < %(below)s AND a.id > greatest(%(above)s::bigint, {PUT_AWAY})
     ORDER BY a.id {{order}} LIMIT %(scan)s
-"""  # noqa: S608 (constants)
+"""
 # The position is the id of the only act, which may be gone.
 ACTS_OF_CONVERSATIONS = f"""
     SELECT c.position AS id, a.actor_id, c.id AS notification_id
@@ -39,7 +39,7 @@ ACTS_OF_CONVERSATIONS = f"""
             AND n.position < %(below)s AND n.position > greatest(%(above)s::bigint, {PUT_AWAY})
         ORDER BY n.position {{order}} LIMIT %(scan)s
     ) c LEFT JOIN notifications_act a ON a.notification_id = c.id
-"""  # noqa: S608
+"""
 
 
 def _shown() -> str:
@@ -50,7 +50,7 @@ def _shown() -> str:
             AND (%(actor)s::bigint IS NULL OR a.actor_id = %(actor)s) AND {item_shown()} AND {act_shown()}
         OFFSET 0
     ) shown
-    """  # noqa: S608
+    """
 
 
 class ToldAct(NamedTuple):

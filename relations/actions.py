@@ -36,13 +36,13 @@ OVER = """
 ABOUT = f"""
     SELECT u.is_locked, {rules.follows("%(follower)s", "u.id")}, {rules.asks("%(follower)s", "u.id")}
     FROM accounts_user u WHERE u.id = %(followee)s
-"""  # noqa: S608 (constants)
+"""
 ENDED = 1_000
 """Mutes that one call of `end_mutes` ends."""
 REQUEST_CAP = 500
 """Most waiting requests of one user."""
 
-FOLLOWER_COUNT_OF = f"SELECT {FOLLOWER_COUNT} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
+FOLLOWER_COUNT_OF = f"SELECT {FOLLOWER_COUNT} FROM accounts_user u WHERE u.id = %s"
 
 
 class SelfRelationError(ValueError):

@@ -77,7 +77,7 @@ EXPORTS = {
         SELECT u.username, f.reposts FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id
         WHERE f.follower_id = %(user)s AND {KNOWN}
         ORDER BY f.id
-    """,  # noqa: S608 (constants)
+    """,
     Kind.BLOCKS: """
         SELECT u.username, NULL FROM relations_block b JOIN accounts_user u ON u.id = b.blocked_id
         WHERE b.blocker_id = %(user)s AND u.is_active ORDER BY b.id
@@ -91,7 +91,7 @@ EXPORTS = {
         JOIN accounts_user u ON u.id = m.member_id
         WHERE l.owner_id = %(user)s AND {KNOWN}
         ORDER BY l.id, m.id
-    """,  # noqa: S608 (constants)
+    """,
     Kind.TAGS: followed_tags("%(user)s", "g.name, NULL") + " ORDER BY h.id",
 }
 

@@ -32,7 +32,7 @@ LISTS = f"""
         SELECT u.username FROM relations_listmember m JOIN accounts_user u ON u.id = m.member_id
         WHERE m.list_id = l.id AND {SEEN} ORDER BY m.id
     ) FROM relations_list l WHERE l.owner_id = %(user)s ORDER BY l.id
-"""  # noqa: S608 (constants)
+"""
 
 
 class ListRow(msgspec.Struct):

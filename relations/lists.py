@@ -208,7 +208,7 @@ def _members(order: str) -> str:
         ) m
         JOIN accounts_user u ON u.id = m.member_id
         WHERE {rules.may_know_of("u", "%(owner)s")} ORDER BY m.id {order} LIMIT %(count)s
-    """  # noqa: S608 (columns of our own models)
+    """
 
 
 def members_page(

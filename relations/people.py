@@ -25,7 +25,7 @@ WAITING = f"""
         JOIN accounts_user u ON u.id = r.follower_id
         WHERE {may_know_of("u", "%(user)s")} LIMIT {WAITING_CAP}
     ) shown
-"""  # noqa: S608 (constants)
+"""
 
 
 class Listed(NamedTuple):
@@ -82,7 +82,7 @@ def _statement(listed: Listed, order: str) -> str:
         SELECT {place} AS id, f.{listed.other} AS user_id FROM {listed.table} f
         WHERE f.{listed.own} = %(owner)s AND {listed.kept} AND {place} > %(above)s AND {place} < %(below)s
         ORDER BY {place} {order}
-    """  # noqa: S608 (our own columns)
+    """
     return f"""
         WITH page AS MATERIALIZED (
             SELECT listed.id, known.* FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
@@ -97,7 +97,7 @@ def _statement(listed: Listed, order: str) -> str:
                 THEN (SELECT last.id FROM ({first}) last OFFSET %(scan)s - 1 LIMIT 1) END AS id
         )
         SELECT bound.id, page.* FROM bound LEFT JOIN page ON true
-    """  # noqa: S608
+    """
 
 
 def people_page(

@@ -116,7 +116,7 @@ def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
 # --- Lists: queries to which conditions may be added with AND -------------------------------------------------
 def followees(follower: str, columns: str = "followee_id") -> str:
     """A query of a user's followees. `columns` are of relations.models.Follow."""
-    return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"  # noqa: S608
+    return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"
 
 
 def followees_without_reposts(follower: str) -> str:
@@ -126,46 +126,46 @@ def followees_without_reposts(follower: str) -> str:
 
 def followed_big_vs(follower: str, columns: str = "v.id") -> str:
     """A query of the big-Vs that a user follows. `columns` are of the big-V `v`."""
-    return f"SELECT {columns} FROM accounts_user v WHERE v.is_big_v AND {follows(follower, 'v.id', is_probe=False)}"  # noqa: S608
+    return f"SELECT {columns} FROM accounts_user v WHERE v.is_big_v AND {follows(follower, 'v.id', is_probe=False)}"
 
 
 def followed_tags(follower: str, columns: str = "g.name") -> str:
     """A query of the hashtags that a user follows. `columns` are of Tag `g` and TagFollow `h`."""
     return f"""
     SELECT {columns} FROM relations_tagfollow h JOIN relations_tag g ON g.id = h.tag_id WHERE h.user_id = {follower}
-    """  # noqa: S608
+    """
 
 
 def tag_follows(follower: str, columns: str = "h.tag_id") -> str:
     """A query of the ids of hashtags that a user follows. `columns` are of TagFollow `h`."""
-    return f"SELECT {columns} FROM relations_tagfollow h WHERE h.user_id = {follower}"  # noqa: S608
+    return f"SELECT {columns} FROM relations_tagfollow h WHERE h.user_id = {follower}"
 
 
 def known_tags(columns: str, condition: str) -> str:
     """A query of hashtags ever followed. `columns` and `condition` are of Tag `g`."""
-    return f"SELECT {columns} FROM relations_tag g WHERE {condition}"  # noqa: S608
+    return f"SELECT {columns} FROM relations_tag g WHERE {condition}"
 
 
 def followers(followee: str, columns: str = "follower_id") -> str:
     """A query of the followers of a user. `columns` are of Follow."""
-    return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"  # noqa: S608
+    return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"
 
 
 def blocked_by(blocker: str) -> str:
     """A query of the users whom a user blocks, as `blocked_id`."""
-    return f"SELECT blocked_id FROM relations_block WHERE blocker_id = {blocker}"  # noqa: S608
+    return f"SELECT blocked_id FROM relations_block WHERE blocker_id = {blocker}"
 
 
 def blockers_of(blocked: str) -> str:
     """A query of the users who block a user, as `blocker_id`."""
-    return f"SELECT blocker_id FROM relations_block WHERE blocked_id = {blocked}"  # noqa: S608
+    return f"SELECT blocker_id FROM relations_block WHERE blocked_id = {blocked}"
 
 
 def muted_by(muter: str) -> str:
     """A query of the users whom a user mutes, as `muted_id`."""
-    return f"SELECT muted_id FROM relations_mute WHERE muter_id = {muter}"  # noqa: S608
+    return f"SELECT muted_id FROM relations_mute WHERE muter_id = {muter}"
 
 
 def members(of_list: str, columns: str = "member_id") -> str:
     """A query of the members of a list. `columns` are of ListMember."""
-    return f"SELECT {columns} FROM relations_listmember WHERE list_id = {of_list}"  # noqa: S608
+    return f"SELECT {columns} FROM relations_listmember WHERE list_id = {of_list}"

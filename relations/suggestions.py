@@ -34,7 +34,7 @@ FOLLOWED_BY = f"""
             AND {is_wanted(READER, "mine.followee_id")}
         LIMIT %(reasons)s
     ) between
-"""  # noqa: S608 (constants)
+"""
 
 
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
@@ -90,16 +90,16 @@ def _known() -> str:
         WHERE mine.follower_id = {READER} AND u.is_active AND {follows("mine.followee_id", "%(user)s")}
             AND {is_wanted(READER, "mine.followee_id")}
         LIMIT %(count)s
-    """  # noqa: S608 (columns of our own model)
+    """
 
 
 @once
 def _walk(count: int) -> str:
     # The LIMIT lets the planner see that they are few, so it does not sort all users.
-    most_followed = f"SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT {LOOKED_AT}"  # noqa: S608
-    return f"SELECT {user_columns('u')} FROM ({most_followed}) u WHERE {MAY_BE} LIMIT {count:d}"  # noqa: S608 (constants)
+    most_followed = f"SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT {LOOKED_AT}"
+    return f"SELECT {user_columns('u')} FROM ({most_followed}) u WHERE {MAY_BE} LIMIT {count:d}"
 
 
 @once
 def _of_these() -> str:
-    return f"SELECT {user_columns('u')} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[]) AND {MAY_BE}"  # noqa: S608
+    return f"SELECT {user_columns('u')} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[]) AND {MAY_BE}"

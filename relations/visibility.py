@@ -26,11 +26,11 @@ STANDING = f"""
         {leaves_reposts_out(READER, "u.id")}, {asks(READER, "u.id")}, {asks("u.id", READER)},
         (SELECT m.expires_at {OF_MUTE}), coalesce((SELECT m.notifications {OF_MUTE}), false)
     FROM accounts_user u WHERE u.id = %(user)s
-"""  # noqa: S608 (constants)
+"""
 
 
 FOLLOWING = f"SELECT {follows('%(follower)s', '%(followee)s')}"
-FOLLOWED = f"SELECT one.id FROM unnest(%(users)s::bigint[]) AS one (id) WHERE {follows(READER, 'one.id')}"  # noqa: S608 (constants)
+FOLLOWED = f"SELECT one.id FROM unnest(%(users)s::bigint[]) AS one (id) WHERE {follows(READER, 'one.id')}"
 
 
 class Standing(NamedTuple):
@@ -80,7 +80,7 @@ def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
 VISIBLE_NAMES = f"""
     SELECT lower(u.username) FROM accounts_user u WHERE lower(u.username) = ANY(%(names)s::text[])
     AND {may_know_of("u", READER)}
-"""  # noqa: S608 (constants)
+"""
 
 
 def visible_names(names: Iterable[str], reader: User | AnonymousUser) -> set[str]:
@@ -96,7 +96,7 @@ def _by_name() -> str:
     return f"""
         SELECT {user_columns("u")} FROM accounts_user u WHERE lower(u.username) = %(username)s
         AND {may_know_of("u", READER)}
-    """  # noqa: S608 (columns of our own model)
+    """
 
 
 def followed_among(reader: User, user_ids: Iterable[int]) -> set[int]:

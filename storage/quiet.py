@@ -40,7 +40,7 @@ HOLDER = f"""
     SELECT coalesce(host(client_addr), 'this machine'), backend_start FROM pg_locks JOIN pg_stat_activity USING (pid)
     WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = {LOCK}
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-"""  # noqa: S608 (a constant)
+"""
 
 
 class Scheduler(PersistentScheduler):

@@ -80,7 +80,7 @@ AUDIENCE = f"""
     ) watch
     JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
     WHERE {visible("i", "s", "watch.reader")}
-"""  # noqa: S608 (constants)
+"""
 
 
 class _Told(NamedTuple):

@@ -42,7 +42,7 @@ AUDIENCE = f"""
     FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS watch (reader, session)
     JOIN e ON e.id = watch.session
     WHERE e.is_told AND {unblocked("watch.reader", "e.host_id")}
-"""  # noqa: S608 (constants)
+"""
 
 
 class _Told(NamedTuple):

@@ -27,7 +27,7 @@ AUDIENCE = f"""
     UNION ALL
     SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON i.sender_id IN ({members("watch.list")})
     JOIN accounts_user s ON s.id = i.sender_id WHERE watch.list <> 0 AND {_LISTED}
-"""  # noqa: S608 (constants)
+"""
 
 
 class Watch(NamedTuple):

@@ -91,7 +91,7 @@ def empty_tables(case: TransactionTestCase) -> None:
         tables = cursor.fetchall()
         # Without foreign key triggers, any order works.
         statements = ["SET session_replication_role = replica"]
-        statements += [f"DELETE FROM {table}" for table, is_large in tables if not is_large]  # noqa: S608 (quoted)
+        statements += [f"DELETE FROM {table}" for table, is_large in tables if not is_large]
         statements += ["SET session_replication_role = origin"]
         if large := [table for table, is_large in tables if is_large]:
             statements.append(f"TRUNCATE {', '.join(large)} CASCADE")

@@ -26,7 +26,7 @@ FOLLOWED_BIG_VS = rules.followed_big_vs("%s")
 FANS = f"""
     SELECT u.id FROM ({rules.followers("%s")}) f JOIN accounts_user u ON u.id = f.follower_id
     WHERE u.level >= %s AND {policy.has_inbox()}
-"""  # noqa: S608 (constants)
+"""
 # KEYS[1]. ARGV: token, TTL in seconds.
 BEGIN = script(
     RUN

@@ -29,23 +29,23 @@ READERS_AT = f"""
     SELECT DISTINCT u.id FROM unnest(%s::bigint[]) point, LATERAL (
         SELECT * FROM accounts_user WHERE id >= point AND level > 0 ORDER BY id LIMIT 1) u
     WHERE {policy.has_inbox()}
-"""  # noqa: S608 (constants)
+"""
 READERS = f"""
     SELECT u.id, {policy.has_inbox()}, {policy.EPOCH}, CASE WHEN u.is_big_v THEN {policy.outbox_epoch()} END,
         {policy.PUSH_GENERATION},
         ARRAY({followed_big_vs("u.id")})
     FROM accounts_user u WHERE u.id = ANY(%(ids)s) ORDER BY u.id
-"""  # noqa: S608 (constants)
+"""
 PENDING = "SELECT item_id FROM timeline_delivery"
 TAGS = known_tags(f"g.id, g.name, g.epoch # {policy.GENERATION}", f"g.id IN ({tag_follows('ANY(%(ids)s)')})")
 TAGGED_IDS = f"""
     SELECT i.id FROM items_itemtag t JOIN items_item i ON i.id = t.item_id
     WHERE t.tag = %s AND t.item_id > %s AND {public_post("i")}
-"""  # noqa: S608 (constants)
+"""
 OUTBOX_IDS = f"""
     SELECT i.id FROM items_item i
     WHERE i.sender_id = %s AND {in_timelines("i")} AND {is_listed("i")} AND i.id > %s
-"""  # noqa: S608 (constants)
+"""
 SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"
 # The run of the server, and the whole window.
 WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}")

@@ -58,7 +58,7 @@ VERDICT = f"""
     {TAGGED.with_tags_alone()}
     SELECT s.username, ARRAY[{", ".join(CONDITIONS.values())}], {carried("i.id")} IS NOT NULL
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = %(item)s
-"""  # noqa: S608 (constants)
+"""
 
 
 class Part(NamedTuple):

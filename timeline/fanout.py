@@ -75,7 +75,7 @@ CLAIM = f"""
         ARRAY(SELECT r.id FROM timeline_deliveryrange r WHERE r.delivery_id = d.item_id AND r.revision = d.revision),
         ARRAY({rules.known_tags("g.id", f"g.name IN ({TAGS})")}),
         {FEW}, first.seen, first.last, first.ids, first.levels
-"""  # noqa: S608 (constants)
+"""
 # Deletes ranges of older revisions too.
 FINISH = f"""
     WITH done AS (
@@ -83,13 +83,13 @@ FINISH = f"""
         RETURNING item_id, not_before),
     ranges AS (DELETE FROM timeline_deliveryrange WHERE delivery_id IN (SELECT item_id FROM done))
     SELECT extract(epoch FROM clock_timestamp() - not_before)::float8 FROM done
-"""  # noqa: S608
+"""
 # The last follower of every full range.
 BOUNDARIES = f"""
     SELECT follower_id FROM (
         {rules.followers("%s", "follower_id, row_number() OVER (ORDER BY follower_id) AS place")}
     ) numbered WHERE place %% %s = 0 ORDER BY follower_id
-"""  # noqa: S608
+"""
 
 
 class Work(NamedTuple):

@@ -33,7 +33,7 @@ def _folds_and_originals(verified: str, width: int, around: str) -> str:
     SELECT {", ".join(NEIGHBOUR.get(name, "NULL") for name in Said._fields)},
         {", ".join(["NULL"] * (width - len(Said._fields)))}
     FROM ({around}) near
-"""  # noqa: S608 (constants)
+"""
 
 
 WIDTHS = (VERIFIED_WIDTH, VERIFIED_WIDTH + TAG_COLUMNS, VERIFIED_WIDTH)

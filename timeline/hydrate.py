@@ -46,7 +46,7 @@ def _verify_bodies(feed: Feed, older: str) -> str:
     return f"""{feed.with_tags_alone()}
     SELECT {_verified(feed, older)} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
-    """  # noqa: S608
+    """
 
 
 VERIFY_BODIES = statement(lambda feed: _verify_bodies(feed, NOT_ASKED))
@@ -65,7 +65,7 @@ def _verify_ids(feed: Feed) -> str:
     SELECT i.id, i.repost_of_id, {is_shown} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id {sender}
     WHERE {is_entry} ORDER BY i.id DESC
-    """  # noqa: S608 (constants)
+    """
 
 
 VERIFY_IDS = statement(_verify_ids)

@@ -46,7 +46,7 @@ EPOCH_TRIES = 3
 BUILT_FOR = f"""
     SELECT CASE WHEN {policy.has_inbox()} THEN u.level ELSE 0 END, {policy.EPOCH}, {policy.PUSH_GENERATION}
     FROM accounts_user u WHERE u.id = %s
-"""  # noqa: S608 (constants)
+"""
 
 # KEYS[1]; ARGV: epoch, seconds to deepen, a number below 4096. Replies the token, an id: milliseconds since 2000 and
 # the number. Nil if the inbox is not in use or is being deepened.

@@ -32,7 +32,7 @@ def _late(feed: Feed) -> str:
         WHERE i.id <= %(top)s AND i.repost_of_id IS NULL AND {among}
             AND {is_shown}
         ORDER BY i.id DESC LIMIT %(cap)s
-    """  # noqa: S608 (constants)
+    """
 
 
 LATE = statement(_late)

@@ -74,7 +74,7 @@ ENTRIES, LIST_ENTRIES = (
     ) why
     WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.visibility <> 'mentioned' AND i.id > %(above)s
         AND (why.by_sender OR {by_tag})
-    """  # noqa: S608 (constants)
+    """
     for among, by_tag in ((OF_HOME, BY_TAG), (OF_LIST, "false"))
 )
 HOME, LIST = (
@@ -85,14 +85,14 @@ HOME, LIST = (
         WHERE nearby.repost_of_id = e.repost_of_id AND nearby.place < e.place AND e.place - nearby.place <= %(reach)s
         OR nearby.id = e.repost_of_id AND nearby.place > e.place AND nearby.place - e.place <= %(reach)s
     )) ORDER BY e.place
-    """  # noqa: S608 (constants)
+    """
     for entries in (ENTRIES, LIST_ENTRIES)
 )
 NEW = f"""
     WITH home AS ({HOME})
     SELECT i.id FROM home JOIN items_item i ON i.id = home.id
     WHERE i.id > %(since)s AND (i.repost_of_id IS NULL OR i.sender_id <> %(reader)s) ORDER BY i.id DESC
-"""  # noqa: S608 (constants)
+"""
 REACH = 40
 
 

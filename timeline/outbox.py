@@ -21,7 +21,7 @@ from storage.connections import fetch
 from storage.construction import BuiltWindow, Snapshot
 from storage.window import Entry
 
-EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
+EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"
 TAG_EPOCH = known_tags(f"g.epoch # {policy.GENERATION}", "g.id = %s")
 # The newest of each visibility, then the newest of all.
 PULL = f"""
@@ -31,13 +31,13 @@ PULL = f"""
             AND {in_timelines("i")}
         ORDER BY i.id DESC LIMIT %(count)s
     ) entry ORDER BY entry.id DESC LIMIT %(count)s
-"""  # noqa: S608 (constants)
+"""
 TAG_PULL = f"""
     SELECT i.id, i.sender_id FROM ({known_tags("g.name", "g.id = %(tag)s")}) g CROSS JOIN LATERAL (
         SELECT t.item_id FROM items_itemtag t WHERE t.tag = g.name AND t.is_public_post
         ORDER BY t.item_id DESC LIMIT %(count)s
     ) post JOIN items_item i ON i.id = post.item_id ORDER BY i.id DESC
-"""  # noqa: S608 (constants)
+"""
 
 
 def source_of(*, tag: int) -> int:

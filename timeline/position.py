@@ -24,7 +24,7 @@ READ = f"""
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {LEFT},
         p.reader_id IS NULL OR p.updated_at <= now() - %(interval)s, ARRAY({HELD_POSTS})
     FROM (SELECT) once LEFT JOIN timeline_readingposition p ON p.reader_id = %(reader)s
-"""  # noqa: S608 (constants)
+"""
 # The statement itself refuses writes that come too soon.
 WRITE = f"""
     INSERT INTO timeline_readingposition AS p (reader_id, item_id, updated_at)

@@ -50,7 +50,7 @@ def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DE
     WHERE i.sender_id = {sender} AND {in_timelines("i")} AND {STREAMS[circle]}
         AND {condition}
     ORDER BY i.id {order} LIMIT {count}
-    """  # noqa: S608 (constants)
+    """
 
 
 def _heads(condition: str, order: str = "DESC") -> str:
@@ -59,7 +59,7 @@ def _heads(condition: str, order: str = "DESC") -> str:
         SELECT senders.id, '{circle}' AS circle, head.id AS head, head.repost_of_id
         FROM senders CROSS JOIN LATERAL ({_scan(circle, "senders.id", condition, "1", order)}) head
         {READ_FOR[circle]}
-        """  # noqa: S608 (constants)
+        """
         for circle in STREAMS
     )
 
@@ -76,7 +76,7 @@ def _reached(heads: str, held: str, condition: str, count: str, order: str = "DE
         SELECT item.* FROM stream CROSS JOIN reach
             CROSS JOIN LATERAL ({_scan(circle, "stream.id", within, count, order)}) item
         WHERE stream.circle = '{circle}'
-        """  # noqa: S608 (constants)
+        """
         for circle in STREAMS
     )
     return f"""
@@ -87,7 +87,7 @@ def _reached(heads: str, held: str, condition: str, count: str, order: str = "DE
         SELECT CASE WHEN count(*) = {count} THEN {last}(head) ELSE {end} END AS id FROM stream
     )
     SELECT * FROM ({scans}) entry ORDER BY id {order} LIMIT {count}
-    """  # noqa: S608 (constants)
+    """
 
 
 # --- Hashtags --------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _tag_scan(tag: str, condition: str, count: str, order: str) -> str:
     return f"""
     SELECT i.id FROM (SELECT item_id AS id, tag FROM items_itemtag WHERE is_public_post) i
     WHERE i.tag = {tag} AND {condition} ORDER BY i.id {order} LIMIT {count}
-    """  # noqa: S608 (constants)
+    """
 
 
 def _tagged(condition: str, count: str, order: str) -> str:
@@ -105,7 +105,7 @@ def _tagged(condition: str, count: str, order: str) -> str:
     A few posts of each hashtag show how far to read.
     """
     last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
-    few = f"least({count}, 1 + 2 * {count} / (SELECT greatest(count(*), 1) FROM tags))"  # noqa: S608 (constants)
+    few = f"least({count}, 1 + 2 * {count} / (SELECT greatest(count(*), 1) FROM tags))"
     within = f"{condition} AND i.id {beyond} reach.id"
     return f"""
     WITH first AS MATERIALIZED (
@@ -119,7 +119,7 @@ def _tagged(condition: str, count: str, order: str) -> str:
     SELECT post.id, min(tag.name) AS tag FROM reach CROSS JOIN tag
         CROSS JOIN LATERAL ({_tag_scan("tag.name", within, count, order)}) post
     GROUP BY post.id ORDER BY post.id {order} LIMIT {count}
-    """  # noqa: S608 (constants)
+    """
 
 
 def any_tagged_below() -> str:
@@ -145,7 +145,7 @@ def _entries(feed: Feed, heads: str, held: str, condition: str, count: str, orde
         SELECT tagged.id, i.sender_id, NULL, tagged.tag FROM tagged JOIN items_item i ON i.id = tagged.id
         WHERE (tagged.id IN (SELECT said.id FROM said)) IS NOT TRUE
     ) entry ORDER BY id {order} LIMIT {count}
-    """  # noqa: S608 (constants)
+    """
 
 
 def _shown(feed: Feed, entry: str, item: str, is_sender_active: str) -> str:
@@ -171,7 +171,7 @@ PULL_WINDOW = f"""
     WITH {_pulled(HOME, stream_belongs(HOME.wanted), BELOW)}
     SELECT {EPOCH}, {PUSH_GENERATION}, pulled.id, pulled.sender_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.id DESC
-"""  # noqa: S608
+"""
 
 
 def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
@@ -186,7 +186,7 @@ def _pull_bodies(feed: Feed, stream: str, item: str) -> str:
     FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= %(bodies)s
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY placed.place
-    """  # noqa: S608
+    """
 
 
 PULL_BODIES = statement(lambda feed: _pull_bodies(feed, stream_held(feed.wanted), "true"))
@@ -198,7 +198,7 @@ def _pull_below(feed: Feed) -> str:
     return f"""
     WITH {_pulled(feed, stream_held(feed.wanted), BELOW)}
     SELECT pulled.id, pulled.repost_of_id, {shown} FROM pulled ORDER BY pulled.id DESC
-    """  # noqa: S608 (constants)
+    """
 
 
 PULL_BELOW = statement(_pull_below)
@@ -227,7 +227,7 @@ def _pull_above(feed: Feed) -> str:
     pulled AS MATERIALIZED ({_entries(feed, "heads", stream_held(feed.wanted), ABOVE, "%(count)s")})
     SELECT posts.are_enough, pulled.id, pulled.repost_of_id, {shown}
     FROM posts LEFT JOIN pulled ON true ORDER BY pulled.id DESC
-    """  # noqa: S608 (constants)
+    """
 
 
 PULL_ABOVE = statement(_pull_above)
@@ -245,7 +245,7 @@ def _around(feed: Feed) -> str:
     UNION ALL
     SELECT id, repost_of_id FROM ({_entries(feed, "heads", held, below_it, "%(below)s")}) below
     ORDER BY id DESC
-    """  # noqa: S608 (constants)
+    """
 
 
 AROUND = statement(_around)

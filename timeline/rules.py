@@ -66,8 +66,8 @@ def belongs_among(senders: str) -> str:
     circle = f"""
     SELECT {READER}::bigint
     UNION ALL SELECT one.id FROM {known} WHERE {follows(READER, "one.id")} AND {is_wanted_at_home(READER, "one.id")}
-    """  # noqa: S608 (constants)
-    posts_only = f"SELECT one.id FROM {known} WHERE {leaves_reposts_out(READER, 'one.id')}"  # noqa: S608
+    """
+    posts_only = f"SELECT one.id FROM {known} WHERE {leaves_reposts_out(READER, 'one.id')}"
     return f"""
     {_all(kinds())} AND i.sender_id = ANY (ARRAY({circle}))
         AND (i.repost_of_id IS NULL OR i.sender_id <> ALL (ARRAY({posts_only})))
@@ -114,7 +114,7 @@ def carried(item: str) -> str:
     return f"""(
         SELECT array_agg(t.tag ORDER BY t.tag) FROM items_itemtag t
         WHERE t.item_id = {item} AND t.is_public_post AND (t.tag IN (SELECT name FROM tags)) IS TRUE)
-    """  # noqa: S608 (constants)
+    """
 
 
 def welcome(sender: str, is_active: str) -> str:
@@ -124,7 +124,7 @@ def welcome(sender: str, is_active: str) -> str:
 
 def welcome_among(senders: str) -> str:
     """SQL condition like `welcome`, checked once for each sender in an SQL array."""
-    wanted = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, 'one.id')}"  # noqa: S608
+    wanted = f"SELECT one.id FROM unnest({senders}) AS one (id) WHERE {is_wanted_at_home(READER, 'one.id')}"
     return f"(s.is_active AND i.sender_id = ANY (ARRAY({wanted})))"
 
 

@@ -27,7 +27,7 @@ from timeline.senders import HOME, TAGGED, Feed
 FOLLOWED_BIG_VS = f"""
     SELECT one.reader, array_agg(followed.id) FROM unnest(%(readers)s::bigint[]) AS one (reader)
     CROSS JOIN LATERAL ({rules.followed_big_vs("one.reader")}) followed GROUP BY one.reader
-"""  # noqa: S608 (constants)
+"""
 # Whether a delivery `d` is of a public post with a followed hashtag.
 BY_TAG = """EXISTS (
     SELECT FROM items_itemtag t
@@ -51,7 +51,7 @@ def _pending(feed: Feed) -> str:
             ORDER BY item_id DESC LIMIT %(pending)s
         ) d OFFSET 0
     ) scanned
-"""  # noqa: S608 (constants)
+"""
 
 
 BOUND = """
@@ -82,7 +82,7 @@ def _about(feed: Feed) -> str:
             {policy.push_generation("p.push_level")} AS push_generation, p.generation, p.push_level, p.inbox_from
         FROM accounts_user u LEFT JOIN {policy.IN_FORCE} p ON true WHERE u.id = %(reader)s OFFSET 0
     ) reader CROSS JOIN pending
-"""  # noqa: S608
+"""
 
 
 class _About(NamedTuple):
@@ -108,10 +108,7 @@ def _nulls(count: int) -> str:
     return ", ".join(["NULL"] * count)
 
 
-IDS, SENDERS = (
-    f"(%({known})s::bigint[] || (SELECT {known} FROM pending))"  # noqa: S608
-    for known in ("ids", "senders")
-)
+IDS, SENDERS = (f"(%({known})s::bigint[] || (SELECT {known} FROM pending))" for known in ("ids", "senders"))
 
 
 def _ask(feed: Feed, older: str) -> str:
@@ -122,7 +119,7 @@ def _ask(feed: Feed, older: str) -> str:
     SELECT {verified_alone(feed, SENDERS, older)}, {_nulls(about)}
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY ({IDS})
     UNION ALL SELECT {_nulls(width)}, about.* FROM ({_about(feed)}) about
-    """  # noqa: S608
+    """
 
 
 ASK, ASK_LAST = _ask(HOME, NOT_ASKED), _ask(HOME, older(HOME))

@@ -37,4 +37,4 @@ def _using() -> str:
         ) used JOIN accounts_user u ON u.id = used.sender_id
         WHERE {may_be_proposed("u", READER)}
         ORDER BY used.uses DESC, u.follower_count DESC, u.id LIMIT {PEOPLE}
-    """  # noqa: S608 (constants)
+    """

@@ -115,10 +115,10 @@ COLUMNS = (
     "active_count",
     "item_count",
 )
-SITE = f"SELECT logo::text, sign_up, {', '.join(COLUMNS)} FROM about_sitesettings"  # noqa: S608 (constants)
+SITE = f"SELECT logo::text, sign_up, {', '.join(COLUMNS)} FROM about_sitesettings"
 RULES_IN_FORCE = f"""
     SELECT r.id, r.text FROM about_rule r WHERE r.withdrawn_at IS NULL ORDER BY r.number, r.id LIMIT {RULES}
-"""  # noqa: S608 (a constant)
+"""
 
 
 class Kept:

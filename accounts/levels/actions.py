@@ -33,7 +33,7 @@ TOUCH = f"""
         ORDER BY id FOR NO KEY UPDATE
     ) before
     WHERE u.id = before.id RETURNING u.id, before.level < %(top)s
-"""  # noqa: S608 (constants)
+"""
 # One level at a time, for the index (level, last_seen_at). MATERIALIZED: otherwise a plan could search again for each
 # user and find more than a batch.
 LOWER = """

@@ -30,7 +30,7 @@ formats use different generations, so neither uses the other's windows.
 """
 
 # For statements that use each once. Evaluated once per statement.
-GENERATION = f"(SELECT p.generation # {FORMAT} FROM accounts_policy p WHERE p.drawn_on = feedsite_timeline())"  # noqa: S608
+GENERATION = f"(SELECT p.generation # {FORMAT} FROM accounts_policy p WHERE p.drawn_on = feedsite_timeline())"
 """The valid generation, or NULL."""
 PUSH_LEVEL = "(SELECT p.push_level FROM accounts_policy p)"
 INBOX_FROM = "(SELECT p.inbox_from FROM accounts_policy p)"
@@ -40,7 +40,7 @@ IN_FORCE = f"""(
     SELECT p.push_level, p.inbox_from,
         CASE WHEN p.drawn_on = feedsite_timeline() THEN p.generation # {FORMAT} END AS generation
     FROM accounts_policy p OFFSET 0)
-"""  # noqa: S608 (constants)
+"""
 """Subquery of push level, `inbox_from` and generation as one row, read once. No row if the table is empty."""
 
 
@@ -84,14 +84,14 @@ WANTED = ("coalesce(%(push_level)s::int, push_level)", "coalesce(%(inbox_from)s:
 CHANGE = f"""
     UPDATE accounts_policy SET push_level = {WANTED[0]}, inbox_from = {WANTED[1]}, {_drawn(WANTED[1])}
     WHERE (push_level, inbox_from) <> ({WANTED[0]}, {WANTED[1]}) RETURNING id
-"""  # noqa: S608 (constants)
-RENEW = f"UPDATE accounts_policy SET {_drawn('inbox_from')}"  # noqa: S608
+"""
+RENEW = f"UPDATE accounts_policy SET {_drawn('inbox_from')}"
 FOLLOW_TIMELINE = f"""
     INSERT INTO accounts_policy AS p (id, push_level, inbox_from, timeline)
     VALUES (1, %(push_level)s, %(inbox_from)s, CASE WHEN %(inbox_from)s::int = 0 THEN feedsite_timeline() END)
     ON CONFLICT (id) DO UPDATE SET {_drawn("p.inbox_from")}
     WHERE p.drawn_on IS DISTINCT FROM feedsite_timeline() RETURNING p.id
-"""  # noqa: S608
+"""
 
 
 # The row is missing or of another timeline.

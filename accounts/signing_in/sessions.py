@@ -172,7 +172,7 @@ def _user_columns() -> list[str]:
 @lru_cache(1)
 def _user_by_id() -> str:
     columns = ", ".join(f'"{field.column}"' for field in User._meta.concrete_fields)
-    return f'SELECT {columns} FROM "accounts_user" WHERE "id" = %s'  # noqa: S608 (names of columns)
+    return f'SELECT {columns} FROM "accounts_user" WHERE "id" = %s'
 
 
 class AuthenticationMiddleware(DjangoAuthenticationMiddleware):

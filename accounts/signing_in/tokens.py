@@ -30,7 +30,7 @@ def _by_digest() -> str:
         SELECT t.id, t.application_id, t.scope, t.updated < now() - %(noted)s, {user_columns("u")}
         FROM oauth2_provider_accesstoken t LEFT JOIN accounts_user u ON u.id = t.user_id
         WHERE t.token_checksum = %(digest)s AND t.expires > now() AND (t.user_id IS NULL OR u.is_active)
-    """  # noqa: S608 (columns of our own model)
+    """
 
 
 class Token(NamedTuple):

@@ -37,7 +37,7 @@ COUNTS = f"""
                 AND i.reply_to_id IS NULL AND {for_followers("i")} LIMIT {COUNTED}
         ) post
     ) FROM unnest(%(ids)s::bigint[]) AS asked (id)
-"""  # noqa: S608 (a constant)
+"""
 
 
 # Same order as `entities.Facts`.
@@ -45,7 +45,7 @@ FACTS = """
     u.id, u.username, u.display_name, u.bio, u.profile_fields::text, u.is_locked, u.is_indexable, u.avatar::text,
     u.banner::text, u.date_joined, u.follower_count, u.following_count
 """
-BY_ID = f"SELECT {FACTS} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[])"  # noqa: S608 (constants)
+BY_ID = f"SELECT {FACTS} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[])"
 # Users by id, and users by name if the reader may know of them.
 BY_ID_AND_NAME = f"""
     {BY_ID}
@@ -53,7 +53,7 @@ BY_ID_AND_NAME = f"""
     SELECT {FACTS} FROM accounts_user u
     WHERE lower(u.username) = ANY(%(names)s::text[]) AND NOT u.id = ANY(%(ids)s::bigint[])
         AND {may_know_of("u", READER)}
-"""  # noqa: S608 (constants)
+"""
 
 
 class PostCounts:

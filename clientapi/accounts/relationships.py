@@ -14,7 +14,7 @@ RELATIONSHIPS = f"""
         {asks(READER, "u.id")}, {asks("u.id", READER)}
     FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) JOIN accounts_user u ON u.id = asked.id
     WHERE {may_be_named("u", READER)} ORDER BY asked.place
-"""  # noqa: S608 (constants)
+"""
 
 
 class _Row(NamedTuple):

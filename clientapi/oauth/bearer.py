@@ -30,7 +30,7 @@ OUTSIDE = "This action is outside the authorized scopes"
 NOTE = f"""
     UPDATE oauth2_provider_accesstoken SET updated = now(), expires = now() + %(life)s
     WHERE id = %(token)s AND updated < now() - %(noted)s AND {LAZILY} RETURNING id
-"""  # noqa: S608 (a constant)
+"""
 
 
 class AppToken(Bounded):

@@ -25,7 +25,7 @@ THREAD = f"""
     (SELECT id, NULL::bigint FROM up WHERE id IS NOT NULL)
     UNION ALL
     (SELECT id, reply_to_id FROM down LIMIT {BELOW})
-"""  # noqa: S608 (constants)
+"""
 
 
 def thread_of(item: ItemBody, reader: User | AnonymousUser) -> tuple[list[ItemBody], list[ItemBody]]:

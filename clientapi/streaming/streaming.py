@@ -78,14 +78,14 @@ MARKS = f"""
         FROM items_item said WHERE said.id = coalesce(i.repost_of_id, i.id) OFFSET 0
     ) AS met (reader, item, is_liked, is_reposted, is_bookmarked, is_muted)
     WHERE met.is_liked OR met.is_reposted OR met.is_bookmarked OR met.is_muted
-"""  # noqa: S608 (constants)
+"""
 FILTERING = """
     SELECT id, filters_version FROM accounts_user WHERE id = ANY(%(readers)s::bigint[]) AND filters_version <> 0
 """
 BLOCKED = f"""
     SELECT pair.reader, pair.named FROM unnest(%(readers)s::bigint[], %(named)s::bigint[]) AS pair (reader, named)
     WHERE {blocks("pair.named", "pair.reader")}
-"""  # noqa: S608 (constants)
+"""
 # Each item is read once for all its readers. OFFSET 0 forces a probe per item instead of a scan of all items.
 ASKED = """
     (SELECT pair.item, array_agg(pair.reader) AS readers
@@ -97,13 +97,13 @@ ANSWERED = f"""
             CROSS JOIN unnest(asked.readers) AS pair (reader)
         WHERE i.id = asked.item AND {visible("i", "s", "pair.reader")} OFFSET 0
     ) AS answered
-"""  # noqa: S608 (constants)
+"""
 QUOTES = f"""
     SELECT quote.* FROM {ASKED} CROSS JOIN LATERAL (
         SELECT pair.reader, i.id, {quote_state("pair.reader")}
         FROM {QUOTING} CROSS JOIN unnest(asked.readers) AS pair (reader) WHERE i.id = asked.item OFFSET 0
     ) AS quote
-"""  # noqa: S608 (constants)
+"""
 # A conversation that a sender's message does not list for the reader is not told of either
 # (items.conversations.recipients).
 CONVERSATIONS = f"""
@@ -113,11 +113,11 @@ CONVERSATIONS = f"""
     WHERE {for_mentioned("i")} AND (p.user_id = ANY(%(readers)s::bigint[])) IS TRUE AND p.last >= i.id
         AND (p.user_id = i.sender_id OR {is_wanted("p.user_id", "i.sender_id")})
     GROUP BY 1, 2
-"""  # noqa: S608 (constants)
+"""
 FOLLOWS = f"""
     SELECT pair.reader, pair.sender FROM unnest(%(readers)s::bigint[], %(senders)s::bigint[]) AS pair (reader, sender)
     WHERE {follows("pair.reader", "pair.sender")}
-"""  # noqa: S608 (constants)
+"""
 Marks = tuple[bool, bool, bool, bool]
 Answered = frozenset[tuple[str, str]]
 """Replied-to items with their senders."""

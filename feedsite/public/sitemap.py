@@ -28,12 +28,12 @@ MOST_PARTS, MOST_OF_PEOPLE = 45_000, 5_000
 NEXT = f"""
     SELECT i.id FROM items_item i WHERE {public_post("i")} AND i.id >= %(first)s
     ORDER BY i.id OFFSET %(part)s LIMIT 1
-"""  # noqa: S608 (constants)
+"""
 POSTS = f"""
     SELECT i.id, i.modified_at, '' FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
     WHERE {public_post("i")} AND i.id >= %(first)s AND i.id < %(end)s AND s.is_active AND s.is_indexable
     ORDER BY i.id LIMIT %(part)s
-"""  # noqa: S608 (constants)
+"""
 PEOPLE = """
     SELECT u.id, NULL::timestamptz, u.username FROM accounts_user u
     WHERE u.id >= %(first)s AND u.id < %(end)s AND u.is_active AND u.is_indexable ORDER BY u.id

@@ -26,7 +26,7 @@ PEOPLE = f"""
     (SELECT coalesce(json_agg(json_build_array(u.id::text, u.username, u.display_name, u.is_big_v, u.avatar)
         ORDER BY u.id), '[]') FROM items_participant other JOIN accounts_user u ON u.id = other.user_id
     WHERE other.conversation_id = {{conversation}} AND u.id <> {READER} AND {may_be_named("u", READER)})
-"""  # noqa: S608 (constants)
+"""
 
 
 def _newest(conversation: str, wanted: str) -> str:
@@ -36,7 +36,7 @@ def _newest(conversation: str, wanted: str) -> str:
             UNION ALL SELECT {conversation}
         ) message JOIN items_item i ON i.id = message.id JOIN accounts_user s ON s.id = i.sender_id
         WHERE {VISIBLE} AND {wanted} ORDER BY i.id DESC LIMIT 1
-    """  # noqa: S608 (constants)
+    """
 
 
 def _listed(order: str) -> str:
@@ -44,7 +44,7 @@ def _listed(order: str) -> str:
         SELECT p.conversation_id, p.last, p.last > p.read AS is_unread FROM items_participant p
         WHERE p.user_id = {READER} AND p.is_request = %(requests)s AND p.last > %(above)s AND p.last < %(below)s
         ORDER BY p.last {order}
-    """  # noqa: S608 (constants)
+    """
     return f"""
     WITH page AS MATERIALIZED (
         SELECT listed.*, newest.id AS item_id FROM ({first} LIMIT %(scan)s) listed
@@ -60,7 +60,7 @@ def _listed(order: str) -> str:
     FROM bound LEFT JOIN page ON true LEFT JOIN items_item i ON i.id = page.item_id
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY page.last {order}
-    """  # noqa: S608 (constants)
+    """
 
 
 def _some(which: str, wanted: str, participants: str = "items_participant p") -> str:
@@ -70,7 +70,7 @@ def _some(which: str, wanted: str, participants: str = "items_participant p") ->
     FROM {participants} CROSS JOIN LATERAL ({_newest("p.conversation_id", wanted)}) newest
     JOIN items_item i ON i.id = newest.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     WHERE p.user_id = {READER} AND {which}
-    """  # noqa: S608 (constants)
+    """
 
 
 DOWN, UP = _listed("DESC"), _listed("ASC")
@@ -81,7 +81,7 @@ AMONG = _some(
     "p.last IS NOT NULL AND NOT p.is_request",
     UNMUTED,
     f"""unnest(%(conversations)s::bigint[]) AS asked (id) CROSS JOIN LATERAL (
-        SELECT * FROM items_participant WHERE conversation_id = asked.id AND user_id = {READER} OFFSET 0) p""",  # noqa: S608
+        SELECT * FROM items_participant WHERE conversation_id = asked.id AND user_id = {READER} OFFSET 0) p""",
 )
 # Only the reader's own row, so nobody else learns of it.
 MARK_READ = """
@@ -117,7 +117,7 @@ IS_REQUEST = """
 OF_ITEMS = f"""
     SELECT i.id, {PEOPLE.format(conversation="coalesce(i.conversation_id, i.id)")}
     FROM items_item i WHERE i.id = ANY(%(items)s::bigint[])
-"""  # noqa: S608 (constants)
+"""
 
 
 class Conversation(msgspec.Struct):

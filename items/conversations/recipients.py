@@ -35,7 +35,7 @@ ADDRESSED = f"""
     FROM accounts_user u
     WHERE lower(u.username) = ANY(%(names)s::text[]) AND u.is_active AND u.id <> {SENDER}
         AND {unblocked(SENDER, "u.id")}
-"""  # noqa: S608 (constants)
+"""
 IN_IT = """
     SELECT FROM items_participant p WHERE p.conversation_id = %(conversation)s AND p.user_id = %(sender)s
 """
@@ -44,14 +44,14 @@ REFUSES = f"(p.is_request AND NOT u.takes_requests AND {_is_stranger(SENDER, 'u.
 OTHERS = f"""
     SELECT u.username, {REFUSES} FROM items_participant p JOIN accounts_user u ON u.id = p.user_id
     WHERE p.conversation_id = %(conversation)s AND u.id <> {SENDER} AND u.is_active AND {unblocked(SENDER, "u.id")}
-"""  # noqa: S608 (constants)
+"""
 BEGIN = f"""
     INSERT INTO items_participant (conversation_id, user_id, last, read, is_request)
     SELECT %(item)s, u.id, CASE WHEN NOT {mutes("u.id", SENDER)} THEN %(item)s::bigint END,
         CASE WHEN u.id = {SENDER} THEN %(item)s::bigint ELSE 0 END,
         u.id <> {SENDER} AND {_is_stranger(SENDER, "u.id")}
     FROM unnest(%(people)s::bigint[]) AS u (id) RETURNING user_id
-"""  # noqa: S608 (constants)
+"""
 # One lock order for concurrent messages.
 CONTINUE = f"""
     WITH there AS MATERIALIZED (
@@ -65,14 +65,14 @@ CONTINUE = f"""
         is_request = p.is_request AND p.user_id <> {SENDER} AND {_is_stranger(SENDER, "p.user_id")}
     FROM there WHERE p.conversation_id = %(conversation)s AND p.user_id = there.user_id
     RETURNING p.user_id
-"""  # noqa: S608 (constants)
+"""
 NAMED = f"""
     SELECT coalesce(bool_and((p.user_id IS NOT NULL) = (lower(u.username) = ANY(%(names)s::text[]))), true)
     FROM accounts_user u LEFT JOIN items_participant p ON p.conversation_id = %(conversation)s AND p.user_id = u.id
     WHERE u.is_active AND u.id <> {SENDER} AND {unblocked(SENDER, "u.id")} AND (u.id = ANY(ARRAY(
         SELECT there.user_id FROM items_participant there WHERE there.conversation_id = %(conversation)s
         UNION SELECT named.id FROM accounts_user named WHERE lower(named.username) = ANY(%(names)s::text[]))))
-"""  # noqa: S608 (constants)
+"""
 CORRESPOND = """
     INSERT INTO items_correspondent (writer_id, reader_id)
     SELECT p.user_id, other.user_id FROM items_participant p JOIN items_participant other USING (conversation_id)

@@ -19,7 +19,7 @@ def _listed(table: Kept, order: str) -> str:
     first = f"""
         SELECT k.id, k.item_id FROM items_{table} k
         WHERE k.user_id = %(reader)s AND k.id > %(above)s AND k.id < %(below)s ORDER BY k.id {order}
-    """  # noqa: S608 (constants)
+    """
     return f"""
     WITH page AS MATERIALIZED (
         SELECT listed.id, listed.item_id FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
@@ -35,7 +35,7 @@ def _listed(table: Kept, order: str) -> str:
     SELECT bound.id, page.id, {COLUMNS} FROM bound LEFT JOIN page ON true LEFT JOIN items_item i ON i.id = page.item_id
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY page.id {order}
-    """  # noqa: S608 (constants)
+    """
 
 
 KINDS: tuple[Kept, ...] = ("bookmark", "like")

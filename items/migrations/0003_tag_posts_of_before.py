@@ -11,7 +11,7 @@ NEXT = "SELECT DISTINCT item_id FROM items_itemtag WHERE item_id > %s ORDER BY i
 FILL = f"""
     WITH post AS MATERIALIZED (SELECT id FROM items_item i WHERE id = ANY(%s) AND {public_post("i")} FOR SHARE)
     UPDATE items_itemtag t SET is_public_post = true FROM post WHERE t.item_id = post.id AND NOT t.is_public_post
-"""  # noqa: S608 (constants)
+"""
 
 
 def fill(apps: Any, schema_editor: Any) -> None:

@@ -64,7 +64,7 @@ STANDS = f"""
     ), (
         SELECT count(*) FROM accounts_user u WHERE u.id = ANY(%(people)s::bigint[]) AND u.is_active
     )
-"""  # noqa: S608 (constants)
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ PINS = 5
 PINNED = f"""
     SELECT {COLUMNS} FROM {ITEMS} JOIN items_pin pin ON pin.item_id = i.id
     WHERE pin.sender_id = %(owner)s AND {public_post("i")} AND {VISIBLE} ORDER BY pin.id DESC
-"""  # noqa: S608 (constants)
+"""
 
 
 class PinCapError(Exception):

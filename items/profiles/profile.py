@@ -17,7 +17,7 @@ from items.visibility import VISIBLE, circles_of, in_circle, is_listed, original
 from relations.rules import READER
 from storage.connections import fetch, id_array
 
-ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
+ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"
 CIRCLES = f"circles AS MATERIALIZED ({circles_of('%(owner)s', LISTED)}),"
 # The owner's items. Only the owner sees held and rejected ones. The subquery hides the owner's id from the planner,
 # which would scan all items in order for an owner of a large share of them.
@@ -57,7 +57,7 @@ HELD_POSTS = f"""
         WHERE i.sender_id = {READER} AND i.status IN ('in_review', 'rejected') ORDER BY i.id DESC LIMIT 20
     ) newest
     WHERE status = 'in_review' AND reply_to_id IS NULL AND {is_listed("newest")} ORDER BY id DESC LIMIT 3
-"""  # noqa: S608 (a constant)
+"""
 REPLIES_OF = [f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)]
 POSTS = _by_circle("i.reply_to_id IS NULL")
 PROFILE = _both(POSTS, CIRCLES)
@@ -68,9 +68,9 @@ ANSWERS = _both(REPLIES_OF)
 SENDERS = f"""
     SELECT i.id, s.id, s.username, s.display_name, s.is_big_v, s.avatar::text FROM items_item i
     JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
-"""  # noqa: S608
+"""
 THREAD, REPLIES = (
-    listing([f"SELECT i.id FROM items_item i WHERE i.{above} = %(item)s AND i.id > %(above)s"], "ASC")  # noqa: S608
+    listing([f"SELECT i.id FROM items_item i WHERE i.{above} = %(item)s AND i.id > %(above)s"], "ASC")
     for above in ("root_id", "reply_to_id")
 )
 COUNTED, REPOSTS_COUNTED = 10_000, 1_000
@@ -87,7 +87,7 @@ COUNT = f"""
         SELECT count(*) FROM (SELECT repost_of_id FROM item WHERE repost_of_id IS NOT NULL LIMIT {REPOSTS_COUNTED}) i
         WHERE {original_visible("i")}
     )
-"""  # noqa: S608
+"""
 
 
 def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:

@@ -41,7 +41,7 @@ TAGGED = f"""
     ) used
     WHERE starts_with(walk.tag, %(begin)s) AND used.senders > 0
     ORDER BY walk.tag = %(begin)s DESC, used.senders DESC, walk.tag LIMIT {COUNT}
-"""  # noqa: S608 (constants)
+"""
 
 
 BETWEEN = "\u200c\u200d\u00b7\u30fb\u05f3\u05f4"

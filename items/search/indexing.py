@@ -69,7 +69,7 @@ def reindex(chunk: int = 20_000) -> int:
                 f"""
                 SELECT i.id, i.title, coalesce(i.content->>'text', '') FROM items_item i
                 WHERE i.id > %s AND i.repost_of_id IS NULL AND {is_listed("i")} ORDER BY i.id LIMIT %s
-                """,  # noqa: S608 (a constant)
+                """,
                 [last_id, chunk],
             )
             rows = cursor.fetchall()

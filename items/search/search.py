@@ -96,7 +96,7 @@ def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
             if number == WALKED and has_many:
                 return found, True
             fitting = _fitting(bool(query.phrases), len(query.tags), False, is_walked=has_many or number == 0)
-            select = f"SELECT id FROM ({fitting}) fitting LIMIT %(count)s"  # noqa: S608 (our own text)
+            select = f"SELECT id FROM ({fitting}) fitting LIMIT %(count)s"
             cursor.execute(select, params | {"above": above, "count": count - len(found)})
             found += [row[0] for row in cursor.fetchall()]
             if len(found) >= count:
@@ -157,14 +157,14 @@ def _fitting(has_words: bool, tag_count: int, has_sender: bool, *, is_walked: bo
     if tag_count > 1:  # one probe of the key each
         conditions.append(f"""(
             SELECT count(*) FROM items_itemtag other WHERE other.tag = ANY(%(tags)s::text[])
-            AND other.item_id = {place}) = %(others)s""")  # noqa: S608 (our own text)
+            AND other.item_id = {place}) = %(others)s""")
     if has_sender:
         source += f" JOIN items_item i ON i.id = {place}" if source else "items_item i"
         conditions += ["i.sender_id = %(sender)s", "i.repost_of_id IS NULL"]
     fitting = " AND ".join(conditions).replace("{place}", place)
     # OFFSET 0: plan for everything in the stretch. For the few ids of a page, the planner would scan past everything
     # instead of using the index. For rare words that is the whole table.
-    return f"SELECT {place} AS id FROM {source} WHERE {fitting} ORDER BY {place} DESC OFFSET 0"  # noqa: S608
+    return f"SELECT {place} AS id FROM {source} WHERE {fitting} ORDER BY {place} DESC OFFSET 0"
 
 
 def _has_many(cursor: Any, query: Query, sender_id: int | None) -> bool:
@@ -198,7 +198,7 @@ def _candidates(has_words: bool, tag_count: int, has_sender: bool, *, is_walked:
             FROM candidate c JOIN items_item i ON i.id = c.id JOIN accounts_user s ON s.id = i.sender_id
             ORDER BY c.id DESC OFFSET 0
         ) seen WHERE is_visible OR number = %(candidates)s ORDER BY id DESC LIMIT %(count)s
-    """  # noqa: S608 (our own text)
+    """
 
 
 def _stretches(cursor: Any, below: int) -> Iterable[int]:

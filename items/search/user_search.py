@@ -67,7 +67,7 @@ def _known() -> str:
     return f"""
         SELECT {user_columns("u")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS found (id, place)
         JOIN accounts_user u ON u.id = found.id WHERE {VISIBLE_USER} ORDER BY found.place
-    """  # noqa: S608 (columns of our own model)
+    """
 
 
 def _having(grams: str) -> tuple[str, str]:
@@ -81,8 +81,7 @@ def _having(grams: str) -> tuple[str, str]:
 def _named(count: int) -> str:
     fits = " AND ".join(f"position(%(word{number})s IN {KNOWN_AS}) > 0" for number in range(count))
     indexed = " UNION ".join(
-        f"(SELECT u.id FROM accounts_user u WHERE {has} AND {fits} LIMIT {CANDIDATES})"  # noqa: S608
-        for has in _having("grams")
+        f"(SELECT u.id FROM accounts_user u WHERE {has} AND {fits} LIMIT {CANDIDATES})" for has in _having("grams")
     )
     return f"""
         WITH candidate AS (
@@ -97,7 +96,7 @@ def _named(count: int) -> str:
             starts_with(lower(u.username), %(name)s) OR starts_with({SHOWN}, %(name)s) DESC,
             u.follower_count DESC, u.id
         LIMIT %(count)s
-    """  # noqa: S608 (columns of our own model)
+    """
 
 
 @cache
@@ -109,7 +108,7 @@ def _similar() -> str:
     """
     # A typing error leaves one half of a name unchanged.
     halves = " UNION ".join(
-        f"(SELECT u.id FROM accounts_user u WHERE {has} LIMIT {SIMILAR_CANDIDATES})"  # noqa: S608
+        f"(SELECT u.id FROM accounts_user u WHERE {has} LIMIT {SIMILAR_CANDIDATES})"
         for half in ("front", "back")
         for has in _having(half)
     )
@@ -119,4 +118,4 @@ def _similar() -> str:
             {similarity.format(name=SHOWN)}) AS value OFFSET 0) likeness
         WHERE {VISIBLE_USER} AND likeness.value >= {SIMILAR}
         ORDER BY likeness.value DESC, u.follower_count DESC, u.id LIMIT %(count)s
-    """  # noqa: S608
+    """

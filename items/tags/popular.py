@@ -37,14 +37,14 @@ POPULAR = f"""
         GROUP BY used.tag, i.sender_id
     ) by_sender
     GROUP BY tag ORDER BY count(*) DESC, max(item_id) DESC LIMIT {REMEMBERED}
-"""  # noqa: S608 (constants)
+"""
 SHOWN = f"""
     SELECT used.place
     FROM unnest(%(places)s::int[], %(tags)s::text[], %(items)s::bigint[]) AS used (place, tag, item_id)
     JOIN items_itemtag t ON t.tag = used.tag AND t.item_id = used.item_id
     JOIN items_item i ON i.id = used.item_id JOIN accounts_user s ON s.id = i.sender_id
     WHERE {VISIBLE} GROUP BY used.place
-"""  # noqa: S608 (constants)
+"""
 
 
 def popular_tags(reader: User | AnonymousUser) -> list[str]:

@@ -31,7 +31,7 @@ USES = f"""
     )
     FROM unnest(%(tags)s::text[]) AS used (tag)
     CROSS JOIN unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) WITH ORDINALITY AS day (first, last, place)
-"""  # noqa: S608 (constants)
+"""
 
 
 class Trend(msgspec.Struct):

@@ -22,7 +22,7 @@ def in_muted_thread(reader: str, item: str) -> str:
 
 AMONG = f"""
     SELECT i.id FROM items_item i WHERE i.id = ANY(%(items)s::bigint[]) AND {in_muted_thread("%(reader)s::bigint", "i")}
-"""  # noqa: S608 (constants)
+"""
 
 
 def mute_thread(*, user: User, item: Item) -> bool:

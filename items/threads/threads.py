@@ -34,7 +34,7 @@ ANCESTORS = 8
 
 
 def _is_near(reply: str) -> str:
-    near = f"{reply}.sender_id IN (SELECT sender_id FROM authors) OR {follows(READER, f'{reply}.sender_id')}"  # noqa: S608
+    near = f"{reply}.sender_id IN (SELECT sender_id FROM authors) OR {follows(READER, f'{reply}.sender_id')}"
     return f"({reply}.sender_id = {READER} OR {near})"
 
 
@@ -49,7 +49,7 @@ def _answers(item: str) -> str:
     return f"""
         (SELECT r.id, r.sender_id FROM items_item r WHERE r.reply_to_id = {item} ORDER BY r.id LIMIT {LOOKED_AT}) reply
         {SEEN}
-    """  # noqa: S608
+    """
 
 
 IS_ANSWER = f"""
@@ -66,7 +66,7 @@ def _branches(replies_of: str) -> str:
         return f"""
             SELECT r.id, r.sender_id, r.reply_to_id FROM items_item r
             WHERE r.{replies_of}_id = %(item)s AND r.id > {above} ORDER BY r.id
-        """  # noqa: S608
+        """
 
     return f"""
     WITH authors AS MATERIALIZED (
@@ -106,7 +106,7 @@ def _branches(replies_of: str) -> str:
         FROM bound LEFT JOIN shown ON true
         LEFT JOIN items_item i ON i.id = shown.id LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY shown.is_near DESC, shown.id
-    """  # noqa: S608 (constants)
+    """
 
 
 THREAD, ANSWERED = _branches("root"), _branches("reply_to")
@@ -119,7 +119,7 @@ ABOVE = f"""
     )
     SELECT {COLUMNS} FROM {ITEMS}
     WHERE i.id IN (SELECT id FROM up UNION SELECT root_id FROM up) AND {VISIBLE} ORDER BY i.id
-"""  # noqa: S608
+"""
 
 
 class Answer(NamedTuple):

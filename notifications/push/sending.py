@@ -73,7 +73,7 @@ def _due() -> str:
         END
         AND {STANDING}
         AND {item_shown(RECIPIENT)} AND {act_shown(RECIPIENT)}
-    """  # noqa: S608 (constants)
+    """
 
 
 STANDING = """

@@ -55,7 +55,7 @@ DEAD = f"""
     SELECT relname::text, n_dead_tup, n_live_tup FROM pg_stat_user_tables
     WHERE n_dead_tup >= %(least)s AND n_dead_tup > %(share)s * (n_live_tup + n_dead_tup)
     ORDER BY n_dead_tup DESC LIMIT {TABLES_NAMED}
-"""  # noqa: S608 (a constant)
+"""
 UNTUNED = f"""
     SELECT c.relname::text, c.reltuples::bigint, factor FROM pg_class c
     LEFT JOIN LATERAL (
@@ -66,7 +66,7 @@ UNTUNED = f"""
     WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
         AND c.reltuples >= %(large)s AND factor > %(most)s
     ORDER BY c.reltuples DESC LIMIT {TABLES_NAMED}
-"""  # noqa: S608 (a constant)
+"""
 AGE = "SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_database()"
 
 

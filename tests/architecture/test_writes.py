@@ -61,7 +61,7 @@ def everything() -> dict[str, Any]:
         rows = {}
         for model in apps.get_models():
             if model._meta.app_label in ROOMS:
-                cursor.execute(f'SELECT * FROM "{model._meta.db_table}" ORDER BY 1')  # noqa: S608 (our own table)
+                cursor.execute(f'SELECT * FROM "{model._meta.db_table}" ORDER BY 1')
                 rows[model._meta.db_table] = cursor.fetchall()
     return rows
 

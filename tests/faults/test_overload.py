@@ -117,6 +117,6 @@ def test_those_who_wait_behind_frozen_threads_are_refused(web: Queueing, members
 
 def waiting_for_locks() -> int:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation' AND {HERE}")  # noqa: S608
+        cursor.execute(f"SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation' AND {HERE}")
         (count,) = cursor.fetchone() or (0,)
         return int(count)

@@ -205,7 +205,7 @@ def test_an_upload_waits_for_a_rule_that_is_being_written(sender: User, moderato
 
 def waiting() -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND {HERE}")  # noqa: S608
+        cursor.execute(f"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND {HERE}")
         row: Any = cursor.fetchone()
     return bool(row[0])
 

@@ -16,7 +16,7 @@ FOR_MANY = f"""
         SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
         WHERE i.id = pair.item AND {visible("i", "s", "pair.reader")} OFFSET 0
     ) AS seen
-"""  # noqa: S608 (constants)
+"""
 METHODS = ("enable_nestloop", "enable_hashagg", "enable_indexscan", "enable_seqscan")
 
 

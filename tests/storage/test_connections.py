@@ -71,7 +71,7 @@ def read_both(is_in_transaction: bool) -> list[tuple[object, ...]]:
         connection.close()
 
 
-WAITS = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'auth_group'::regclass AND {HERE}"  # noqa: S608
+WAITS = f"SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'auth_group'::regclass AND {HERE}"
 
 
 def session() -> "psycopg.Connection[tuple[object, ...]]":

@@ -88,7 +88,7 @@ def grow(template: models.Model, count: int, **columns: str) -> None:
     listed = ", ".join(names)
     with connection.cursor() as cursor:
         cursor.execute(
-            f"INSERT INTO {meta.db_table} ({listed}) SELECT {', '.join(f'new.{name}' for name in names)}"  # noqa: S608
+            f"INSERT INTO {meta.db_table} ({listed}) SELECT {', '.join(f'new.{name}' for name in names)}"
             f" FROM {meta.db_table} base CROSS JOIN generate_series(1, {count}) AS g"
             f" CROSS JOIN LATERAL jsonb_populate_record(base, jsonb_build_object({differs})) AS new"
             f" WHERE base.{meta.pk.column} = '{template.pk}'"
@@ -252,7 +252,7 @@ class Grown:
             )
             for table, columns in (("items_like", "user_id, item_id"), ("discover_notinterested", "user_id, item_id")):
                 cursor.execute(
-                    f"INSERT INTO {table} ({columns}) SELECT %s, id FROM items_item"  # noqa: S608
+                    f"INSERT INTO {table} ({columns}) SELECT %s, id FROM items_item"
                     " WHERE sender_id >= %s AND reply_to_id IS NULL AND repost_of_id IS NULL LIMIT %s",
                     [self.reader.pk, self.first, MANY],
                 )
@@ -474,7 +474,7 @@ class Grown:
         grow(
             reminder,
             MANY,
-            session_id=f"(SELECT id FROM live_livesession WHERE host_id = {self.nth} AND title = 'soon')",  # noqa: S608 (constants)
+            session_id=f"(SELECT id FROM live_livesession WHERE host_id = {self.nth} AND title = 'soon')",
         )
         # Parked: never delivered, but readers find it.
         delivery = ReplayDelivery.objects.create(session=replay, host=self.ordinary, position=1, parked_at=now)
@@ -520,7 +520,7 @@ class Grown:
                 f"""
                 INSERT INTO feedsite_written (user_id, written_at)
                 SELECT {self.nth}, now() FROM generate_series(1, {MANY}) AS g
-                """  # noqa: S608 (constants)
+                """
             )
         grow(Deletion.objects.create(user=self.ordinary), MANY, user_id=self.nth, tried_at="now()")
         grow(HeldName.objects.create(digest="0", until=now), MANY, digest="g::text", until="now() + interval '1 day'")
@@ -574,7 +574,7 @@ class Grown:
         later = "now() + interval '1 day'"
         with connection.cursor() as cursor:
             cursor.execute(
-                "INSERT INTO accounts_addresscheck (address_id, key_digest, code_digest, tries, expires_at)"  # noqa: S608 (constants)
+                "INSERT INTO accounts_addresscheck (address_id, key_digest, code_digest, tries, expires_at)"
                 f" SELECT id, '0', '0', 0, {later} FROM account_emailaddress WHERE id <> {check.pk}"
             )
         factor = Authenticator.objects.create(user=self.ordinary, type="webauthn", data={"name": "key"})
@@ -587,6 +587,6 @@ class Grown:
 
 def counted(table: str) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM {table}")  # noqa: S608
+        cursor.execute(f"SELECT count(*) FROM {table}")
         row: Any = cursor.fetchone()
     return int(row[0])

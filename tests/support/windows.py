@@ -5,7 +5,7 @@ from storage.connections import fetch
 
 
 def epochs(user_ids: Iterable[int]) -> dict[int, int]:
-    query = f"SELECT u.id, {policy.EPOCH} FROM accounts_user u WHERE u.id = ANY(%s)"  # noqa: S608 (constants)
+    query = f"SELECT u.id, {policy.EPOCH} FROM accounts_user u WHERE u.id = ANY(%s)"
     return dict(fetch(query, [list(user_ids)]))
 
 

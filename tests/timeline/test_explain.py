@@ -265,7 +265,7 @@ def test_explaining_changes_nothing(reader: User, friend: User, say: Say, worker
 
     def state() -> Any:
         tables = ("accounts_user", "timeline_delivery", "items_item", "relations_follow")
-        rows = [fetch(f"SELECT t::text FROM {table} t ORDER BY 1") for table in tables]  # noqa: S608 (constants)
+        rows = [fetch(f"SELECT t::text FROM {table} t ORDER BY 1") for table in tables]
         held = {key: feeds().dump(key) for key in feeds().keys("*")}
         return rows, held, [feeds().ttl(key) > 1_000 for key in sorted(held)], list(workers.queue)
 

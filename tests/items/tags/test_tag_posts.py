@@ -22,7 +22,7 @@ def told(item: Item) -> set[bool]:
 
 def is_public_post(item: Item) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {public_post('i')} FROM items_item i WHERE i.id = %s", [item.pk])  # noqa: S608
+        cursor.execute(f"SELECT {public_post('i')} FROM items_item i WHERE i.id = %s", [item.pk])
         row: Any = cursor.fetchone()
     return bool(row[0])
 
