@@ -4,37 +4,22 @@ Whoever sees the item sees its versions, except those replaced while unpublished
 moderator held, rejected or hid it.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import Q, Subquery
 
 from accounts.models import User
 from items.content import link_in, text_in
 from items.models import ItemVersion
-from storage.connections import fetch, stream
+from storage.connections import stream
 
 KEPT = 20
 """Versions kept besides the current one."""
 
-KEEP = """
-    INSERT INTO items_itemversion (item_id, title, content, written_at, is_hidden)
-    VALUES (%(item)s, %(title)s, %(content)s, %(written_at)s, %(is_hidden)s) RETURNING 1
-"""
-# The item is locked, so no other edit adds a version meanwhile.
-TRIM = """
-    DELETE FROM items_itemversion WHERE item_id = %(item)s AND id <= (
-        SELECT id FROM items_itemversion WHERE item_id = %(item)s ORDER BY id DESC OFFSET %(kept)s LIMIT 1)
-    RETURNING 1
-"""
-OF_ITEM = """
-    SELECT v.title, v.content::text, v.written_at, v.is_hidden
-    FROM items_itemversion v JOIN items_item i ON i.id = v.item_id
-    WHERE v.item_id = %(item)s AND (NOT v.is_hidden OR i.sender_id = %(reader)s) ORDER BY v.id DESC
-"""
 OF_SENDER = """
     SELECT i.id, v.title, v.content::text, v.written_at FROM items_item i JOIN items_itemversion v ON v.item_id = i.id
     WHERE i.sender_id = %(sender)s AND i.status <> 'deleted' ORDER BY i.id, v.id
@@ -49,12 +34,6 @@ class Version(NamedTuple):
     written_at: datetime
     is_hidden: bool = False
     """Whether only the sender sees it."""
-
-    @classmethod
-    def of(cls, row: Sequence[Any]) -> "Version":
-        """Convert a row of `OF_ITEM`."""
-        title, content, written_at, is_hidden = row
-        return cls(title, json.loads(content), written_at, is_hidden)
 
     @property
     def text(self) -> str:
@@ -74,9 +53,10 @@ class Version(NamedTuple):
 
 def keep(item_id: int, version: Version) -> None:
     """Store a version, under the item's lock."""
-    params: dict[str, Any] = {"item": item_id, "kept": KEPT, **version._asdict()}
-    fetch(KEEP, params | {"content": json.dumps(version.content)})
-    fetch(TRIM, params)
+    ItemVersion.objects.create(item_id=item_id, **version._asdict())
+    # The item is locked, so no other edit adds a version meanwhile.
+    own = ItemVersion.objects.filter(item=item_id)
+    own.filter(pk__lte=Subquery(own.order_by("-pk").values("pk")[KEPT : KEPT + 1])).delete()
 
 
 def hide(item_id: int) -> int:
@@ -86,7 +66,8 @@ def hide(item_id: int) -> int:
 
 def versions_of(item_id: int, reader: User | AnonymousUser) -> list[Version]:
     """The versions that `reader`, who sees the item, may see."""
-    return fetch(OF_ITEM, {"item": item_id, "reader": reader.pk or 0}, into=Version.of)
+    seen = ItemVersion.objects.filter(Q(is_hidden=False) | Q(item__sender=reader.pk or 0), item=item_id)
+    return [Version(*row) for row in seen.order_by("-pk").values_list(*Version._fields)]
 
 
 class OwnVersion(msgspec.Struct):

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Subquery
 from django.db.models.functions import Now
 
 from accounts.models import User
@@ -49,11 +49,6 @@ FOUND = f"""
         (SELECT id, sha256, phash FROM media_mediafile ORDER BY id DESC LIMIT %(looked)s)
         UNION (SELECT id, sha256, phash FROM media_mediafile WHERE sha256 = r.sha256 ORDER BY id DESC LIMIT %(listed)s)
     ) m WHERE r.id = %(rule)s AND {SAME} ORDER BY m.id DESC LIMIT %(listed)s
-"""
-TRIM = """
-    DELETE FROM moderation_pictureattempt WHERE rule_id = %(rule)s AND id <= (
-        SELECT id FROM moderation_pictureattempt WHERE rule_id = %(rule)s ORDER BY id DESC OFFSET %(kept)s LIMIT 1)
-    RETURNING 1
 """
 
 
@@ -152,7 +147,8 @@ def count_attempts(*, user_id: int, rules: Iterable[int], item: Item | None = No
     for rule in locked:
         PictureAttempt.objects.create(rule=rule, user_id=user_id, item_id=item.pk if item else None)
         PictureRule.objects.filter(pk=rule.pk).update(attempts=F("attempts") + 1, last_attempt_at=Now())
-        fetch(TRIM, {"rule": rule.pk, "kept": ATTEMPTS})
+        own = PictureAttempt.objects.filter(rule=rule)
+        own.filter(pk__lte=Subquery(own.order_by("-pk").values("pk")[ATTEMPTS : ATTEMPTS + 1])).delete()
 
 
 def forget_attempts() -> int:
