@@ -14,7 +14,7 @@ class EmailBackend(filebased.EmailBackend):
     """Writes each letter into a file of mode 0600. A new folder has mode 0700."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        Path(settings.EMAIL_FILE_PATH).mkdir(mode=0o700, parents=True, exist_ok=True)
+        Path(str(settings.EMAIL_FILE_PATH)).mkdir(mode=0o700, parents=True, exist_ok=True)
         super().__init__(*args, **kwargs)
 
     def open(self) -> bool:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from django.conf import settings
 from django.db import connection
-from runtime.cluster_address import names_cluster
 
+from runtime.addresses import names_cluster
 from seen.filter_store import FilterKey
 from seen.migration import old
 from seen.migration.old import MIGRATED, Migration, Phase

@@ -16,7 +16,7 @@ from accounts.mail.actions import send
 from accounts.mail.letters import compose
 from accounts.mail.models import Letter, State
 from operation.doctor import work
-from runtime import mail_address
+from runtime.addresses import parse_mail
 from storage import keys
 from tests.support.factories import UserFactory
 from tests.support.mail_servers import read, words
@@ -85,7 +85,7 @@ def test_the_terminal_shows_the_text(capsys: Any, settings: Any) -> None:
 
 
 def test_a_folder_keeps_files_for_nobody_else(tmp_path: Path, settings: Any) -> None:
-    address = mail_address.parse(f"filemail://{tmp_path}/new/letters")
+    address = parse_mail(f"filemail://{tmp_path}/new/letters")
     settings.EMAIL_BACKEND, settings.EMAIL_FILE_PATH = address.backend, address.folder
     before = os.umask(0)
     try:
