@@ -267,6 +267,7 @@ CELERY_TASK_ROUTES = dict.fromkeys(
         "notifications.push",
         "notifications.push_device",
         "notifications.push_trial",
+        "notifications.sweep_pushes",  # behind the tasks that it may send again, so a full lane gets no second ones
     ),
     "outside",
 )

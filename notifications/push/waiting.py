@@ -5,7 +5,8 @@ claim holds `retry_at` in the future. `due_at` is when the sweep takes a device 
 worker died, or its pause is over. It is None while nothing waits.
 
 The broker holds at most one task of a device. One is enqueued when something begins to wait, and after a message if
-more waits. The sweep runs in the queue of these tasks: when its turn comes, a task enqueued before it has left.
+more waits. The sweep runs in the same queue (settings.CELERY_TASK_ROUTES): when its turn comes, a task enqueued before
+it has left.
 """
 
 from collections.abc import Mapping

@@ -444,6 +444,15 @@ def test_a_lost_task_is_missed(device: Device, queue: Queue, other: User) -> Non
     assert not quiet.is_wanted(QUESTIONS["notifications.sweep_pushes"])
 
 
+def test_the_sweep_waits_behind_what_it_may_send_again() -> None:
+    """Elsewhere it would send a second task of each device while the lane is full."""
+    celery.app.loader.import_default_modules()
+    routes = {
+        name: celery.app.amqp.router.route({}, name)["queue"].name for name in (*TASKS, "notifications.sweep_pushes")
+    }
+    assert len(set(routes.values())) == 1, routes
+
+
 def test_a_task_that_the_broker_repeats_rings_once(
     device: Device, queue: Queue, other: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
