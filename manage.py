@@ -261,6 +261,8 @@ def make_environment() -> None:
     """Create the environment. Replaces only an environment of ours. Raises OSError."""
     import venv
 
+    if VENV.is_symlink():
+        sys.exit(f"feedsite: {VENV} is a link to an environment that another tree may use. It was not changed.")
     ours = VENV == ROOT / ".venv" or STAMP.exists() or not VENV.exists() or not any(VENV.iterdir())
     if not ours:
         sys.exit(f"feedsite: {VENV} (FEEDSITE_VENV) is not an environment of this site. It was not changed.")

@@ -289,6 +289,17 @@ def test_another_environment_is_left_alone(tree: Path, tmp_path: Path) -> None:
     assert (mine / "thesis.txt").exists()
 
 
+def test_the_environment_of_another_tree_is_left_alone(tree: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "feedsite.json").write_text('{"place": ["/other/.venv", "python"], "locks": {}}')
+    (tree / ".venv").symlink_to(other)
+    result = manage(tree)
+    assert result.returncode == 1
+    assert "is a link to an environment that another tree may use" in result.stderr
+    assert (other / "feedsite.json").exists()
+
+
 def test_missing_venv_module_is_one_line(tree: Path, tmp_path: Path) -> None:
     """Debian has a separate package for `ensurepip`."""
     blocker = tmp_path / "blocker"
