@@ -8,6 +8,7 @@ Over HTTP: processor time per page, extrapolated to 15,000 first pages a second.
 """
 
 import secrets
+from pathlib import Path
 
 import redis
 from django.conf import settings
@@ -78,7 +79,7 @@ FOLLOW = """
 class Hosts:
     """Hosts with sessions, and their followers. `readers` by number of followed hosts."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
         free = iter(range(FIRST_READER, FIRST_READER + 100_000))
         self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.live_followed}

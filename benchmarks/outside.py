@@ -69,7 +69,7 @@ LOOK_SECONDS = 0.02
 class People:
     """A star with followers, hosts of chores, and attackers."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
 
     def build(self) -> None:
