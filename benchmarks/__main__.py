@@ -42,9 +42,12 @@ GROUPS = (
     ("live:Hosts", {"live": "live:run"}),
     ("growth:Followers", {"growth_followers": "growth:followers", "big_v": "growth:big_v"}),
     ("growth:Growing", {"growth_items": "growth:items"}),
+    ("discover:RealData", {"discover_quality": "discover:quality"}),
 )
 """The data of each group, and its benchmarks in order."""
 KNOWN = tuple(name for _, names in GROUPS for name in names)
+REAL = ("discover_quality",)
+"""Benchmarks that need a data set."""
 BY_NAME = ("soak",)
 """Benchmarks that take an hour and run only by name."""
 
@@ -86,15 +89,20 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
     whole = f"Of {', '.join(KNOWN)}. Without a name: all but {', '.join(BY_NAME)}."
     parser.add_argument("name", nargs="*", metavar="NAME", help=whole)
+    needs = f"A data set as `load` takes it. {', '.join(REAL)} needs one."
+    parser.add_argument("--data", type=Path, metavar="DIR", help=needs)
     parser.add_argument("--items", type=int, metavar="N", help="growth_items: the largest number of items.")
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write the results as JSON.")
     parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures of this Markdown page.")
     parser.add_argument("--soak", type=float, metavar="SECONDS", help="soak: how long it takes.")
     options = parser.parse_args(arguments)
-    options.name = options.name or [name for name in KNOWN if name not in BY_NAME]
+    left_out = BY_NAME if options.data else BY_NAME + REAL
+    options.name = options.name or [name for name in KNOWN if name not in left_out]
     if unknown := set(options.name).difference(KNOWN):
         parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(KNOWN)}.")
+    if not options.data and set(options.name).intersection(REAL):
+        parser.error(f"{', '.join(REAL)}: give a data set by --data DIR.")
     return options
 
 
@@ -104,7 +112,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
         chosen = [name for name in options.name if name in names]
         if not chosen:
             continue
-        data = _named(data_name)(size)
+        data = _named(data_name)(size, options.data)
         data.build()
         data_set = data.described()
         print(f"{data_set}.\n", flush=True)

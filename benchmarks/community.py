@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 
 from django.conf import settings
 from django.core.management import call_command
@@ -103,8 +104,8 @@ FOLLOW_COUNTS = """
 class Community:
     """The data set, and the roles in it."""
 
-    def __init__(self, size: Size) -> None:
-        self.size = size
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
+        self.size, self.folder = size, folder
         free = iter(range(FIRST_READER, FIRST_PUBLISHER))
         self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.followees}
         """Readers of level 3, by number of followees."""

@@ -1,28 +1,37 @@
-"""The recommended feed: the cost of its pages and filters.
+"""The recommended feed: the cost of its pages and filters, and whether recall finds whom readers will follow.
 
 `discover`: a page from the cache, against a raw LPOP and constant views over HTTP, and a `refresh`.
 
 `impressions`: 500 candidates against the filters of seven full days. The peer is redis-py's pipeline with one
 BF.MEXISTS a day, if RedisBloom's wheel is there.
+
+`discover_quality`: at past dates of a data set, with everything later deleted. Each reader gets the first 20 posts of
+the last 60 days, at most 2 per sender, none of followees. A hit is a post by a sender whom the reader follows within
+180 days after. Readers follow somebody before and somebody new after the date. Peers: the newest posts, those of the
+most followed senders, and those of senders with most new followers. Recall's weights were chosen on other dates.
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import redis
 from django.conf import settings
+from django.db import connection
 from django.test import override_settings
 from django.utils import timezone
 
 from accounts.models import User
-from benchmarks.community import Community, by_token, users
+from benchmarks.community import Community, by_token, emptied, users
 from benchmarks.http_page import COUNTED, PLAIN, constants
 from benchmarks.measure import (
     Case,
     Report,
     Request,
+    Size,
     interleaved,
     milliseconds,
     over,
@@ -30,16 +39,19 @@ from benchmarks.measure import (
     percentile,
     served,
 )
+from community.dataset import Dataset
+from community.importing import load
 from discover.cache import CandidateList, Entry
 from discover.candidates import mixed
 from discover.feed import load_more, refresh
 from discover.impressions import DAYS, Impression, record, shown
 from discover.models import IssuedPage
+from discover.postgres import PostgresRecall
 from discover.recall import Candidate
 from discover.refreshing import refresh_popular, refresh_words
 from items.hydrate import BY_ID, ItemRow, bodies
 from runtime.embedded import Home, ServerError, Valkey, package, wait_for
-from storage import keys
+from storage import ids, keys
 from storage.connections import client_of, feeds, feeds_for_tasks, fetch, id_array
 
 LIMIT = 20
@@ -49,6 +61,9 @@ HTTP_TARGET = 3.5
 FEED = "/api/v1/discover/feed"
 COST = "What does a page of the recommended feed from the cache cost, against a raw LPOP?"
 FILTERED = "How long does it take to leave out what a reader was shown within a week?"
+FINDS = (
+    "Does recall find whom readers will follow, against what is popular and what is new, on past dates of real data?"
+)
 CANDIDATES = 500
 READERS = 50
 """Readers of a recorded batch, with a page of 20 items each."""
@@ -57,6 +72,14 @@ NEW = 10**15
 """No reader was shown items from here on."""
 PEER = "peer"
 MEXISTS = "7 BF.MEXISTS of 500 (redis-py)"
+WINDOW, AHEAD = timedelta(days=60), timedelta(days=180)
+"""Posts are shown for this long before a date. Follows for this long after it are hits."""
+APART = timedelta(days=730)
+DATES = 3
+BETTER = 1.5
+"""Target, in multiples of the best peer's hit rate."""
+Post = tuple[int, int]
+"""The ids of a post and of its sender."""
 
 
 # --- Pages ---------------------------------------------------------------------------------------------------
@@ -307,3 +330,142 @@ def redisbloom(home: Home) -> Valkey | None:
     if not library.exists():
         return None
     return Valkey(home, "redisbloom", {"save": "", "appendonly": "no", "loadmodule": str(library)})
+
+
+# --- Quality -------------------------------------------------------------------------------------------------
+class RealData:
+    """A data set of `load` in the benchmark's own database."""
+
+    def __init__(self, size: Size, folder: Path | None) -> None:
+        assert folder, "give a data set by --data"
+        self.size, self.folder = size, folder
+
+    def build(self) -> None:
+        """Replace all data by the data set."""
+        emptied()
+        load(Dataset(self.folder, quiet=True), password=None, say=lambda message: None)
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+
+    def described(self) -> str:
+        """The data set in a line."""
+        users, follows, posts = (
+            fetch(f"SELECT count(*) FROM {table}")[0][0]
+            for table in ("accounts_user", "relations_follow", "items_item")
+        )
+        return f"{posts:,} real posts, {users:,} users, {follows:,} follows"
+
+
+class Past:
+    """The community as it was at a date, and the follows after it."""
+
+    def __init__(self, now: datetime, readers: int) -> None:
+        self.now = now
+        later: defaultdict[int, set[int]] = defaultdict(set)
+        for follower, followee in fetch(
+            """
+            SELECT follower_id, followee_id FROM relations_follow f WHERE created_at >= %(now)s AND created_at < %(end)s
+            AND EXISTS (SELECT FROM relations_follow e WHERE e.follower_id = f.follower_id AND e.created_at < %(now)s)
+            """,
+            {"now": now, "end": now + AHEAD},
+        ):
+            later[follower].add(followee)
+        some = random.Random(7).sample(sorted(later), min(readers, len(later)))  # noqa: S311 (a sample, no secret)
+        self.later = {reader: later[reader] for reader in some}
+        _forget_since(now)
+        self.followed: defaultdict[int, set[int]] = defaultdict(set)
+        for follower, followee in fetch("SELECT follower_id, followee_id FROM relations_follow"):
+            self.followed[follower].add(followee)
+        self.first = ids.compose(now - WINDOW, 0)
+        self.newest: list[Post] = fetch(
+            "SELECT id, sender_id FROM items_item WHERE id >= %s ORDER BY id DESC", [self.first]
+        )
+        refresh_words(now=now)
+        refresh_popular(now=now)
+
+    def most_followed(self, since: datetime | None = None) -> list[Post]:
+        """The newest posts, ordered by their senders' followers, or by their new ones `since`."""
+        followers: Counter[int] = Counter(
+            dict(
+                fetch(
+                    "SELECT followee_id, count(*) FROM relations_follow WHERE created_at >= %s GROUP BY 1",
+                    [since or datetime(1, 1, 1, tzinfo=UTC)],
+                )
+            )
+        )
+        return sorted(self.newest, key=lambda post: (-followers[post[1]], -post[0]))
+
+    def measure(self, ranked: Callable[[int], Iterable[Post]]) -> tuple[float, float]:
+        """The share of pages with a hit, and of posts that are hits."""
+        hits = [
+            sum(sender in followed for _, sender in self._page(reader, ranked(reader)))
+            for reader, followed in self.later.items()
+        ]
+        count = max(len(hits), 1)
+        return sum(hit > 0 for hit in hits) / count, sum(hits) / count / LIMIT
+
+    def _page(self, reader: int, posts: Iterable[Post]) -> list[Post]:
+        found: list[Post] = []
+        of_sender: Counter[int] = Counter()
+        for item, sender in posts:
+            is_new = item >= self.first and sender != reader and sender not in self.followed[reader]
+            if is_new and of_sender[sender] < settings.SENDER_CAP:
+                of_sender[sender] += 1
+                found.append((item, sender))
+                if len(found) == LIMIT:
+                    break
+        return found
+
+
+def _forget_since(moment: datetime) -> None:
+    first = ids.compose(moment, 0)
+    with connection.cursor() as cursor:
+        # No remaining row refers to a deleted one.
+        cursor.execute("SET session_replication_role = replica")
+        for table, column in (("items_itemdocument", "item_id"), ("items_itemtag", "item_id"), ("items_item", "id")):
+            cursor.execute(f"DELETE FROM {table} WHERE {column} >= %s", [first])
+        cursor.execute("DELETE FROM relations_follow WHERE created_at >= %s", [moment])
+        cursor.execute("RESET session_replication_role")
+        for table in ("items_itemdocument", "items_itemtag", "items_item", "relations_follow"):
+            cursor.execute(f"VACUUM ANALYZE {table}")
+
+
+def quality(data: RealData) -> Report:
+    """Run the benchmark `discover_quality`."""
+    size = data.size
+    report = Report(
+        "discover_quality",
+        FINDS,
+        ["at"],
+        f"Hit rate / precision @ 20, up to {size.quality_readers:,} readers; scale {settings.DISCOVER_SCALE_DAYS:g} "
+        f"days, offset {settings.DISCOVER_OFFSET_DAYS:g}, decay {settings.DISCOVER_DECAY:g}",
+    )
+    recall = PostgresRecall()
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    end = ids.moment(fetch("SELECT max(id) FROM items_item")[0][0])
+    for number in range(DATES):
+        past = Past(end - AHEAD - number * APART, size.quality_readers)
+        most_followed, rising = past.most_followed(), past.most_followed(past.now - WINDOW)
+        ways: dict[str, Callable[[int], Iterable[Post]]] = {
+            "recall": lambda reader, past=past: map(_post, recall.candidates(User(pk=reader), count=500, now=past.now)),
+            "newest": lambda _, past=past: past.newest,
+            "most followed": lambda _, posts=most_followed: posts,
+            "most newly followed": lambda _, posts=rising: posts,
+        }
+        row = [f"{past.now:%Y-%m-%d}: {len(past.later):,} readers, {len(past.newest):,} posts"]
+        for way, ranked in ways.items():
+            rate, precision = past.measure(ranked)
+            found[way].append(rate)
+            row.append(f"{rate:.3f} / {precision:.3f}")
+        report.rows.append(row)
+    report.columns = ["at", *found]
+    for number in range(DATES):
+        at_date = {way: found[way][number] for way in found}
+        best = max(rate for way, rate in at_date.items() if way != "recall")
+        date = end - AHEAD - number * APART
+        report.ratio(f"recall / best peer, {date:%Y-%m-%d}", at_date["recall"] / max(best, 0.001), at_least=BETTER)
+    return report
+
+
+def _post(candidate: Candidate) -> Post:
+    return candidate.item_id, candidate.sender_id

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from statistics import mean, median
 
 from celery import current_app as app
@@ -80,7 +81,7 @@ class Followers:
     full inboxes.
     """
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
         self.publishers = {count: FIRST_PUBLISHER + place for place, count in enumerate(size.growth_followers)}
         """By number of followers. Theirs are the first of `followers`."""
@@ -357,7 +358,7 @@ def _check(work: Work, followed: Followers) -> None:
 class Growing:
     """Communities with growing numbers of items."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
 
     def build(self) -> None:

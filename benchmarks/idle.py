@@ -31,7 +31,7 @@ ROUNDS = 20
 class Alone:
     """The demo community."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
 
     def build(self) -> None:

@@ -89,7 +89,7 @@ FOLLOWS = """
 class Crowd:
     """The users of the load: people 1 to `size.load_people`, and a big-V."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: Size, folder: Path | None = None) -> None:
         self.size = size
         self.people = range(1, size.load_people + 1)
         self.big_v = size.load_people + 1

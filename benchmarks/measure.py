@@ -63,6 +63,8 @@ class Size:
     streams: int = 1_000
     app_streams: int = 5_000
     stream_rounds: int = 60
+    quality_readers: int = 1_000
+    """Readers for discover_quality."""
     impressions: int = 100_000
     impression_rounds: int = 100
     played_users: int = 2_000
@@ -117,6 +119,7 @@ QUICK = Size(
     streams=20,
     app_streams=80,
     stream_rounds=2,
+    quality_readers=5,
     impressions=5_000,
     impression_rounds=2,
     played_users=50,

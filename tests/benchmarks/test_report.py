@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import BY_NAME, KNOWN, parsed
+from benchmarks.__main__ import BY_NAME, KNOWN, REAL, parsed
 from benchmarks.measure import Report, exponent, percentile
 from benchmarks.report import as_text, renew, write, written
 from runtime.management.commands import bench
@@ -66,7 +66,8 @@ def test_a_run_renews_its_part_of_the_page_and_leaves_the_rest(tmp_path: Path) -
 
 
 def test_what_runs_by_default() -> None:
-    assert parsed([]).name == [name for name in KNOWN if name not in BY_NAME]
+    assert parsed([]).name == [name for name in KNOWN if name not in (*BY_NAME, *REAL)]
+    assert parsed(["--data", "."]).name == [name for name in KNOWN if name not in BY_NAME]
 
 
 def test_percentiles_are_of_what_was_measured() -> None:

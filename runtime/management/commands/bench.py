@@ -21,6 +21,7 @@ class Command(BaseCommand):
             metavar="NAME",
             help="Benchmarks to run. Default: all that take less than half an hour.",
         )
+        parser.add_argument("--data", metavar="DIR", help="A data set in the format of `load`.")
         parser.add_argument("--quick", action="store_true", help="Tiny sizes: test that the benchmarks run.")
         parser.add_argument("--json", metavar="FILE", help="Write the results as JSON.")
         parser.add_argument("--page", metavar="FILE", help="Update the figures in this Markdown page.")
@@ -31,7 +32,7 @@ class Command(BaseCommand):
         """Run the benchmarks, and exit with their code."""
         command = [sys.executable, "-m", "benchmarks", *options["name"]]
         command += ["--quick"] if options["quick"] else []
-        for name in ("json", "page"):
+        for name in ("data", "json", "page"):
             command += [f"--{name}", str(Path(options[name]).resolve())] if options[name] else []
         for name in ("items", "soak"):
             command += [f"--{name}", options[name]] if options[name] else []
