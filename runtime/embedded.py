@@ -140,6 +140,17 @@ def command_line(pid: int) -> bytes:
     return subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, check=False).stdout
 
 
+def command_lines() -> Iterator[tuple[int, bytes]]:
+    """All processes that this user can see, with their command lines."""
+    if not IS_LINUX:
+        shown = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, check=False).stdout
+        yield from ((int(line.split(maxsplit=1)[0]), line.split(maxsplit=1)[-1]) for line in shown.splitlines())
+        return
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            yield int(folder.name), command_line(int(folder.name))
+
+
 def wait_for(condition: Callable[[], object], seconds: float) -> bool:
     """Whether the condition became true in time."""
     deadline = time.monotonic() + seconds
@@ -447,16 +458,31 @@ class Postgres(Server):
         self.socket.symlink_to(self.own_sockets / self.socket.name)
 
     def kill(self) -> None:
-        """Kill the server and its sessions: frozen ones would answer forever."""
-        children = []
-        if self.process is not None:
-            own = self.process.pid
-            with contextlib.suppress(OSError):
-                children = [int(pid) for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+        """Kill the server and its sessions: frozen ones would answer forever. The next server recovers."""
         super().kill()
-        for child in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+        self.end_sessions()
+
+    def replace_leftover(self) -> None:
+        """Stop an earlier keeper's server, and its sessions."""
+        super().replace_leftover()
+        self.end_sessions()
+
+    def end_sessions(self) -> None:
+        """Kill what a killed server left. A session that computes does not notice, and no other server can start."""
+        for pid in self.sessions():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not self.sessions(), STOP_SECONDS)
+
+    def sessions(self) -> list[int]:
+        """PostgreSQL's processes of this data folder, by their titles. A new one still has the server's."""
+        cluster = f"feedsite {self.home.mark}".encode()
+        return [
+            pid
+            for pid, line in command_lines()
+            if line.startswith(b"postgres: " + cluster)
+            or (b"cluster_name=" + cluster in line and line.partition(b"-D")[0].rstrip(b"\0 ").endswith(b"/postgres"))
+        ]
 
     @property
     def nobodys_home(self) -> Path:

@@ -324,10 +324,55 @@ def test_a_postgresql_that_is_killed_leaves_no_session(tmp_path: Path) -> None:
     server.stop()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_kept", [True, False], ids=["by its keeper", "by the next keeper"])
+def test_a_killed_postgresql_is_replaced_while_a_session_computes(tmp_path: Path, is_kept: bool) -> None:
+    """Such a session does not notice, holds the shared memory, and keeps the next server from starting."""
+    server = Postgres(Home(tmp_path / "data"), durable=False)
+    server.home.make()
+    server.start()
+    assert wait_for(server.answers, 60), server.last_words()
+    assert server.process is not None
+    bystander = subprocess.Popen(
+        [sys.executable, "-c", "input()", f"feedsite {server.home.mark}"], stdin=subprocess.PIPE
+    )
+    url = Servers(tmp_path / "data", {}).database_url
+    session = psycopg.connect(url, autocommit=True)
+    pid = session.info.backend_pid
+    try:
+        session.pgconn.send_query(b"SELECT count(*) FROM generate_series(1, 2000000000) a WHERE sqrt(a) < 0")
+        with psycopg.connect(url) as other:
+            assert wait_for(
+                lambda: (
+                    other.execute("SELECT state FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() == ("active",)
+                ),
+                60,
+            )
+        os.kill(server.process.pid, signal.SIGKILL)
+        assert wait_for(server.has_ended, 60)
+        assert mentions(pid, server.home.mark), "otherwise this tries nothing"
+        if not is_kept:
+            server.process.wait()
+            server = Postgres(Home(tmp_path / "data"), durable=False)
+        server.clear()
+        server.start()
+        assert wait_for(server.answers, 60), server.last_words()
+        assert not mentions(pid, server.home.mark)
+        assert bystander.poll() is None
+    finally:
+        server.stop()
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        bystander.kill()
+        bystander.communicate()
+        session.close()
+
+
 def test_a_process_is_known_by_its_words_also_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     """macOS has none, so this uses its tools."""
     monkeypatch.setattr(embedded, "IS_LINUX", False)
     assert mentions(os.getpid(), "python")
     assert not mentions(os.getpid(), "no such word")
+    assert b"python" in dict(embedded.command_lines())[os.getpid()]
     assert not mentions(2**22 + 1, "python")
     assert embedded.die_with_parent(signal.SIGTERM)() is None  # type: ignore[func-returns-value]
