@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
-from django.db.models.functions import Now
+from django.db.models import F
+from django.db.models.functions import Greatest, Now
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -40,6 +41,8 @@ from storage import ids
 from storage.connections import fetch
 
 ID_ATTEMPTS = 3
+LATER = Greatest(Now(), F("modified_at") + ids.MILLISECOND, F("created_at") + ids.MILLISECOND)
+"""A time of modification after all others of the item, whatever the clock did (storage.ids)."""
 
 
 def _insertion(columns: str, values: str) -> str:
@@ -344,7 +347,7 @@ def edit(
         content=item.content,
         extra_info=item.extra_info,
         link_card=item.link_card_id,
-        modified_at=Now(),
+        modified_at=LATER,
     )
     item.refresh_from_db(fields=["modified_at"])
     has_new_tags = index(item)
@@ -370,7 +373,7 @@ def renew_media(*, item_id: int) -> None:
     reasons = _reasons(item) if item.status == Status.PUBLISHED else []
     changes: dict[str, Any] = {"media": item.media}
     if item.status != Status.PUBLISHED:
-        changes["modified_at"] = Now()  # so a moderator with an older page is told
+        changes["modified_at"] = LATER  # so a moderator with an older page is told
     Item.objects.filter(pk=item.pk).update(**changes)
     if reasons and not review.only_links(reasons):
         _withdraw(item, Status.IN_REVIEW)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from accounts.models import User
 from items.actions import (
@@ -13,12 +14,14 @@ from items.actions import (
     publish,
     restore,
 )
-from items.models import Item, ItemType, Status, Visibility
+from items.models import Item, ItemType, Status, Visibility, was_edited
 from items.signals import item_published
 from items.text import TEXT_LENGTH, URL_LENGTH, ContentError
+from operation.doctor import postgresql
 from storage import ids
 from tests.support.at_once import at_once
 from tests.support.factories import ItemFactory, UserFactory
+from timeline.home import home_page
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db
@@ -117,6 +120,27 @@ def test_content_that_does_not_fit_publishes_nothing(
         publish(sender=sender, type=item_type, content=content)
     assert not Item.objects.exists()
     assert news == []
+
+
+@committed
+def test_after_the_clock_was_set_back_new_items_stand_above_old_ones(sender: User) -> None:
+    """It was two days ahead. Edits are still told from the first version, and from each other."""
+    ahead = ids.compose(timezone.now() + timedelta(days=2), 0)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT setval('feedsite_last_id', %s, false)", [ahead])
+    try:
+        old, new = publish(sender=sender, content=words("old")), publish(sender=sender, content=words("new"))
+        assert [int(item.id) for item in home_page(sender).items] == [new.pk, old.pk]
+        assert {finding.name: finding.state for finding in postgresql.postgresql()}["ids"] == "warning"
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT setval('feedsite_last_id', 1, false)")
+    assert new.created_at == ids.moment(new.pk) == Item.objects.get(pk=new.pk).created_at
+    times = [new.created_at, *(edit(item=new, content=words(f"edit {number}")).modified_at for number in range(3))]
+    assert times == sorted(set(times))
+    assert was_edited(new.created_at, times[1])
+    publish(sender=sender, content=words("by the clock"))
+    assert {finding.name: finding.state for finding in postgresql.postgresql()}["ids"] == "ok"
 
 
 def test_an_id_that_is_taken_is_left_alone(sender: User, monkeypatch: pytest.MonkeyPatch) -> None:

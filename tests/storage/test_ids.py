@@ -1,6 +1,7 @@
 """53 bits, exact as a double, ordered by time, equal in Python and PostgreSQL."""
 
 import json
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage import ids
+from tests.support.at_once import at_once
 
 FIRST, LAST = ids.EPOCH, ids.EPOCH + timedelta(milliseconds=2**41 - 1)
 moments = st.datetimes(datetime(2000, 1, 1), datetime(2069, 9, 6)).map(lambda naive: naive.replace(tzinfo=UTC))  # noqa: DTZ001 (made aware)
@@ -77,3 +79,101 @@ def test_postgresql_makes_distinct_ids_of_now() -> None:
     assert len({item_id & 4095 for item_id in made}) == 4096  # every number of the sequence
     assert len(set(made)) == 4096
     assert all(before - ids.MILLISECOND <= ids.moment(item_id) <= after for item_id in made)
+
+
+# --- A clock that is set back ------------------------------------------------------------------------------
+@pytest.fixture
+def shifted() -> Iterator[Callable[[timedelta], None]]:
+    """Shifts PostgreSQL's clock for the function, as another session would see it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT setval('feedsite_last_id', 1, false)")
+
+        def shift(by: timedelta) -> None:
+            cursor.execute("CREATE SCHEMA IF NOT EXISTS shifted; SET search_path = shifted, pg_catalog, public")
+            cursor.execute(
+                "CREATE OR REPLACE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS"
+                f" $$ SELECT pg_catalog.clock_timestamp() + interval '{by.total_seconds()} s' $$; DISCARD PLANS"
+            )
+
+        yield shift
+        cursor.execute("RESET search_path; DROP SCHEMA IF EXISTS shifted CASCADE")
+        cursor.execute("SELECT setval('feedsite_last_id', 1, false)")
+
+
+def next_ids(count: int = 1) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT public.feedsite_next_id() FROM generate_series(1, %s)", [count])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def ahead(item_id: int) -> timedelta:
+    return ids.moment(item_id) - datetime.now(UTC)
+
+
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("by", [timedelta(seconds=5), timedelta(hours=1), 2 * DAY, 7 * DAY - MINUTE])
+def test_ids_go_on_from_the_greatest_after_the_clock_was_set_back(
+    shifted: Callable[[timedelta], None], by: timedelta
+) -> None:
+    shifted(by)
+    before = next_ids(5_000)
+    shifted(timedelta(0))
+    after = next_ids(10_000)
+    assert after == sorted(set(after)), "each once, also beyond the 4096 of a millisecond"
+    assert max(before) < after[0]
+    assert by - MINUTE < ahead(after[-1]) < by + MINUTE, "created_at is still derived from the id"
+    shifted(by + MINUTE)  # the clock is there again
+    again = next_ids(2_000)
+    assert after[-1] < min(again)
+    assert abs(ahead(again[0]) - by - MINUTE) < timedelta(seconds=30)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("by", [7 * DAY + MINUTE, 400 * DAY])
+def test_beyond_a_week_the_clock_counts(shifted: Callable[[timedelta], None], by: timedelta) -> None:
+    """As if those ids were not there. Later they do not come back."""
+    shifted(by)
+    before = next_ids()
+    for now in (timedelta(0), by - 3 * DAY):
+        shifted(now)
+        found = next_ids(3)
+        assert all(abs(ahead(each) - now) < MINUTE for each in found)
+        assert max(found) < before[0]
+
+
+@pytest.mark.django_db
+def test_a_small_step_back_changes_nothing(shifted: Callable[[timedelta], None]) -> None:
+    shifted(timedelta(milliseconds=900))
+    next_ids()
+    shifted(timedelta(0))
+    assert abs(ahead(next_ids()[0])) < timedelta(milliseconds=500)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_many_at_once_go_on_without_a_number_twice(transactional_db: None) -> None:
+    """The value is as after a clock that was two days ahead, and some sessions begin before the others."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT setval('feedsite_last_id', %s, false)", [ids.compose(datetime.now(UTC) + 2 * DAY, 0)])
+    try:
+        found = at_once(*[lambda: [next_ids()[0] for _ in range(200)]] * 8)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT setval('feedsite_last_id', 1, false)")
+    every = [each for one in found for each in one]
+    assert len(set(every)) == 1_600
+    assert all(one == sorted(one) for one in found)
+    assert all(abs(ahead(each) - 2 * DAY) < MINUTE for each in every)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
+def test_many_at_once_while_the_value_is_raised(transactional_db: None) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT setval('feedsite_last_id', 1, false)")
+    found = at_once(*[lambda: [next_ids()[0] for _ in range(500)]] * 8)
+    assert len({each for one in found for each in one}) == 4_000
+    assert all(abs(ahead(each)) < MINUTE for one in found for each in one)
