@@ -40,7 +40,9 @@ PART = 20
 """Posts per transaction."""
 PARTS = 20
 SECONDS = 5.0
-"""Maximum parts per task, and seconds after which no further part starts. Other tasks need the workers too."""
+"""Maximum parts per task, and seconds after which no further part or post with media starts. Other tasks need the
+workers too.
+"""
 ATTEMPTS = 3
 """An import ends after this many failures in a row."""
 ORPHAN_SECONDS = 3600
@@ -122,7 +124,7 @@ def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
             if time.monotonic() > until:
                 break
             if row.done < len(posts):
-                _part(row, folder, posts)
+                _part(row, folder, posts, until)
             elif kind := _next_list(row):
                 _list_part(row, kind, lists)
             else:
@@ -158,22 +160,33 @@ def _end(row: ArchiveImport, failure: str = "") -> None:
 @dataclass
 class _Part(Tally):
     posts: list[Post] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    """By origin: where a post stands in the part."""
     media: dict[str, Shown] = field(default_factory=dict)
     """Stored media, by the post's origin."""
     items: dict[str, Item] = field(default_factory=dict)
     """By origin: items that were imported, or that posts of this part reply to or quote."""
 
 
-def _part(row: ArchiveImport, folder: Path, posts: Outbox) -> None:
-    """Import the next posts, in one transaction with the progress. Raises StoppedError."""
+def _part(row: ArchiveImport, folder: Path, posts: Outbox, until: float) -> None:
+    """Import the next posts, in one transaction with the progress. Ends before media that would begin after `until`,
+    but not before the first. Raises StoppedError.
+    """
     raw = posts.items(row.done, PART)
     part = _read(row, raw)
+    media: dict[str, Shown] = {}
     for post in part.posts:
         if post.media and not (post.parent and _parent(part, post) is None):
+            if media and time.monotonic() > until:
+                raw = raw[: part.places[post.origin]]
+                part = _read(row, raw)
+                break
             ArchiveImport.objects.filter(pk=row.pk).update(tried_at=Now())  # pictures take time
-            part.media[post.origin] = found = shown(row.user_id, folder, post)
-            for why in found.left_out:
-                part.leave_out(why, post.address)
+            media[post.origin] = shown(row.user_id, folder, post)
+    part.media = media
+    for post in part.posts:
+        for why in media[post.origin].left_out if post.origin in media else ():
+            part.leave_out(why, post.address)
     with transaction.atomic():
         locked, user = _locked(row)
         for post in part.posts:
@@ -196,9 +209,10 @@ def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
 
 def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
     part = _Part()
-    for item in raw:
+    for place, item in enumerate(raw):
         try:
-            part.posts.append(outbox.post_of(item))
+            part.posts.append(post := outbox.post_of(item))
+            part.places.setdefault(post.origin, place)
         except LeftOutError as error:
             part.leave_out(error.why, error.address)
     wanted = {digest for post in part.posts for digest in (post.origin, post.parent, post.quoted) if digest}

@@ -499,3 +499,26 @@ def test_a_task_begins_no_part_after_its_seconds(user: User, monkeypatch: pytest
         assert not importing.run(made.pk)
     assert ArchiveImport.objects.get().done == 0
     assert importing.run(made.pk)
+
+
+@pytest.mark.slow
+def test_a_task_begins_no_media_after_its_seconds(
+    user: User, folder: Path, media_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One slow picture of many posts held a process of the lane for minutes."""
+    monkeypatch.setattr(importing, "SECONDS", 0.2)
+    pictures = [attachment("1/a.jpg"), attachment("gone.jpg")]
+    posts = [boost(n) if n in (2, 7) else note(n, attachment=pictures) for n in range(10)]
+    files = files_of(posts, {"1/a.jpg": jpeg(4000, 3000)})
+    made = actions.begin(user=user, file=zipped(files))
+    turns, done = 0, 0
+    while ArchiveImport.objects.filter(finished_at=None).exists():
+        importing.run(made.pk)
+        row = ArchiveImport.objects.get()
+        assert row.done > done or row.finished_at
+        turns, done = turns + 1, row.done
+    assert turns > 4
+    row = ArchiveImport.objects.get()
+    assert (row.state, row.done, row.brought, row.media) == (State.DONE, 10, 8, 8)
+    assert row.left_out == {"boost": 2, "missing": 8}
+    assert [item.text for item in posts_of(user)] == [f"post {n}" for n in range(10) if n not in (2, 7)]
