@@ -420,6 +420,8 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "not_interested.jsonl",
         "live_sessions.jsonl",
         "live_reminders.jsonl",
+        "reading_position.jsonl",
+        "read_notifications.jsonl",
         "silenced_notifications.jsonl",
         "push_devices.jsonl",
         "quiet_hours.jsonl",

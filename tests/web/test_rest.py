@@ -243,7 +243,7 @@ def test_fields_that_cannot_be_set_on_items(api: APIClient, item: Item, field: s
     assert Item.objects.values().get() == before
 
 
-@pytest.mark.parametrize("field", ["visibility", "type", "reply_to"])
+@pytest.mark.parametrize("field", ["type", "reply_to"])
 def test_fields_that_are_set_once(api: APIClient, item: Item, field: str) -> None:
     is_problem(api.patch(f"{API}/items/{item.pk}", {"content": {"text": "new"}, field: "self"}), 400)
 
