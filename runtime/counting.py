@@ -7,8 +7,10 @@ See docs/decisions.md: Own code in place of a library.
 
 import fcntl
 import itertools
+import json
 import logging
 import os
+import struct
 from pathlib import Path
 from typing import IO
 from weakref import WeakSet
@@ -77,8 +79,25 @@ class Slots:
                 free[1].close()
 
 
+def is_sound(path: Path) -> bool:
+    """Whether a file of counts can be read. The library fails at a damaged one, or reads it forever."""
+    data = path.read_bytes()
+    try:
+        (used,) = struct.unpack_from("i", data)
+        at = 8
+        while at < used:
+            (length,) = struct.unpack_from("i", data, at)
+            if length <= 0 or not data[at + 4 : at + 4 + length].startswith(b"["):
+                return False
+            json.loads(data[at + 4 : at + 4 + length])
+            at += 4 + length + (8 - (length + 4) % 8) + 16  # with the key's padding, the value and its time
+    except (struct.error, ValueError):
+        return False
+    return used in (0, at) and used <= len(data)
+
+
 class CountFile(MmapedDict):
-    """A file of a slot, with counts.
+    """A file of a slot, with counts. A damaged one begins again.
 
     Writing to a mapped page without disk space kills the process by SIGBUS. So the space is reserved first, or counts
     stay in memory. Linux only.
@@ -86,6 +105,10 @@ class CountFile(MmapedDict):
 
     def __init__(self, filename: str, read_mode: bool = False) -> None:
         try:
+            path = Path(filename)
+            if path.exists() and path.stat().st_size and not is_sound(path):
+                logger.warning("%s is damaged, so its counts begin again", path)
+                path.unlink()
             if IS_LINUX:
                 with Path(filename).open("ab") as file:
                     os.posix_fallocate(file.fileno(), 0, ROOM_BYTES)

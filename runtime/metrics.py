@@ -32,7 +32,7 @@ from prometheus_client import (
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-from runtime.counting import FOLDER, CountFile, Slots
+from runtime.counting import FOLDER, CountFile, Slots, is_sound
 
 logger = logging.getLogger(__name__)
 
@@ -261,8 +261,8 @@ def _everybody() -> CollectorRegistry:
 
 
 class _Files(multiprocess.MultiProcessCollector):
-    """Adds up the files of all processes. Leaves out empty files, for which the disk had no space."""
+    """Adds up the files of all processes. Leaves out damaged ones, and empty ones, for which the disk had no space."""
 
     def collect(self) -> Iterable[Metric]:
-        files = [str(path) for path in Path(self._path).glob("*.db") if path.stat().st_size]
+        files = [str(path) for path in Path(self._path).glob("*.db") if path.stat().st_size and is_sound(path)]
         return self.merge(files)  # type: ignore[no-any-return,no-untyped-call]

@@ -2,7 +2,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -124,6 +124,30 @@ def test_a_killed_process_leaves_its_counts_and_its_slot(tmp_path: Path) -> None
         "gauge_mostrecent_0.db",
         "histogram_0.db",
     ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:100],
+        lambda data: data[:300] + bytes(len(data) - 300),
+        lambda data: b"\xff" * 4 + data[4:],
+        lambda data: b"\x00\x00\x00\x7f" + data[4:],
+        lambda data: data[:8] + b"\xe8\xff\xff\xff" + data[12:],
+        lambda data: data[:14] + b"\xff\xff" + data[16:],
+        lambda data: b"x",
+    ],
+    ids=["cut", "zeros", "negative", "beyond", "backwards", "no text", "short"],
+)
+def test_a_damaged_file_is_left_out_and_begins_again(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    with process(tmp_path, COUNT * 3):
+        pass
+    path = tmp_path / "counter_0.db"
+    path.write_bytes(damage(path.read_bytes()))
+    assert "feedsite_discover_excluded_total seen" not in counted(tmp_path)
+    with process(tmp_path, COUNT * 2):
+        assert counted(tmp_path)["feedsite_discover_excluded_total seen"] == 2
 
 
 @pytest.mark.long
