@@ -14,7 +14,6 @@ from media.actions import rename
 from media.models import MediaFile, OwnerRename, Use
 from media.signals import owner_hidden
 from storage import claims
-from storage.queue import enqueue
 
 BATCH = 50
 ROUNDS = 40
@@ -29,7 +28,7 @@ def begin(owner_id: int) -> None:
     """Have the owner's files renamed, in the transaction that hides the owner."""
     anew = {"last_id": 0, "attempts": 0, "tried_at": None, "created_at": Now()}
     OwnerRename.objects.update_or_create(owner_id=owner_id, defaults=anew)
-    transaction.on_commit(partial(enqueue, TASK, owner_id))
+    transaction.on_commit(partial(claims.send, TASK, OwnerRename, owner_id))
 
 
 def end(owner_id: int) -> None:
@@ -37,10 +36,10 @@ def end(owner_id: int) -> None:
     OwnerRename.objects.filter(pk=owner_id).delete()
 
 
-def run(owner_id: int) -> None:
+def run(owner_id: int, turn: str | None = None) -> None:
     """Rename some of the owner's files, and enqueue the rest."""
     row = OwnerRename.objects.filter(pk=owner_id).first()
-    if row is None or not row.claim():
+    if row is None or not row.claim(turn):
         return
     same = OwnerRename.objects.filter(pk=owner_id, created_at=row.created_at)  # else it was ended or begun anew
     for _ in range(ROUNDS):
@@ -55,7 +54,7 @@ def run(owner_id: int) -> None:
         if not same.update(last_id=row.last_id, attempts=0, tried_at=Now()):
             return
     row.release()
-    enqueue(TASK, owner_id)
+    claims.send(TASK, OwnerRename, owner_id)
 
 
 def _rename(ids: list[int]) -> None:

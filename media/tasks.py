@@ -17,9 +17,9 @@ def finish_moves() -> None:
 
 
 @shared_task(name=renaming.TASK)
-def rename_files_of(owner_id: int) -> None:
+def rename_files_of(owner_id: int, turn: str | None = None) -> None:
     """Rename files of a hidden account."""
-    renaming.run(owner_id)
+    renaming.run(owner_id, turn)
 
 
 @shared_task(name="media.sweep_files")

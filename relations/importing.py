@@ -17,7 +17,6 @@ from relations.models import TITLE_LENGTH, Block, CsvImport, FollowRequest
 from relations.tags import TagCapError, follow_tag
 from relations.visibility import visible_user
 from storage import claims
-from storage.queue import enqueue
 
 PART = 20
 """Lines of one transaction."""
@@ -40,7 +39,7 @@ def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
     try:
         with transaction.atomic():
             made = CsvImport.objects.create(user=user, kind=kind, lines=msgspec.to_builtins(lines), total=len(lines))
-            transaction.on_commit(lambda: enqueue("relations.run_import", made.pk))
+            transaction.on_commit(lambda: claims.send("relations.run_import", CsvImport, made.pk))
     except IntegrityError as error:
         if "csv_import_at_a_time" not in str(error):
             raise
@@ -50,10 +49,10 @@ def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
     return made
 
 
-def run(import_id: int) -> bool:
+def run(import_id: int, turn: str | None = None) -> bool:
     """Do the next lines. True if complete."""
     row = CsvImport.objects.filter(pk=import_id, finished_at=None).first()
-    if row is None or not row.claim():
+    if row is None or not row.claim(turn):
         return False
     if row.attempts >= ATTEMPTS:
         CsvImport.objects.filter(pk=import_id, finished_at=None).update(finished_at=Now(), lines=[])
@@ -62,7 +61,7 @@ def run(import_id: int) -> bool:
         if _part(import_id):
             return True
     row.release()
-    enqueue("relations.run_import", import_id)
+    claims.send("relations.run_import", CsvImport, import_id)
     return False
 
 

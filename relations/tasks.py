@@ -20,9 +20,9 @@ def end_mutes() -> None:
 
 
 @shared_task(name="relations.run_import", soft_time_limit=importing.SECONDS, time_limit=importing.SECONDS + 30)
-def run_import(import_id: int) -> None:
+def run_import(import_id: int, turn: str | None = None) -> None:
     """Do the next lines of an import."""
-    importing.run(import_id)
+    importing.run(import_id, turn)
 
 
 @shared_task(name="relations.sweep_imports")

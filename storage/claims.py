@@ -1,9 +1,12 @@
 """Rows of long work: a worker claims one, and saves its progress with each part.
 
+A task names the turn that it is for, by the row's `tried_at`. Of several tasks for one turn the first takes the row,
+the others end. So a row has one task after another, even if the sweep repeats one that waits in a full queue.
+
 See docs/decisions.md: Imports are rows with a cursor.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import models
@@ -33,25 +36,38 @@ class ClaimedRow(models.Model):
     class Meta:
         abstract = True
 
-    def claim(self) -> bool:
-        """Take the row unless it is finished or claimed."""
-        return bool(_free(type(self)).filter(pk=self.pk).update(tried_at=Now(), attempts=F("attempts") + 1))
+    def claim(self, turn: str | None = None) -> bool:
+        """Take the row unless it is finished or claimed, or another task took this turn. None: any turn."""
+        rows = _free(type(self)).filter(pk=self.pk)
+        if turn is not None:
+            rows = rows.filter(tried_at=turn or None)
+        return bool(rows.update(tried_at=Now(), attempts=F("attempts") + 1))
 
     def release(self) -> None:
         """End the claim, so that any worker can continue at once."""
         _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() - CLAIM_LIFE)
 
 
+def send(task: str, model: type[ClaimedRow], pk: int) -> None:
+    """Enqueue the next turn of a row."""
+    for turn in _rows(model).filter(pk=pk).values_list("tried_at", flat=True):
+        enqueue(task, pk, _name(turn))
+
+
+def _name(tried_at: datetime | None) -> str:
+    return tried_at.isoformat() if tried_at else ""
+
+
 def sweep(model: type[ClaimedRow], task: str) -> int:
     """Enqueue unclaimed rows and delete old ones. Returns the number of unclaimed rows."""
     waiting = _free(model).filter(created_at__lt=Now() - FRESH)
-    ids = list(waiting.order_by("pk").values_list("pk", flat=True)[:SWEPT])
-    for pk in ids:
-        if not enqueue(task, pk):
+    turns = list(waiting.order_by("pk").values_list("pk", "tried_at")[:SWEPT])
+    for pk, turn in turns:
+        if not enqueue(task, pk, _name(turn)):
             break
     old = _rows(model).filter(finished_at__lt=Now() - KEPT).values_list("pk", flat=True)[:FORGOTTEN]
     _rows(model).filter(pk__in=list(old)).delete()
-    return len(ids)
+    return len(turns)
 
 
 def _rows(model: type[ClaimedRow]) -> "models.QuerySet[Any]":

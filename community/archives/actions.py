@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from community.archives.models import ArchiveImport, BroughtItem, State
-from storage.queue import enqueue
+from storage import claims
 
 ARCHIVE = "archive"
 """File name of the upload."""
@@ -42,7 +42,7 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
             made = ArchiveImport.objects.create(
                 user=user, folder=folder.name, is_for_self=is_for_self, takes_profile=takes_profile
             )
-            transaction.on_commit(lambda: enqueue("moving.run_import", made.pk))
+            transaction.on_commit(lambda: claims.send("moving.run_import", ArchiveImport, made.pk))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, IntegrityError) and "archive_import_at_a_time" in str(error):

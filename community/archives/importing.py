@@ -34,7 +34,6 @@ from items.models import Item, Status, Visibility
 from items.quotes import fits, may_quote
 from items.text import ContentError
 from storage import claims
-from storage.queue import enqueue
 
 PART = 20
 """Posts per transaction."""
@@ -59,17 +58,17 @@ class StoppedError(Exception):
 
 
 # --- One task --------------------------------------------------------------------------------------------
-def run(import_id: int) -> bool:
+def run(import_id: int, turn: str | None = None) -> bool:
     """Continue an import. Return whether it ended."""
     row = ArchiveImport.objects.filter(pk=import_id, finished_at=None).first()
     if row is None:
         return False
     folder = folder_of(row.folder)
     if not folder.is_dir():  # it is on another machine, or was removed
-        return not _claimed(row) and row.attempts >= ATTEMPTS
+        return not _claimed(row, turn) and row.attempts >= ATTEMPTS
     try:
         with _alone(folder) as lock:
-            if _claimed(row) and not _go_on(row, folder, lock):
+            if _claimed(row, turn) and not _go_on(row, folder, lock):
                 return False
             if is_running(import_id):
                 return False
@@ -84,11 +83,11 @@ def is_running(import_id: int) -> bool:
     return ArchiveImport.objects.filter(pk=import_id, finished_at=None).exists()
 
 
-def _claimed(row: ArchiveImport) -> bool:
+def _claimed(row: ArchiveImport, turn: str | None) -> bool:
     if row.attempts >= ATTEMPTS:
         _end(row, "failed" if folder_of(row.folder).is_dir() else "gone")
         return False
-    return row.claim()
+    return row.claim(turn)
 
 
 @contextmanager
@@ -134,7 +133,7 @@ def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
     except StoppedError:
         return True
     row.release()
-    enqueue("moving.run_import", row.pk)
+    claims.send("moving.run_import", ArchiveImport, row.pk)
     return False
 
 

@@ -9,9 +9,9 @@ SECONDS = reader.seconds() * reader.WAIT_FACTOR + PART_SECONDS
 
 
 @shared_task(name="moving.run_import", soft_time_limit=SECONDS, time_limit=SECONDS + 30)
-def run_import(import_id: int) -> None:
+def run_import(import_id: int, turn: str | None = None) -> None:
     """Import the next posts of an archive."""
-    importing.run(import_id)
+    importing.run(import_id, turn)
 
 
 @shared_task(name="moving.sweep")

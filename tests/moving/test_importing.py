@@ -419,7 +419,7 @@ def test_the_sweeper_sends_what_no_worker_is_at_and_removes_files(
     assert importing.sweep() == 0
     ArchiveImport.objects.update(created_at=timezone.now() - claims.CLAIM_LIFE)
     assert importing.sweep() == 1
-    assert workers.queue == [("moving.run_import", (made.pk,))]
+    assert workers.queue == [("moving.run_import", (made.pk, ""))]
     assert {path.name for path in folder.iterdir()} == {made.folder, "upload"}
     importing.ORPHAN_SECONDS = 0
     try:
@@ -499,6 +499,30 @@ def test_a_task_begins_no_part_after_its_seconds(user: User, monkeypatch: pytest
         assert not importing.run(made.pk)
     assert ArchiveImport.objects.get().done == 0
     assert importing.run(made.pk)
+
+
+@committed
+def test_an_import_has_one_task_after_another(
+    user: User,
+    folder: Path,
+    workers: Workers,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a lane that is late the sweep found the released row each time, and each of its tasks went on by itself."""
+    monkeypatch.setattr(importing, "PART", 1)
+    monkeypatch.setattr(importing, "PARTS", 1)
+    workers.queue.clear()
+    actions.begin(user=user, file=zipped(files_of(note(n) for n in range(9))), is_for_self=True)
+    ArchiveImport.objects.update(created_at=timezone.now() - claims.CLAIM_LIFE)
+    for done in range(1, 5):
+        for _ in range(3):
+            importing.sweep()
+        waiting = [args for name, args in workers.queue if name == "moving.run_import"]
+        workers.queue.clear()
+        assert len(waiting) == 4
+        for args in waiting:
+            tasks.run_import(*args)
+        assert ArchiveImport.objects.get().done == done
 
 
 @pytest.mark.slow

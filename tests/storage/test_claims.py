@@ -22,7 +22,7 @@ def row(**fields: Any) -> CsvImport:
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sent: list[int] = []
-    monkeypatch.setattr(claims, "enqueue", lambda task, pk: sent.append(pk) is None)
+    monkeypatch.setattr(claims, "enqueue", lambda task, pk, turn: sent.append(pk) is None)
     return sent
 
 
@@ -45,6 +45,26 @@ def test_a_row_that_is_released_was_at_work_of_late() -> None:
     assert CsvImport.objects.filter(tried_at__gt=Now() - 2 * claims.CLAIM_LIFE).exists()
 
 
+def test_tasks_for_one_turn_take_the_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep repeats a task that still waits. Each copy went on by one more task, for ever."""
+    queue: list[str] = []
+    monkeypatch.setattr(claims, "enqueue", lambda task, pk, turn: queue.append(turn) is None)
+    one = row(created_at=Now() - LONG_AGO)
+    claims.send("relations.run_import", CsvImport, one.pk)
+    taken = []
+    for _ in range(3):
+        for _ in range(2):
+            claims.sweep(CsvImport, "relations.run_import")
+        turns, queue[:] = queue.copy(), []
+        assert len(turns) == 3
+        for turn in turns:
+            taken.append(one.claim(turn))
+            if taken[-1]:
+                one.release()
+                claims.send("relations.run_import", CsvImport, one.pk)
+    assert taken == [True, False, False] * 3
+
+
 def test_a_finished_row_is_never_claimed() -> None:
     assert row(finished_at=Now()).claim() is False
 
@@ -61,7 +81,7 @@ def test_rows_without_a_worker_are_sent_again(sent: list[int]) -> None:
 
 def test_a_sweep_ends_where_the_broker_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(claims, "enqueue", lambda task, pk: bool(asked.append(pk)))
+    monkeypatch.setattr(claims, "enqueue", lambda task, pk, turn: bool(asked.append(pk)))
     for _ in range(2):
         row()
     CsvImport.objects.update(created_at=Now() - LONG_AGO)
