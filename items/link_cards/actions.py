@@ -170,8 +170,8 @@ def read_waiting() -> bool:
 def _read(card_id: int, url: str) -> None:
     row = LinkCard.objects.filter(pk=card_id)
     member = Item.objects.filter(link_card=card_id).order_by("-pk").values_list("sender", flat=True).first()
-    if member is None:
-        row.update(state=CardState.DONE)
+    if member is None:  # a later item with this link is read for its own sender
+        row.update(state=CardState.DONE, asked_at=None)
         return
     try:
         page, end = pages.read(url, member=member)

@@ -246,6 +246,24 @@ def test_a_host_is_not_flooded(ann: User, far: FarServer, work: Callable[[], Non
     assert len(far.paths) == link_cards.A_MINUTE_FOR_A_HOST
 
 
+def test_a_link_that_was_gone_before_the_worker_came(
+    ann: User,
+    bob: User,
+    far: FarServer,  # noqa: F811
+    work: Callable[[], None],
+) -> None:
+    """Else whoever links first and deletes at once takes the card from all others for a day."""
+    far.rules["/"] = answer(PAGE)
+    said = linking(ann, far)
+    link_cards.give(item_id=said.pk)
+    actions.delete(item=said)
+    work()
+    assert not far.paths
+    theirs = linking(bob, far)
+    work()
+    assert card(theirs) is not None
+
+
 def test_who_links_much_to_slow_pages(
     ann: User,
     bob: User,
