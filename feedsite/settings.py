@@ -258,16 +258,18 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "interval_max": 0.1,
 }
 OUTSIDE_PROCESSES = env.outside_processes
-# Tasks that wait for strangers' hosts or read their files (storage.queue.OUTSIDE).
+# Tasks that wait for strangers' hosts or read their files (storage.queue.OUTSIDE). Sweeps wait behind the tasks that
+# they may send again, so a full lane gets no second ones.
 CELERY_TASK_ROUTES = dict.fromkeys(
     (
         "items.give_link_card",
         "items.read_link_pages",
         "moving.run_import",
+        "moving.sweep",
         "notifications.push",
         "notifications.push_device",
         "notifications.push_trial",
-        "notifications.sweep_pushes",  # behind the tasks that it may send again, so a full lane gets no second ones
+        "notifications.sweep_pushes",
     ),
     "outside",
 )

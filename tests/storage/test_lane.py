@@ -45,6 +45,20 @@ def test_the_lane_has_tasks_that_exist() -> None:
     assert app.amqp.router.route({}, "timeline.fan_out")["queue"].name == "celery"
 
 
+@pytest.mark.parametrize(
+    ("sweep", "repeated"),
+    [
+        ("items.read_link_pages", "items.read_link_pages"),
+        ("moving.sweep", "moving.run_import"),
+        ("notifications.sweep_pushes", "notifications.push_device"),
+    ],
+)
+def test_a_sweep_waits_behind_the_tasks_that_it_repeats(sweep: str, repeated: str) -> None:
+    """Elsewhere it repeated them each minute while the lane stood still."""
+    assert sweep in {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
+    assert len({app.amqp.router.route({}, name)["queue"].name for name in (sweep, repeated)}) == 1
+
+
 class Lane(Worker):
     """A worker, and its lane."""
 
