@@ -11,12 +11,14 @@ See docs/decisions.md: Own code in place of a library.
 """
 
 import json
+import lzma
 import os
 import secrets
 import shutil
 import tempfile
 import threading
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -48,6 +50,8 @@ from storage.connections import database_now, feeds_for_tasks, fetch, pipelined
 FORMAT = 1
 MEDIA = "media/"
 """Prefix of media files in the archive."""
+DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, KeyError, ValueError)
+"""What zipfile raises for damage: its bits also say that a member is compressed, encrypted or of a later version."""
 KEYS_AT_ONCE = 500
 TRIAL_MS = 60_000
 """Life of a value that is tried, in milliseconds."""
@@ -264,7 +268,7 @@ def restore(path: Path, *, progress: Progress) -> Manifest:
                 _replace(settings.DATA_DIR / "secret_key", archive.read("secret_key"))
             _restore_database(archive, progress)
             _forget_deleted()
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+    except DAMAGED as error:
         raise BackupError(f"{path} is not a whole backup: {error}") from error
     except OSError as error:
         raise BackupError(f"{path} cannot be restored: {error.strerror or error}.") from error
@@ -465,7 +469,7 @@ def check(path: Path, *, progress: Progress) -> Checked:
                 with psycopg.connect(**role) as session:
                     _try_tables(session, manifest)
                     users, items, follows, media_files = session.execute(COUNTS).fetchone() or (0, 0, 0, 0)
-    except (zipfile.BadZipFile, KeyError, ValueError, psycopg.Error) as error:
+    except (*DAMAGED, psycopg.Error) as error:
         raise BackupError(f"{path} is not a whole backup: {error}") from error
     except OSError as error:
         raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from error

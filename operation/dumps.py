@@ -74,9 +74,15 @@ STRANGE = r"""
     SELECT oid::regprocedure::text FROM pg_proc
     WHERE oid IN (TABLE calls) AND oid < 16384 AND proname <> ALL (%(called)s)
     UNION ALL
+    SELECT oid::regprocedure::text FROM pg_proc WHERE oid >= 16384 AND prosqlbody::text ~ ':commandType [^1]'
+    UNION ALL
+    SELECT format('rule %%s', rulename) FROM pg_rewrite WHERE oid >= 16384 AND ev_type <> '1'
+    UNION ALL
     SELECT oid::regoperator::text FROM pg_operator WHERE oid >= 16384
 """
-"""Functions that no migration of the site made, and those of PostgreSQL that its tables don't call."""
+"""Functions that no migration of the site made, those of PostgreSQL that its tables don't call, and what writes: a
+superuser may write PostgreSQL's own tables. Views read, and are the only rules.
+"""
 
 Progress = Callable[[str, int], None]
 """Called with the current member, and the number of bytes just done."""
@@ -118,6 +124,8 @@ def powerless(database: str) -> Iterator[Parameters]:
         session.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(role, sql.Literal(sealed)))
         try:
             ((schema,),) = session.execute("SELECT current_schema").fetchall()
+            # Of a dump's operators and functions, more exact ones would be called in place of PostgreSQL's.
+            session.execute("SET search_path = pg_catalog")
             for right, place in (("CONNECT", ("DATABASE", database)), ("USAGE, CREATE", ("SCHEMA", schema))):
                 session.execute(
                     sql.SQL(f"GRANT {right} ON {place[0]} {{}} TO {{}}").format(sql.Identifier(place[1]), role)
@@ -175,8 +183,8 @@ def _script(dump: IO[bytes], to: Parameters, progress: Progress) -> Generator[by
         feeder.start()
         try:
             heading = process.stdout.readlines(HEADING_BYTES)
-            # psql could run programs from a dump. This line forbids it.
-            if not any(line.startswith(b"\\restrict ") for line in heading):
+            # psql could run programs from a dump. This line forbids it. Without any line pg_restore says what is wrong.
+            if heading and not any(line.startswith(b"\\restrict ") for line in heading):
                 raise BackupError("pg_restore is too old. Install its newest minor version.")
             is_old = int(fetch("SHOW server_version_num")[0][0]) < TIMEOUTS_SINCE
             yield b"".join(line for line in heading if not (is_old and line == TIMEOUT))
@@ -186,8 +194,8 @@ def _script(dump: IO[bytes], to: Parameters, progress: Progress) -> Generator[by
             raise
         finally:
             feeder.join()
-    if failed:
-        raise failed[0]
+        if failed:
+            raise failed[0]
 
 
 # --- Programs and bytes ----------------------------------------------------------------------------------

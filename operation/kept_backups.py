@@ -19,7 +19,7 @@ from operation.dumps import BackupError, Progress
 from runtime import metrics
 from storage.connections import fetch
 
-NAME = re.compile(r"feedsite-(\d{8}T\d{6})Z\.backup")
+NAME = re.compile(r"feedsite-(2\d{7}T\d{6})Z\.backup", re.ASCII)
 TIME = "%Y%m%dT%H%M%S"
 HOUR = 3
 """The daily backup is made after this hour in the site's time zone."""
@@ -103,8 +103,11 @@ def place() -> Place:
 
 def kept(where: Place) -> list[Kept]:
     """The backups, newest first. Raises BackupError."""
-    found = [match for match in map(NAME.fullmatch, where.names()) if match]
-    return sorted((Kept(datetime.strptime(each[1], TIME).replace(tzinfo=UTC), each[0]) for each in found), reverse=True)
+    found = []
+    for match in filter(None, map(NAME.fullmatch, where.names())):
+        with contextlib.suppress(ValueError):  # no such day
+            found.append(Kept(datetime.strptime(match[1], TIME).replace(tzinfo=UTC), match[0]))
+    return sorted(found, reverse=True)
 
 
 def dated(found: list[Kept], now: datetime) -> list[Kept]:

@@ -156,6 +156,14 @@ def test_the_doctor_looks_at_the_newest(folder: Path, settings: Any) -> None:
     assert state(now) == "ok", "they are made by other means, perhaps"
 
 
+@pytest.mark.parametrize("day", ["20260231T030000", "00000000T000000", "00010101T000000", "20261128T250000"])
+def test_one_of_no_day_is_none(folder: Path, settings: Any, day: str) -> None:
+    folder.mkdir()
+    (folder / f"feedsite-{day}Z.backup").touch()
+    kept_backups.tend(now=datetime(2026, 11, 28, 12, tzinfo=UTC))
+    assert [each.name for each in kept(place())] == ["feedsite-20261128T120000Z.backup"]
+
+
 def test_one_of_the_future_ends_no_backups(folder: Path, settings: Any) -> None:
     """A clock ran two days ahead, and was set right."""
     settings.BACKUP_DAYS, settings.BACKUP_WEEKS = 2, 1
@@ -244,6 +252,14 @@ def test_a_damaged_backup_is_found_out(tmp_path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(CommandError, match="not a whole backup"):
         call_command("restore", path, "--check")
+    path.write_bytes(whole)
+    assert "pg_restore failed" in refusal(changed(path, tmp_path / "other.backup", database=b"")), "not: it is too old"
+    # In the archive's directory, a bit says that a member is encrypted, and a number how it is compressed.
+    entry = whole.rindex(b"PK\x01\x02", 0, whole.rindex(b"database.dump"))
+    for at, bit in ((8, 1), (10, 8), (10, 14), (10, 255)):
+        path.write_bytes(whole[: entry + at] + bytes([whole[entry + at] ^ bit]) + whole[entry + at + 1 :])
+        with pytest.raises(CommandError, match="not a whole backup"):
+            call_command("restore", path, "--check")
     path.write_bytes(whole.replace(b'"users": 3', b'"users": 4'))
     with pytest.raises(CommandError):
         call_command("restore", path, "--check")
@@ -385,6 +401,17 @@ def test_a_dump_neither_runs_programs_nor_reads_files(tmp_path: Path) -> None:
         ("ALTER TABLE live_host ADD CONSTRAINT evil CHECK (pg_read_file('/etc/hostname') <> 'x')", "pg_read_file"),
         ("CREATE FUNCTION evil() RETURNS text LANGUAGE sql AS 'SELECT pg_read_file(''/etc/hostname'')'", "evil"),
         ("CREATE FUNCTION evil() RETURNS text LANGUAGE sql RETURN pg_read_file('/etc/hostname')", "pg_read_file"),
+        # A superuser may write what a function of PostgreSQL runs, and whose role is one.
+        (
+            """CREATE FUNCTION evil() RETURNS int LANGUAGE sql BEGIN ATOMIC
+                UPDATE pg_catalog.pg_authid SET rolsuper = rolsuper; SELECT 1;
+            END; ALTER TABLE live_host ADD CONSTRAINT evil CHECK (evil() = 1)""",
+            "evil",
+        ),
+        (
+            "CREATE RULE evil AS ON INSERT TO live_host DO ALSO UPDATE pg_catalog.pg_proc SET prosrc = prosrc",
+            "rule evil",
+        ),
     ],
 )
 def test_no_table_of_a_dump_reads_files_later(tmp_path: Path, change: str, name: str) -> None:
@@ -395,9 +422,32 @@ def test_no_table_of_a_dump_reads_files_later(tmp_path: Path, change: str, name:
         try:
             call_command("backup", tmp_path / "site.backup", stdout=io.StringIO())
         finally:
-            cursor.execute("DROP VIEW IF EXISTS evil; DROP FUNCTION IF EXISTS evil")
+            cursor.execute("DROP VIEW IF EXISTS evil; DROP RULE IF EXISTS evil ON live_host")
             cursor.execute("ALTER TABLE live_host DROP COLUMN IF EXISTS evil, DROP CONSTRAINT IF EXISTS evil")
+            cursor.execute("DROP FUNCTION IF EXISTS evil")
     assert name in refusal(tmp_path / "site.backup")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("unchanged_server")
+def test_the_search_for_strange_functions_calls_none(tmp_path: Path) -> None:
+    """A more exact operator in `public` comes before PostgreSQL's own, and the search runs as a superuser."""
+    UserFactory()
+    mark, path = tmp_path / "mark", tmp_path / "site.backup"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION evil(oid, integer) RETURNS boolean LANGUAGE plpgsql AS $$BEGIN "
+            "IF current_setting('is_superuser') = 'on' THEN "
+            f"COPY (SELECT 1) TO PROGRAM 'touch {mark}'; END IF; RETURN false; END$$; "
+            "CREATE OPERATOR >= (LEFTARG = oid, RIGHTARG = integer, FUNCTION = evil)"
+        )
+        try:
+            call_command("backup", path, stdout=io.StringIO())
+        finally:
+            cursor.execute("DROP FUNCTION evil CASCADE")
+    mark.unlink(missing_ok=True)
+    assert "evil" in refusal(path)
+    assert not mark.exists()
 
 
 @pytest.mark.usefixtures("unchanged_server")
