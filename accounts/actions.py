@@ -233,12 +233,14 @@ def end_everything(*, user: User, keep_token: int = 0) -> User:
 
 
 @transaction.atomic
-def delete_account(*, user: User) -> bool:
-    """Delete an account. False if already deleted. Raises LastSuperuserError.
+def delete_account(*, user: User, by_owner: bool = False) -> bool:
+    """Delete an account. False if already deleted. Raises LastSuperuserError, and EndedError to its owner.
 
     Personal data vanishes at once; accounts.purge removes the rest. The row stays for threads.
     """
     _keep_a_superuser(user)
+    if by_owner:
+        proofs.hold(user)
     user = User.objects.select_for_update().get(pk=user.pk)
     if user.deleted_at is not None:
         return False

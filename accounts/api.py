@@ -342,7 +342,7 @@ class DeleteMeView(ApiView):
         password, code = fields["password"], fields.get("code", "")
         try:
             step_up.check_password(request, user, password=password, field="password", code=code)
-            actions.delete_account(user=user)
+            actions.delete_account(user=user, by_owner=True)
         except DjangoValidationError as error:
             raise invalid(error) from error
         except actions.LastSuperuserError as error:

@@ -51,6 +51,9 @@ class AdminLoginForm(AdminAuthenticationForm):
                 return self.cleaned_data
             raise self.get_invalid_login_error() from error
         self.confirm_login_allowed(user)
+        # Ending another's session writes that user's row.
+        both = User.objects.held().filter(pk__in=[self.request.user.pk, user.pk]).order_by("pk")
+        list(both.values_list("pk"))
         try:
             proofs.hold(user)
         except proofs.EndedError as error:

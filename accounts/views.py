@@ -216,7 +216,7 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
     if form.is_valid():
         try:
             actions.check_own_password(user=reader, password=form.cleaned_data["password"], field="password")
-            actions.delete_account(user=reader)
+            actions.delete_account(user=reader, by_owner=True)
         except ValidationError as error:
             tell(form, error, {})
         except actions.LastSuperuserError:

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
@@ -133,8 +133,12 @@ class TokenView(OAuthView):
         """Return a token for a code, or for the app's secret."""
         if Params(request).text("grant_type", most=PARAMETER_LENGTH) not in GRANTS:
             return self._answer(b'{"error":"unsupported_grant_type"}', 400)
-        with transaction.atomic():
-            _headers, body, status = self.get_oauthlib_core().server.create_token_response(*self._asked(request), {})
+        try:
+            with transaction.atomic():
+                server = self.get_oauthlib_core().server
+                _headers, body, status = server.create_token_response(*self._asked(request), {})
+        except IntegrityError:  # the app was removed meanwhile
+            return self._answer(b'{"error":"invalid_client"}', 401)
         if status == 200:
             token = msgspec.json.decode(body)
             # A token lives as long as it is used, so the answer has no expiry.

@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.http import HttpResponse
 from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
@@ -67,7 +67,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
             proofs.hold(reader)
             address, *_rest = core.create_authorization_response(request, asked, credentials, True)
             _tell(request, reader, app, asked)
-    except OAuthToolkitError:
+    except (OAuthToolkitError, IntegrityError):  # also if the app was removed meanwhile
         return _refused(request)
     if credentials["redirect_uri"] == OUT_OF_BAND:
         code = parse_qs(urlsplit(address).query)["code"][0]

@@ -20,6 +20,7 @@ from accounts.deactivation import deactivate, reactivate
 from accounts.mail.models import Letter
 from accounts.models import User
 from accounts.signing_in import addresses, places, proofs, recovery, second_factors
+from accounts.signing_in.models import ClientApp
 from accounts.user_admin import PasswordForm
 from clientapi.oauth.actions import OUT_OF_BAND, register
 from tests.support.at_once import at_once, until_one_waits
@@ -191,6 +192,25 @@ def by_own_change(user: User) -> Iterator[bool]:
     yield client.get("/settings").status_code == 200
 
 
+def by_deletion(user: User) -> Iterator[bool]:
+    client = inside(user)
+    yield False
+    client.post("/settings/delete", {"username": "ann", "password": PASSWORD})
+    yield False
+    yield User.objects.get(pk=user.pk).deleted_at is not None
+
+
+def by_deletion_of_an_app(user: User) -> Iterator[bool]:
+    headers = {"authorization": f"Token {actions.issue_token(user=user)}"}
+    yield False
+    answer = Client(headers=headers).post(
+        "/api/v1/users/me/delete", {"password": PASSWORD}, content_type="application/json"
+    )
+    yield False
+    assert answer.status_code in (204, 401), answer.content
+    yield User.objects.get(pk=user.pk).deleted_at is not None
+
+
 # --- Ends ------------------------------------------------------------------------------------------------
 def new_password(user: User) -> None:
     actions.change_password(user=user, current=PASSWORD, new=NEW)
@@ -230,6 +250,8 @@ DOORS = [
     by_address_link,
     by_log_out_elsewhere,
     by_own_change,
+    by_deletion,
+    by_deletion_of_an_app,
 ]
 ENDS = [new_password, recovered, suspended_and_back, everywhere, set_by_admin]
 
@@ -304,6 +326,28 @@ def test_a_hash_that_is_renewed_brings_no_old_password_back(ann: User, settings:
     assert ann.check_password(NEW)
 
 
+@pytest.mark.parametrize("grant", ["authorization", "client_credentials"])
+def test_an_app_that_is_removed_meanwhile_is_refused(ann: User, grant: str) -> None:
+    client, app = inside(ann), _app()
+    number = ClientApp.objects.get(client_id=app["client_id"]).pk
+
+    def ask() -> int:
+        try:
+            if grant == "client_credentials":
+                return Client().post("/oauth/token", app | {"grant_type": grant}).status_code
+            query = {"response_type": "code", "scope": "read"} | app
+            return client.post(reverse("oauth-authorize", query=query), {"answer": "allow"}).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            actions.delete_app(app_id=number)
+            asked = pool.submit(ask)
+            until_one_waits()
+        assert asked.result(60) == (401 if grant == "client_credentials" else 400)
+
+
 # --- Locks -----------------------------------------------------------------------------------------------
 def test_what_ends_and_what_makes_rights_wait_for_each_other_in_one_order(settings: Any) -> None:
     """Otherwise PostgreSQL ends one of them as a deadlock: 503."""
@@ -328,3 +372,19 @@ def test_what_ends_and_what_makes_rights_wait_for_each_other_in_one_order(settin
         assert not [error for error in found[3:] if isinstance(error, Exception)]
         assert not AccessToken.objects.filter(user=user).exists()
         assert not Grant.objects.filter(user=user).exists()
+
+
+def test_two_admins_log_in_over_each_others_sessions() -> None:
+    """Ending the other's session writes the other's row."""
+    ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
+    for each in (ann, bob):
+        actions.promote(user=each)
+    for _ in range(tries(5, 20)):
+        calls = [(inside(ann), "bob"), (inside(bob), "ann")]
+        found = at_once(
+            *(
+                lambda page=page, name=name: page.post("/admin/login/", {"username": name, "password": PASSWORD})
+                for page, name in calls
+            )
+        )
+        assert [getattr(answer, "status_code", answer) for answer in found] == [302, 302]
