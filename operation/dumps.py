@@ -118,7 +118,7 @@ def powerless(database: str) -> Iterator[Parameters]:
                 )
             yield site
             return
-        name, password = f"{ROLE}{secrets.token_hex(8)}", secrets.token_urlsafe()
+        name, password = f"{ROLE}{os.getpid()}_{secrets.token_hex(4)}", secrets.token_urlsafe()
         role = sql.Identifier(name)
         sealed = session.pgconn.encrypt_password(password.encode(), name.encode(), b"scram-sha-256").decode()
         session.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(role, sql.Literal(sealed)))

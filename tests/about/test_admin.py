@@ -8,26 +8,13 @@ from accounts.about import site
 from accounts.about.models import Rule, SiteSettings
 from accounts.models import User
 from media.models import MediaFile
+from tests.support.admin import SITE_FORM
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.pictures import jpeg, upload
 
 pytestmark = pytest.mark.django_db
 
 ADDRESS = "/admin/about/sitesettings/1/change/"
-FORM = {
-    "name": "Reading room",
-    "short_description": "Books, slowly.",
-    "description": "We read.",
-    "contact_email": "",
-    "contact_username": "",
-    "accent": "#b3261e",
-    "looking": "everybody",
-    "sign_up": "approval",
-    "language": "",
-    "time_zone": "Asia/Shanghai",
-    "announcement": "Closed on Monday.",
-    "announcement_until": "2030-05-01T20:00",
-}
 
 
 @pytest.fixture
@@ -47,7 +34,7 @@ def _at_once(django_capture_on_commit_callbacks: Any) -> Any:
 def test_the_form_changes_the_site(page: Client) -> None:
     assert page.get("/admin/about/sitesettings/").headers["Location"] == ADDRESS
     assert page.get(ADDRESS).status_code == 200
-    assert page.post(ADDRESS, FORM).status_code == 302
+    assert page.post(ADDRESS, SITE_FORM).status_code == 302
     here = site.read()
     assert (here.name, here.accent, here.chosen_sign_up) == ("Reading room", "#b3261e", "approval")
     assert str(here.zone) == "Asia/Shanghai"
@@ -66,7 +53,7 @@ def test_the_form_changes_the_site(page: Client) -> None:
     ],
 )
 def test_wrong_fields_are_told_where_they_stand(page: Client, field: str, value: str, words: str) -> None:
-    response = page.post(ADDRESS, FORM | {field: value})
+    response = page.post(ADDRESS, SITE_FORM | {field: value})
     assert response.status_code == 200
     assert words in response.content.decode()
     assert site.read().name == "feedsite"
@@ -77,41 +64,42 @@ def test_the_contact_is_an_active_user(page: Client) -> None:
     UserFactory.create(username="gone", is_active=False)
     for name in ("gone", "never"):
         assert (
-            "Nobody here has this username." in page.post(ADDRESS, FORM | {"contact_username": name}).content.decode()
+            "Nobody here has this username."
+            in page.post(ADDRESS, SITE_FORM | {"contact_username": name}).content.decode()
         )
-    assert page.post(ADDRESS, FORM | {"contact_username": "KEEPER"}).status_code == 302
+    assert page.post(ADDRESS, SITE_FORM | {"contact_username": "KEEPER"}).status_code == 302
     assert site.read().contact_username == "keeper"
 
 
 @pytest.mark.slow
 def test_a_preview_saves_nothing(page: Client) -> None:
-    preview = page.post(ADDRESS, FORM | {"_preview": "Preview"})
+    preview = page.post(ADDRESS, SITE_FORM | {"_preview": "Preview"})
     assert preview.status_code == 200
     said = preview.content.decode()
     assert "Reading room" in said
     assert "/about/theme-v2-b3261e.css" in said
     assert "Closed on Monday." in said
     assert not SiteSettings.objects.exists()
-    wrong = page.post(ADDRESS, FORM | {"_preview": "Preview", "accent": "#ffcc00"})
+    wrong = page.post(ADDRESS, SITE_FORM | {"_preview": "Preview", "accent": "#ffcc00"})
     assert "Too light" in wrong.content.decode()
 
 
 @pytest.mark.slow
 def test_a_logo_comes_and_goes(page: Client, media_folder: Path) -> None:
-    assert page.post(ADDRESS, FORM | {"new_logo": upload(jpeg())}).status_code == 302
+    assert page.post(ADDRESS, SITE_FORM | {"new_logo": upload(jpeg())}).status_code == 302
     first = site.read().logo
     assert first is not None
-    assert page.post(ADDRESS, FORM | {"new_logo": upload(jpeg(colour="red"))}).status_code == 302
+    assert page.post(ADDRESS, SITE_FORM | {"new_logo": upload(jpeg(colour="red"))}).status_code == 302
     second = site.read().logo
     assert second is not None
     assert second["id"] != first["id"]
     assert [str(row.pk) for row in MediaFile.objects.all()] == [second["id"]]
     site.kept.forget()
     assert second["name"] in page.get("/about").content.decode()
-    assert page.post(ADDRESS, FORM | {"remove_logo": "on"}).status_code == 302
+    assert page.post(ADDRESS, SITE_FORM | {"remove_logo": "on"}).status_code == 302
     assert site.read().logo is None
     assert not MediaFile.objects.exists()
-    refused = page.post(ADDRESS, FORM | {"new_logo": upload(b"<svg/>")}, follow=True)
+    refused = page.post(ADDRESS, SITE_FORM | {"new_logo": upload(b"<svg/>")}, follow=True)
     assert site.read().logo is None
     assert refused.status_code == 200
 
@@ -133,5 +121,5 @@ def test_staff_who_are_no_superusers_see_and_change_nothing_of_it(client: Client
     client.force_login(UserFactory(is_staff=True))
     for address in ("/admin/about/sitesettings/", ADDRESS, "/admin/about/rule/", "/admin/about/rule/add/"):
         assert client.get(address).status_code in (302, 403)
-        assert client.post(address, FORM).status_code in (302, 403)
+        assert client.post(address, SITE_FORM).status_code in (302, 403)
     assert site.read().name == "feedsite"

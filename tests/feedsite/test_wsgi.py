@@ -22,7 +22,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from accounts.signing_in import step_up
 from feedsite.wsgi import application, measured
-from tests.about.test_admin import FORM
+from tests.support.admin import SITE_FORM
 from tests.support.clients import token_of
 from tests.support.factories import UserFactory
 from tests.support.pictures import files_of, jpeg, upload
@@ -201,7 +201,7 @@ def test_a_logo_of_three_megabytes(rf: RequestFactory, media_folder: Path) -> No
     assert len(noise.getvalue()) > 3_000_000
     path = "/admin/about/sitesettings/1/change/"
     token = get_token(rf.get(path))
-    data = FORM | {"new_logo": upload(noise.getvalue()), "csrfmiddlewaretoken": token}
+    data = SITE_FORM | {"new_logo": upload(noise.getvalue()), "csrfmiddlewaretoken": token}
     cookies = f"sessionid={browser.session.session_key}; csrftoken={token}"
     environ = rf.post(path, data, HTTP_COOKIE=cookies).environ  # type: ignore[arg-type]
     answer: dict[str, Any] = {}
