@@ -50,8 +50,8 @@ from storage.connections import database_now, feeds_for_tasks, fetch, pipelined
 FORMAT = 1
 MEDIA = "media/"
 """Prefix of media files in the archive."""
-DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, KeyError, ValueError)
-"""What zipfile raises for damage: its bits also say that a member is compressed, encrypted or of a later version."""
+DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, KeyError, ValueError, psycopg.Error)
+"""What damage raises. Bits of a zip also say that a member is compressed, encrypted or of a later version."""
 KEYS_AT_ONCE = 500
 TRIAL_MS = 60_000
 """Life of a value that is tried, in milliseconds."""
@@ -266,7 +266,7 @@ def restore(path: Path, *, progress: Progress) -> Manifest:
             # Before the database: a restore cannot be repeated once there are users.
             if "secret_key" in members and not os.environ.get("FEEDSITE_SECRET_KEY"):
                 _replace(settings.DATA_DIR / "secret_key", archive.read("secret_key"))
-            _restore_database(archive, progress)
+            _restore_database(archive, manifest, progress)
             _forget_deleted()
     except DAMAGED as error:
         raise BackupError(f"{path} is not a whole backup: {error}") from error
@@ -398,15 +398,22 @@ def _others() -> list[str]:
     return [name for (name,) in fetch(OTHERS) if not name.startswith(ours)]
 
 
-def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
+def _restore_database(archive: zipfile.ZipFile, manifest: Manifest, progress: Progress) -> None:
     """Restore PostgreSQL. First drops what an empty site of any version has."""
     labels = "|".join(app.label for app in apps.get_app_configs())
     with transaction.atomic(), connection.cursor() as cursor:
         for (statement,) in fetch(EMPTY, (f"^({labels})_",)):
             cursor.execute(statement)
     connection.close()
-    with dumps.powerless(connection.settings_dict["NAME"]) as role, archive.open("database.dump") as dump:
+    with dumps.powerless(connection.settings_dict["NAME"]) as role:
+        _run_dump(archive, manifest, role, progress)
+
+
+def _run_dump(archive: zipfile.ZipFile, manifest: Manifest, role: dumps.Parameters, progress: Progress) -> None:
+    with archive.open("database.dump") as dump:
         dumps.run(dump, role, progress)
+    with psycopg.connect(**role) as session:
+        _try_tables(session, manifest)
 
 
 def _forget_deleted() -> None:
@@ -464,12 +471,11 @@ def check(path: Path, *, progress: Progress) -> Checked:
                 if member.startswith(MEDIA):
                     with archive.open(member) as file, Path(os.devnull).open("wb") as nowhere:
                         copy(chunks(file), nowhere, "media", progress)
-            with _scratch_database() as name, dumps.powerless(name) as role, archive.open("database.dump") as dump:
-                dumps.run(dump, role, progress)
+            with _scratch_database() as name, dumps.powerless(name) as role:
+                _run_dump(archive, manifest, role, progress)
                 with psycopg.connect(**role) as session:
-                    _try_tables(session, manifest)
                     users, items, follows, media_files = session.execute(COUNTS).fetchone() or (0, 0, 0, 0)
-    except (*DAMAGED, psycopg.Error) as error:
+    except DAMAGED as error:
         raise BackupError(f"{path} is not a whole backup: {error}") from error
     except OSError as error:
         raise BackupError(f"{path} cannot be read: {error.strerror or error}.") from error
@@ -499,7 +505,10 @@ def _try_plays(archive: zipfile.ZipFile) -> None:
 
 
 def _try_tables(session: psycopg.Connection, manifest: Manifest) -> None:
-    """Raise BackupError if a table is missing. Only tables of this version's migrations are known."""
+    """Raise BackupError if a table is missing. Only tables of this version's migrations are known.
+
+    A view in place of one is none: through a view a superuser could write PostgreSQL's own tables.
+    """
     applied = set(session.execute("SELECT app, name FROM django_migrations").fetchall())
     tables = {name for (name,) in session.execute("SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')")}
     pending = {app for app, name in MigrationLoader(None).disk_migrations if (app, name) not in applied}

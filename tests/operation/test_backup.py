@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from accounts import actions as accounts
@@ -81,12 +82,13 @@ with settings.SERVERS.ensure():
         others = refused(sys.argv[1])
         cursor.execute("DROP TABLE of_others")
     feeds_for_tasks().set("inbox:1", "of another past")
+    viewed = refused(sys.argv[4])
     call_command("restore", sys.argv[1], stdout=io.StringIO())
     feeds = feeds_for_tasks()
     left = feeds.keys("*")
     first, again = pages(), pages()
     told = {
-        "torn": torn, "others": others, "left": len(left), "first": first, "again": again,
+        "torn": torn, "others": others, "viewed": viewed, "left": len(left), "first": first, "again": again,
         "refused": refused(sys.argv[1]),
         "tomorrow": [name for name in connection.introspection.table_names() if "tomorrow" in name],
         "gone": store().read([FilterKey(int(sys.argv[3]), 24316), FilterKey(int(sys.argv[3]), THIS_MONTH)]),
@@ -151,9 +153,18 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     assert whole.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["site.backup"]
     torn.write_bytes(whole.read_bytes()[:-100])
+    with connection.cursor() as cursor:
+        # The site's superuser would write what PostgreSQL runs.
+        cursor.execute("ALTER TABLE live_host RENAME TO live_was")
+        cursor.execute("CREATE VIEW live_host AS SELECT oid, prosrc AS name FROM pg_catalog.pg_proc")
+        try:
+            make(tmp_path / "viewed.backup")
+        finally:
+            cursor.execute("DROP VIEW live_host")
+            cursor.execute("ALTER TABLE live_was RENAME TO live_host")
     folder = tmp_path / "var"
     done = subprocess.run(
-        [sys.executable, "-c", RESTORE, str(whole), str(torn), str(gone.pk)],
+        [sys.executable, "-c", RESTORE, str(whole), str(torn), str(gone.pk), str(tmp_path / "viewed.backup")],
         cwd=settings.BASE_DIR,
         # A slow answer must not count as a dead server.
         env=clean_environ(folder)
@@ -166,6 +177,7 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert "is not a whole backup" in told["torn"]
     assert "(of_others)" in told["others"]
+    assert "live_host is missing" in (told["viewed"] or "")
     assert told["tomorrow"] == []
     assert told["gone"] == [None, None]
     del told["first"][User.objects.get(pk=gone.pk).username], told["again"][User.objects.get(pk=gone.pk).username]
