@@ -40,8 +40,8 @@ from benchmarks.measure import Report, Size, free_ports, stop
 from community.archives import actions as archives
 from community.archives.models import ArchiveImport
 from items import actions as items
+from items import scheduling
 from items.models import CardState, Item, LinkCard, Poll, ScheduledPost
-from items.scheduled import scheduling
 from live import actions as live
 from live.models import LiveSession
 from notifications.models import PUSHED, PushSubscription

@@ -20,8 +20,8 @@ from clientapi.errors import ClientView, InvalidError, caller_of, nothing
 from clientapi.params import Params
 from clientapi.statuses.presenting import CONTEXTS, filter_of
 from items.filters import filters
-from items.filters.api import filter_or_404
 from items.filters.filters import TITLE_LENGTH, Keyword, Listed
+from items.finding import filter_or_404
 from items.models import PHRASE_LENGTH, FilterAction
 from items.models import Filter as FilterRow
 from web.rest import FeedResponse, parse_id

@@ -17,7 +17,7 @@ from clientapi.accounts.people import accounts_of
 from clientapi.entities import Account, absolute
 from clientapi.errors import OpenView
 from items.filters.filters import FILTERS
-from items.polls.polls import LONGEST, SHORTEST
+from items.polls import LONGEST, SHORTEST
 from items.profiles.pins import PINS
 from items.text import LINK_LENGTH, MEDIA_AN_ITEM, MOST_OPTIONS, OPTION_LENGTH, TEXT_LENGTH
 from media.models import DESCRIPTION_LENGTH

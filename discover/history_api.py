@@ -6,7 +6,7 @@ from rest_framework.request import Request
 from accounts.api import signed_in
 from discover import feedback, recent
 from discover.history import viewed_page
-from items.api import item_or_404, take_back_or_404
+from items.finding import item_or_404, take_back_or_404
 from items.listing import ItemPage
 from storage.connections import FeedsUnavailableError
 from web.openapi import PAGED

@@ -15,7 +15,7 @@ from accounts.actions import edit_preferences
 from accounts.models import User
 from discover import feedback, recent
 from discover.history import unwanted_page, viewed_page, why
-from items.api import item_or_404, take_back_or_404
+from items.finding import item_or_404, take_back_or_404
 from items.pages.cards import Cards
 from items.profiles.profile import visible_item
 from storage.connections import FeedsUnavailableError

@@ -19,9 +19,8 @@ from accounts import people
 from accounts.about import words
 from accounts.avatars import initial, tint
 from accounts.joining.invitations import may_invite
-from items.attachments import pictures
-from items.forms import ItemForm
-from items.pages import cards, reading
+from items.pages import cards, pictures, reading
+from items.pages.forms import ItemForm
 from live import clock
 from live.hosting import scheduled_of
 from notifications.sentences import sentence

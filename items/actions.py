@@ -13,13 +13,12 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import QuotableBy, User
-from items import idempotency, versions
+from items import idempotency, polls, versions
 from items.attachments import attachments
 from items.conversations import recipients
 from items.counts import stage
 from items.link_cards import actions as link_cards
 from items.models import Bookmark, Item, ItemType, Status, Visibility, is_within
-from items.polls import polls
 from items.profiles import pins
 from items.quotes import check_quote, fits, too_wide
 from items.search.indexing import found_by, index

@@ -10,7 +10,7 @@ from accounts.export import ExportFile
 from accounts.models import User
 from items.bodies import Counts
 from items.hydrate import counts
-from items.scheduled.scheduling import scheduled_of
+from items.scheduling import scheduled_of
 from items.versions import own_versions
 from items.visibility import VISIBLE, for_mentioned
 from relations.rules import READER, may_be_named

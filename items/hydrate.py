@@ -16,7 +16,7 @@ from accounts.models import User
 from items.bodies import Counts, ItemBody, Quote, Sender, link_card
 from items.filters.filters import filtered
 from items.models import Status
-from items.polls.polls import show_polls
+from items.polls import show_polls
 from items.signals import held_shown
 from items.visibility import VISIBLE, quoted_visible
 from media.objects import media_objects

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db import transaction
 
+from items import polls
 from items.counts import changes_of
 from items.models import (
     CountChange,
@@ -17,7 +18,6 @@ from items.models import (
     ScheduledPost,
     Status,
 )
-from items.polls import polls
 from items.signals import item_withdrawn
 from media import attaching
 from storage.connections import fetch

@@ -1,10 +1,8 @@
 from celery import shared_task
 
-from items import counts, idempotency
+from items import counts, idempotency, polls, scheduling
 from items.filters import filters
 from items.link_cards import actions as link_cards
-from items.polls import polls
-from items.scheduled import scheduling
 from storage.queue import asks, enqueue
 
 

@@ -1,46 +1,46 @@
 from django.urls import include, path
 
-from items import api, views
-from items.conversations import api as conversation_api
-from items.conversations import views as conversation_views
-from items.filters import api as filter_api
-from items.filters import views as filter_views
-from items.likes import views as people_views
-from items.polls import views as poll_views
-from items.profiles import views as pin_views
-from items.scheduled import api as scheduled_api
-from items.scheduled import views as scheduled_views
-from items.search import views as search_views
+from items.pages import (
+    conversation_views,
+    filter_views,
+    people_views,
+    pin_views,
+    poll_views,
+    scheduled_views,
+    search_views,
+    views,
+)
+from items.rest import conversations, filters, items, polls, profiles, scheduled, search
 
 api_patterns = [
-    path("users/<str:username>", api.ProfileView.as_view()),
-    path("users/<str:username>/items", api.ProfileItemsView.as_view()),
-    path("search", api.SearchView.as_view()),
-    path("tags/<str:tag>/items", api.TagItemsView.as_view()),
-    path("me/filters", filter_api.FiltersView.as_view()),
-    path("me/filters/<str:filter_id>", filter_api.FilterView.as_view()),
-    path("me/conversations", conversation_api.ConversationsView.as_view()),
-    path("me/conversations/requests", conversation_api.RequestsView.as_view()),
-    path("me/conversations/<str:conversation_id>", conversation_api.ConversationView.as_view()),
-    path("me/conversations/<str:conversation_id>/accept", conversation_api.ConversationAcceptView.as_view()),
-    path("me/conversations/<str:conversation_id>/read", conversation_api.ConversationReadView.as_view()),
-    path("me/scheduled", scheduled_api.ScheduledPostsView.as_view()),
-    path("me/scheduled/<str:scheduled_id>", scheduled_api.ScheduledPostView.as_view()),
-    path("items", api.ItemsView.as_view()),
-    path("items/<str:item_id>", api.ItemView.as_view()),
-    path("items/<str:item_id>/like", api.LikeView.as_view()),
-    path("items/<str:item_id>/vote", api.VoteView.as_view()),
-    path("items/<str:item_id>/pin", api.PinView.as_view()),
-    path("items/<str:item_id>/mute", api.MuteView.as_view()),
-    path("items/<str:item_id>/bookmark", api.BookmarkView.as_view()),
-    path("me/bookmarks", api.BookmarksView.as_view()),
-    path("me/likes", api.LikesView.as_view()),
-    path("items/<str:item_id>/repost", api.RepostView.as_view()),
-    path("items/<str:item_id>/replies", api.RepliesView.as_view()),
-    path("items/<str:item_id>/likes", api.LikersView.as_view()),
-    path("items/<str:item_id>/reposts", api.RepostersView.as_view()),
-    path("items/<str:item_id>/quotes", api.QuotesView.as_view()),
-    path("items/<str:item_id>/quotes/<str:quote_id>", api.QuoteView.as_view()),
+    path("users/<str:username>", profiles.ProfileView.as_view()),
+    path("users/<str:username>/items", profiles.ProfileItemsView.as_view()),
+    path("search", search.SearchView.as_view()),
+    path("tags/<str:tag>/items", search.TagItemsView.as_view()),
+    path("me/filters", filters.FiltersView.as_view()),
+    path("me/filters/<str:filter_id>", filters.FilterView.as_view()),
+    path("me/conversations", conversations.ConversationsView.as_view()),
+    path("me/conversations/requests", conversations.RequestsView.as_view()),
+    path("me/conversations/<str:conversation_id>", conversations.ConversationView.as_view()),
+    path("me/conversations/<str:conversation_id>/accept", conversations.ConversationAcceptView.as_view()),
+    path("me/conversations/<str:conversation_id>/read", conversations.ConversationReadView.as_view()),
+    path("me/scheduled", scheduled.ScheduledPostsView.as_view()),
+    path("me/scheduled/<str:scheduled_id>", scheduled.ScheduledPostView.as_view()),
+    path("items", items.ItemsView.as_view()),
+    path("items/<str:item_id>", items.ItemView.as_view()),
+    path("items/<str:item_id>/like", items.LikeView.as_view()),
+    path("items/<str:item_id>/vote", polls.VoteView.as_view()),
+    path("items/<str:item_id>/pin", items.PinView.as_view()),
+    path("items/<str:item_id>/mute", items.MuteView.as_view()),
+    path("items/<str:item_id>/bookmark", items.BookmarkView.as_view()),
+    path("me/bookmarks", items.BookmarksView.as_view()),
+    path("me/likes", items.LikesView.as_view()),
+    path("items/<str:item_id>/repost", items.RepostView.as_view()),
+    path("items/<str:item_id>/replies", items.RepliesView.as_view()),
+    path("items/<str:item_id>/likes", items.LikersView.as_view()),
+    path("items/<str:item_id>/reposts", items.RepostersView.as_view()),
+    path("items/<str:item_id>/quotes", items.QuotesView.as_view()),
+    path("items/<str:item_id>/quotes/<str:quote_id>", items.QuoteView.as_view()),
 ]
 
 urlpatterns = [

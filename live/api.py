@@ -13,7 +13,6 @@ from rest_framework.request import Request
 
 from accounts.api import reader_of, signed_in
 from accounts.models import User
-from items.api import Nothing
 from live import actions
 from live.hydrate import SessionBody, SessionPage, sessions_of, visible_session
 from live.models import TITLE_LENGTH, LiveSession
@@ -25,6 +24,7 @@ from web.rest import (
     FeedResponse,
     FlagField,
     MomentField,
+    Nothing,
     NumberField,
     Problem,
     PublicApiView,

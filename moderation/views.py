@@ -5,7 +5,7 @@ from django.views.decorators.http import require_http_methods
 from accounts import review
 from accounts.access import signed_in
 from accounts.models import User
-from items.api import item_or_404
+from items.finding import item_or_404
 from items.hydrate import hydrate
 from items.pages.cards import Cards
 from moderation import reports

@@ -13,10 +13,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.access import signed_in
 from accounts.actions import edit_profile
 from accounts.models import User
-from items.forms import ItemForm
 from items.hydrate import hydrate
 from items.models import Status
 from items.pages.cards import Card, Cards
+from items.pages.forms import ItemForm
 from items.tags.popular import subjects
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm

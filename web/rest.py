@@ -210,6 +210,10 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+class Nothing(StrictSerializer):
+    """No body, or an empty one."""
+
+
 def body(request: Request, serializer: type[StrictSerializer], **options: Any) -> dict[str, Any]:
     """The validated fields of a request's body. Raises ValidationError."""
     reader = serializer(data=request.data, **options)

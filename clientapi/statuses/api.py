@@ -20,22 +20,21 @@ from clientapi.statuses.poll_api import rewritten, written
 from clientapi.statuses.presenting import Reader, edits, statuses
 from clientapi.statuses.scheduled_api import scheduled_at, scheduled_statuses
 from clientapi.statuses.threads import thread_of
-from items import actions, idempotency
-from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
+from items import actions, idempotency, scheduling
 from items.attachments import attachments
 from items.bodies import ItemBody
 from items.conversations.recipients import StrangersError, is_for
+from items.finding import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.hydrate import hydrate, verified
 from items.likes.people import LIKERS, REPOSTERS
 from items.models import Item, ItemType, Visibility
-from items.pages.viewing import tell_viewed
-from items.polls.polls import PollFixedError
+from items.polls import PollFixedError
 from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
 from items.quotes import NotQuotableError
-from items.scheduled import scheduling
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
 from items.threads.muting import mute_thread, unmute_thread
 from items.versions import Version, versions_of
+from items.viewing import tell_viewed
 from media.actions import MediaError
 from media.models import Kind, MediaFile
 from web.rest import FeedResponse, idempotency_key

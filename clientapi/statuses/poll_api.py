@@ -10,10 +10,10 @@ from accounts.api import reader_of
 from clientapi.entities import Poll
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
 from clientapi.params import Params
-from items.api import body_or_404, item_or_404
+from items import polls
 from items.bodies import ItemBody
-from items.polls import polls
-from items.polls.polls import LONGEST, SHORTEST
+from items.finding import body_or_404, item_or_404
+from items.polls import LONGEST, SHORTEST
 from web.rest import FeedResponse
 
 

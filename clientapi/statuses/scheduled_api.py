@@ -16,8 +16,8 @@ from clientapi.entities import QUOTE_POLICIES, SHOWN_AS, Attachment, moment
 from clientapi.errors import ClientView, InvalidError, caller_of, nothing
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
+from items import scheduling
 from items.models import ScheduledPost
-from items.scheduled import scheduling
 from items.text import ContentError
 from storage.paging import below
 from web.rest import FeedResponse

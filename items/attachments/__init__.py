@@ -1,1 +1,1 @@
-"""Pictures and videos of items: attaching, hiding and showing them."""
+"""Pictures and videos of items: attaching and hiding them."""

@@ -1,1 +1,1 @@
-"""Filters: phrases that a reader hides or is warned of, how they are found, and their pages."""
+"""Filters: phrases that a reader hides or is warned of, and how they are found."""

@@ -1,1 +1,1 @@
-"""Items on pages: cards, texts with links, previews, and pages kept for strangers."""
+"""The pages of items: views, forms, cards, texts with links, previews, and pages kept for strangers."""

@@ -16,10 +16,10 @@ from msgspec import UNSET
 
 from accounts.models import QuotableBy, User
 from accounts.people import Face, face, name_of, profile_address
-from items.attachments.pictures import figures, ground
 from items.bodies import Counts, ItemBody, LinkCardBody, Poll, Quote, Sender
 from items.content import link_in, text_in
 from items.pages.addresses import item_address, tag_address
+from items.pages.pictures import figures, ground
 from items.pages.reading import Moment, domain, excerpt, is_long, left, linked, moment, short_link, version
 from items.quotes import is_own_quotable, quoters
 from items.search.query import Query

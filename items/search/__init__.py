@@ -1,1 +1,1 @@
-"""Search: words, queries, the index, hits, users by name, completions, and its pages."""
+"""Search: words, queries, the index, hits, and users by name."""

@@ -11,9 +11,9 @@ from django.conf import settings
 
 from clientapi.entities import SHOWN_AS
 from clientapi.statuses.api import WRITTEN_AS
-from items.forms import AUDIENCES
 from items.models import Visibility
 from items.pages.cards import Words
+from items.pages.forms import AUDIENCES
 from timeline.pull import READ_FOR, STREAMS
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates" / "items"
@@ -26,7 +26,7 @@ SENTENCES = re.compile(r'"([a-z]+)": _\(')
 @pytest.mark.parametrize(
     ("name", "named"),
     [
-        ("items.forms.AUDIENCES", [value for value, _ in AUDIENCES]),
+        ("items.pages.forms.AUDIENCES", [value for value, _ in AUDIENCES]),
         ("clientapi.entities.SHOWN_AS", list(SHOWN_AS)),
         ("clientapi.statuses.api.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
         ("templates/items/_audience.html", SENTENCES.findall((TEMPLATES / "_audience.html").read_text())),

@@ -29,7 +29,7 @@ from items.actions import bookmark, hold, like, publish, reject, repost
 from items.filters import filters
 from items.models import Item, ScheduledPost
 from items.profiles.pins import pin
-from items.scheduled.scheduling import schedule
+from items.scheduling import schedule
 from live import actions as live
 from live.models import LiveSession, State
 from relations import lists

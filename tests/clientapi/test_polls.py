@@ -5,8 +5,8 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
+from items import polls
 from items.models import Item, Poll
-from items.polls import polls
 from tests.support.clients import Caller
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from items.bodies import Quote
 from items.counts import fold
 from items.hydrate import hydrate
 from items.models import CountChange, Item, ItemDocument, ItemTag, Like, Poll, Status, Vote
-from items.polls.polls import LONGEST, take_back, vote
+from items.polls import LONGEST, take_back, vote
 from items.signals import item_withdrawn
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory, say

@@ -7,9 +7,9 @@ from django.test import Client
 from accounts.models import User
 from items import actions, purge, versions
 from items.export import files
-from items.forms import EditForm
 from items.models import Item, ItemVersion, Status
-from items.views import _edit
+from items.pages.forms import EditForm
+from items.pages.views import _edit
 from relations.actions import follow
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory, say

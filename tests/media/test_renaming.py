@@ -13,9 +13,9 @@ from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from feedsite import celery
 from items import actions as items
+from items import scheduling
 from items.attachments import hiding
 from items.models import Item
-from items.scheduled import scheduling
 from live import actions as live
 from media import actions, renaming, sweeping
 from media.files import StoreError

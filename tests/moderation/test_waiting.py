@@ -14,8 +14,8 @@ from rest_framework.test import APIClient
 from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
-from items.forms import ItemForm
 from items.models import Status
+from items.pages.forms import ItemForm
 from moderation import actions, waiting
 from moderation.models import Case, SenderKind, SenderRule, WordRule
 from tests.support.cases import Say

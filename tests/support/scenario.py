@@ -38,12 +38,12 @@ from clientapi.streaming.streams import Hearer, Stream
 from community.archives.models import ArchiveImport
 from discover import history, indexing
 from feedsite import celery
+from items import scheduling
 from items.actions import edit, like
 from items.filters.book import Book
 from items.hydrate import hydrate
 from items.link_cards import actions as cards
 from items.models import Filter, Item, LinkCard
-from items.scheduled import scheduling
 from items.search import search
 from items.search.query import parse
 from live.models import LiveSession

@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.encoding import iri_to_uri
 
-from items import views
 from items.actions import publish
+from items.pages import views
 from live import actions as live
 from tests.support.answers import lasting
 from tests.support.factories import PASSWORD, UserFactory
@@ -30,7 +30,7 @@ NOWHERE = [
     "javascript:alert(1)",
     "foo",
     "home",
-    "items.search.views.search",
+    "items.pages.search_views.search",
     "settings",
     "?q=x",
     "#item-7",

@@ -8,10 +8,10 @@ from django.contrib.auth.models import AnonymousUser
 from PIL import Image
 
 from items.actions import publish, repost
-from items.attachments.pictures import average_colour, ground
 from items.hydrate import hydrate
 from items.models import Visibility
 from items.pages.cards import Cards
+from items.pages.pictures import average_colour, ground
 from items.profiles.profile import answered_senders
 from media import actions as media
 from media.objects import media_object

@@ -8,7 +8,7 @@ from django.db import connection
 from accounts.actions import delete_account, edit_profile
 from accounts.models import User
 from accounts.names import folded_name
-from items.search.completing import completions
+from items.completing import completions
 from items.search.query import parse
 from items.search.user_search import search_users
 from relations import actions as relations

@@ -9,9 +9,9 @@ from django.utils import translation
 from django.utils.html import escape
 
 from accounts.models import User
-from items.attachments.pictures import figures
 from items.bodies import Counts, ItemBody, Sender
 from items.pages.cards import Cards
+from items.pages.pictures import figures
 from media.objects import MediaObject, medium_of
 
 BAD = "\"'<script>alert(1)</script>&amp;"

@@ -8,9 +8,9 @@ from accounts.access import signed_in
 from accounts.models import User
 from accounts.owned import missing_as_404
 from items.filters import filters
-from items.filters.api import filter_or_404
-from items.forms import FilterForm
+from items.finding import filter_or_404
 from items.models import Context
+from items.pages.forms import FilterForm
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, show
 
 

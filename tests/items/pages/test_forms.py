@@ -6,9 +6,9 @@ from django.http import QueryDict
 
 from accounts.models import User
 from items.actions import publish
-from items.forms import EditForm, ItemForm, TextField, focus_of
 from items.hydrate import hydrate
 from items.models import Item, Visibility
+from items.pages.forms import EditForm, ItemForm, TextField, focus_of
 from media.models import MediaFile
 from relations.actions import follow
 from tests.support.factories import UserFactory

@@ -5,7 +5,7 @@ from django.test import Client
 
 from accounts.models import User
 from items import actions
-from items.search.completing import completions
+from items.completing import completions
 from relations import actions as relations
 from tests.support.factories import UserFactory, say
 from tests.support.servers import Valkey, dead, frozen, full

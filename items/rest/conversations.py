@@ -4,7 +4,6 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from items.api import Nothing
 from items.conversations.conversations import (
     ConversationPage,
     accept,
@@ -14,7 +13,7 @@ from items.conversations.conversations import (
     put_away,
 )
 from web.openapi import EMPTY_BODY, PAGED
-from web.rest import ApiView, FeedResponse, body, limit, parse_id, position
+from web.rest import ApiView, FeedResponse, Nothing, body, limit, parse_id, position
 
 
 class ConversationsView(ApiView):

@@ -9,13 +9,13 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
+from items import polls
 from items.actions import delete, edit, publish, repost
 from items.bodies import Poll as PollBody
 from items.export import files
 from items.filters.filters import create
 from items.hydrate import hydrate
 from items.models import Item, Poll, Vote
-from items.polls import polls
 from items.purge import purge
 from items.text import ContentError
 from notifications.feed import notifications_page

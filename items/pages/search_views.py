@@ -8,11 +8,11 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
+from items.completing import completions
+from items.emoji import GROUPS, SHOWN, emoji_named, emoji_of_group
 from items.pages.cards import Cards
 from items.pages.open_pages import OpenPage, open_page
 from items.profiles.profile import answered_senders
-from items.search.completing import completions
-from items.search.emoji import GROUPS, SHOWN, emoji_named, emoji_of_group
 from items.search.query import QUERY_LENGTH, parse
 from items.search.search import search_items
 from items.search.user_search import search_users

@@ -11,11 +11,10 @@ from rest_framework.test import APIClient
 from accounts.about import site as about
 from accounts.actions import issue_token
 from accounts.models import User
-from items import actions
+from items import actions, scheduling
 from items.models import Failure, Item, ScheduledPost, Status, Visibility
 from items.purge import purge
 from items.quotes import NotQuotableError
-from items.scheduled import scheduling
 from items.text import ContentError
 from media import sweeping
 from media.models import MediaFile, Use

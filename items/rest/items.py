@@ -1,44 +1,36 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-from django.contrib.auth.models import AnonymousUser
-from django.http import Http404, HttpResponse
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.api import ProfileField, Refusal, fields_of, reader_of, signed_in
-from accounts.cards import UserCard
+from accounts.api import Refusal, reader_of, signed_in
 from accounts.models import QuotableBy, User
-from items import actions, idempotency
+from items import actions, idempotency, polls
 from items.bodies import ItemBody
 from items.conversations.recipients import StrangersError
+from items.finding import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.hydrate import hydrate
 from items.likes.kept import Kept, kept_page
 from items.likes.people import LIKERS, REPOSTERS
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
-from items.pages.viewing import tell_viewed
-from items.polls import polls
-from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
-from items.profiles.profile import item_count, profile_page, replies_page, visible_item
+from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, unpin
+from items.profiles.profile import replies_page
 from items.quotes import NotQuotableError, quotes_page
-from items.search.query import QUERY_LENGTH, parse
-from items.search.search import search_items
-from items.search.user_search import search_users
-from items.tags.tags import tag_page
-from items.text import MOST_OPTIONS, TITLE_LENGTH, ContentError
+from items.text import TITLE_LENGTH, ContentError
 from items.threads.muting import mute_thread, unmute_thread
-from relations.api import UserPage, user_or_404, user_page
-from relations.visibility import standing
-from web.hashtags import canonical_tag
+from items.viewing import tell_viewed
+from relations.api import UserPage, user_page
 from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY, PAGED
 from web.rest import (
     ApiView,
     ConflictError,
     FeedResponse,
     IdField,
+    Nothing,
     ObjectField,
     Problem,
     PublicApiView,
@@ -47,55 +39,11 @@ from web.rest import (
     body,
     idempotency_key,
     limit,
-    parse_id,
     position,
 )
-from web.strict_json import check_text
-from web.times import Time
 
 NOT_YOURS = "That item is not yours."
 NOT_QUOTABLE = {"detail": "You can't quote that item for this audience.", "code": "not_quotable"}
-
-
-class ProfileCounts(msgspec.Struct):
-    """Counts of a profile. `items` counts published ones that the caller may see."""
-
-    followers: int
-    following: int
-    items: int
-
-
-class Profile(msgspec.Struct):
-    """A user as the caller sees them."""
-
-    id: str
-    username: str
-    display_name: str
-    bio: str
-    fields: list[ProfileField]
-    is_big_v: bool
-    is_locked: bool
-    """Whether the user approves each follower."""
-    avatar_url: str
-    banner_url: str
-    created_at: Time
-    counts: ProfileCounts
-    following: bool
-    followed_by: bool
-    blocking: bool
-    muting: bool
-    pinned: list[ItemBody]
-    """Pinned posts, last pinned first, at most 5. They are in the user's items too."""
-    hiding_reposts: bool
-    """Whether the caller follows without the user's reposts."""
-    requested: bool
-    """Whether the caller has asked to follow the user."""
-    requested_by: bool
-    """Whether the user has asked to follow the caller."""
-    muted_until: Time | None
-    """When the caller's mute ends, if it has an end."""
-    muting_notifications: bool
-    """Whether the caller's mute covers notifications."""
 
 
 class NewItem(StrictSerializer):
@@ -114,16 +62,6 @@ class NewItem(StrictSerializer):
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
 
 
-class Ballot(StrictSerializer):
-    """A vote: the places of the chosen answers, from 0."""
-
-    choices = serializers.ListField(child=serializers.IntegerField(min_value=0), max_length=MOST_OPTIONS)
-
-
-class Nothing(StrictSerializer):
-    """No body, or an empty one."""
-
-
 class ItemEdit(StrictSerializer):
     """Changes of an item. Omitted fields stay as they are."""
 
@@ -132,41 +70,6 @@ class ItemEdit(StrictSerializer):
     extra_info = ObjectField(required=False)
     visibility = serializers.ChoiceField(Visibility.choices, required=False)
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
-
-
-def body_or_404(item_id: str | int, reader: User | AnonymousUser) -> ItemBody:
-    """An item that `reader` may see. Raises Http404."""
-    number = parse_id(str(item_id))
-    found = visible_item(number, reader) if number else None
-    if found is None:
-        raise Http404
-    return found
-
-
-def item_or_404(item_id: str | int, reader: User | AnonymousUser) -> Item:
-    """Like `body_or_404`, to act on."""
-    number = parse_id(str(item_id))
-    item = Item.objects.visible_to(reader).select_related("repost_of").filter(pk=number).first() if number else None
-    if item is None:
-        raise Http404
-    return item
-
-
-def take_back_or_404(item_id: str | int, user: User, undo: Callable[[Item], bool]) -> Item:
-    """Call items.actions.take_back. Raises Http404 for None."""
-    item = actions.take_back(user=user, item_id=parse_id(str(item_id)), undo=undo)
-    if item is None:
-        raise Http404
-    return item
-
-
-def quote_or_404(quote_id: str | int, user: User, quoted_id: str | int | None = None) -> Item:
-    """A quote of the user's own item, visible or not."""
-    number = parse_id(str(quote_id))
-    quote = Item.objects.filter(pk=number, quote_of__sender=user).first() if number else None
-    if quote is None or (quoted_id is not None and quote.quote_of_id != parse_id(str(quoted_id))):
-        raise Http404
-    return quote
 
 
 def find_items(fields: dict[str, Any], sender: User) -> None:
@@ -316,34 +219,6 @@ class BookmarkView(ApiView):
         return HttpResponse(status=204)
 
 
-class VoteView(ApiView):
-    """The caller's vote in a poll, over HTTP."""
-
-    takes_bodies = frozenset({"PUT"})
-
-    @extend_schema(
-        operation_id="vote",
-        request=Ballot,
-        responses={200: ItemBody, 409: OpenApiResponse(Problem, "The caller has voted, or the poll has ended.")},
-    )
-    def put(self, request: Request, item_id: str) -> HttpResponse:
-        """Vote in a poll, once. Returns the item."""
-        user = signed_in(request)
-        choices = body(request, Ballot)["choices"]
-        item = item_or_404(item_id, user)
-        try:
-            polls.vote(user=user, item=item, choices=choices)
-        except polls.ChoiceError as error:
-            raise serializers.ValidationError({"choices": [str(error)]}) from error
-        except polls.OwnPollError as error:
-            raise exceptions.PermissionDenied("You can't vote in your own poll.") from error
-        except polls.VotedError as error:
-            raise ConflictError("You already voted in this poll.") from error
-        except polls.PollEndedError as error:
-            raise ConflictError("This poll has ended.") from error
-        return FeedResponse(hydrate([item.pk], user)[0])
-
-
 class KeptView(ApiView):
     """A list of items that the caller bookmarked or likes."""
 
@@ -462,106 +337,3 @@ class QuoteView(ApiView):
         """Stop a quote from showing the caller's item."""
         actions.revoke_quote(quote=quote_or_404(quote_id, signed_in(request), item_id))
         return HttpResponse(status=204)
-
-
-class ProfileView(PublicApiView):
-    """A user."""
-
-    @extend_schema(operation_id="read_user", responses={200: Profile})
-    def get(self, request: Request, username: str) -> HttpResponse:
-        """A user, with the caller's relation to them."""
-        reader = reader_of(request)
-        user = user_or_404(username, reader)
-        stands = standing(user, reader)
-        return FeedResponse(
-            Profile(
-                id=str(user.pk),
-                username=user.username,
-                display_name=user.display_name,
-                bio=user.bio,
-                fields=fields_of(user),
-                is_big_v=user.is_big_v,
-                is_locked=user.is_locked,
-                avatar_url=user.avatar_url,
-                banner_url=user.banner_url,
-                created_at=user.date_joined,
-                counts=ProfileCounts(stands.followers, stands.following_count, item_count(user, reader)),
-                following=stands.following,
-                followed_by=stands.followed_by,
-                blocking=stands.blocking,
-                muting=stands.muting,
-                pinned=pinned_items(user, reader),
-                hiding_reposts=stands.hiding_reposts,
-                requested=stands.requested,
-                requested_by=stands.requested_by,
-                muted_until=stands.muted_until,
-                muting_notifications=stands.muting_notifications,
-            )
-        )
-
-
-class ProfileItemsView(PublicApiView):
-    """A user's items."""
-
-    @extend_schema(operation_id="list_user_items", parameters=PAGED, responses={200: ItemPage})
-    def get(self, request: Request, username: str) -> HttpResponse:
-        """Posts and reposts of a user, newest first."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
-        user = user_or_404(username, reader)
-        return FeedResponse(profile_page(user, reader, last_id=last_id, limit=count))
-
-
-class SearchPage(msgspec.Struct):
-    """A page of search results. Only the first has `users`, at most 20. `last_id` and `has_more` are for `items`."""
-
-    items: list[ItemBody]
-    users: list[UserCard]
-    last_id: str | None
-    has_more: bool
-
-
-Q = OpenApiParameter(
-    "q",
-    {"type": "string", "minLength": 1, "maxLength": QUERY_LENGTH},
-    required=True,
-    description='Words, all of which must be there; "phrases"; from:username; #hashtag. The last may be unfinished.',
-)
-
-
-class SearchView(PublicApiView):
-    rates: Mapping[str, str] = {"GET": "search"}
-
-    @extend_schema(operation_id="search", parameters=[Q, *PAGED], responses={200: SearchPage})
-    def get(self, request: Request) -> HttpResponse:
-        """Matching items, newest first, and users."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
-        query = parse(_asked(request))
-        page = search_items(query, reader, last_id=last_id, limit=count)
-        found = search_users(query, reader) if last_id is None else []
-        users = [UserCard.of(user) for user in found]
-        return FeedResponse(SearchPage(page.items, users, page.last_id, page.has_more))
-
-
-def _asked(request: Request) -> str:
-    values = request.query_params.getlist("q")
-    asked = values[0].strip() if len(values) == 1 else ""
-    try:
-        check_text(asked)
-    except ValueError:
-        raise serializers.ValidationError({"q": ["It holds what is no text."]}) from None
-    if not asked or len(asked) > QUERY_LENGTH:
-        raise serializers.ValidationError({"q": [f"Give one, of 1 to {QUERY_LENGTH} characters."]})
-    return asked
-
-
-class TagItemsView(PublicApiView):
-    """A hashtag's items."""
-
-    @extend_schema(operation_id="list_tag_items", parameters=PAGED, responses={200: ItemPage})
-    def get(self, request: Request, tag: str) -> HttpResponse:
-        """The items with a hashtag, newest first. Without #, in any case and width."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
-        canonical = canonical_tag(tag)
-        if canonical is None:
-            raise exceptions.NotFound
-        return FeedResponse(tag_page(canonical, reader, last_id=last_id, limit=count))

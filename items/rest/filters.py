@@ -11,10 +11,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from accounts.models import User
-from accounts.owned import missing_as_404, own_or_404
+from accounts.owned import missing_as_404
 from items.filters import filters
 from items.filters.filters import TITLE_LENGTH, Keyword, Listed
+from items.finding import filter_or_404
 from items.models import PHRASE_LENGTH, Context, FilterAction
 from storage.paging import as_text, below, part_of
 from web.openapi import PAGED
@@ -141,11 +141,6 @@ def _answers() -> Iterator[None]:
         raise serializers.ValidationError({"phrase": ["It holds nothing to find."]}) from error
     except filters.FilterCapError as error:
         raise ConflictError(f"You can have up to {filters.FILTERS} filters.") from error
-
-
-def filter_or_404(filter_id: str | int, owner: User) -> Listed:
-    """The owner's filter. Raises Http404."""
-    return own_or_404(filters.filter_of, owner, filter_id)
 
 
 class FiltersView(ApiView):

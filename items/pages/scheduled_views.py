@@ -12,14 +12,14 @@ from accounts.access import signed_in
 from accounts.locale import LOCAL
 from accounts.models import User
 from accounts.owned import missing_as_404, own_or_404
-from items.api import item_or_404
-from items.forms import AUDIENCES, POLL_LASTS, ItemForm
+from items import scheduling
+from items.finding import item_or_404
 from items.idempotency import IdempotencyConflictError
 from items.models import ItemType, ScheduledPost
+from items.pages.forms import AUDIENCES, POLL_LASTS, ItemForm
 from items.pages.reading import full_time
 from items.profiles.profile import visible_item
 from items.quotes import NotQuotableError
-from items.scheduled import scheduling
 from items.text import ContentError, poll_end
 from web.pages import PageRequest, go_to, limited, next_page, show
 

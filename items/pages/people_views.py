@@ -1,7 +1,7 @@
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from items.api import body_or_404
+from items.finding import body_or_404
 from items.likes.people import LIKERS, REPOSTERS
 from relations.people import Listed, people_page
 from relations.views import person_cards

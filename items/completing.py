@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from accounts.models import User
-from items.search.emoji import emoji_named
+from items.emoji import emoji_named
 from items.search.query import parse
 from items.search.user_search import search_users
 from items.tags.popular import popular_beginning

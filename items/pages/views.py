@@ -15,26 +15,26 @@ from django_htmx.http import reswap, trigger_client_event
 from accounts.access import signed_in
 from accounts.models import User
 from items import actions, idempotency
-from items.api import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.attachments import attachments
 from items.bodies import ItemBody, Sender
 from items.conversations.conversations import mark_read, people_of, request_of
-from items.forms import EditForm, ItemForm
+from items.finding import body_or_404, item_or_404, own_item, quote_or_404, take_back_or_404
 from items.hydrate import hydrate
 from items.likes.kept import Kept, kept_page
 from items.models import Item, Status, Visibility
+from items.pages import scheduled_views
 from items.pages.cards import Cards
+from items.pages.forms import EditForm, ItemForm
 from items.pages.open_pages import OpenPage, open_page
 from items.pages.previews import item_preview, person_preview
-from items.pages.viewing import tell_viewed
 from items.profiles.pins import is_pinnable, pinned_ids, pinned_items
 from items.profiles.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
 from items.quotes import NotQuotableError, may_quote, not_allowed, quotes_page
-from items.scheduled import views as scheduled_views
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
 from items.threads.muting import mute_thread, muted_among, unmute_thread
 from items.threads.threads import above, thread_page
 from items.versions import KEPT, Version, versions_of
+from items.viewing import tell_viewed
 from media.actions import PICTURES_AN_ITEM, MediaError
 from media.attaching import free
 from media.objects import media_object
@@ -57,14 +57,6 @@ from web.pages import (
 )
 from web.rest import once, parse_id, position
 from web.uploads import some_media, takes_files
-
-
-def own_item(item_id: int, reader: User) -> Item:
-    """The reader's own item. Raises Http404 and PermissionDenied."""
-    item = item_or_404(item_id, reader)
-    if item.sender_id != reader.pk:
-        raise PermissionDenied
-    return item
 
 
 # --- Reading ---------------------------------------------------------------------------------------------

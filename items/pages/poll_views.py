@@ -5,11 +5,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from items.api import item_or_404
-from items.forms import ItemForm
+from items import polls
+from items.finding import item_or_404
 from items.hydrate import hydrate
 from items.pages.cards import Cards
-from items.polls import polls
+from items.pages.forms import ItemForm
 from web.pages import PageRequest, go_on, limited, show, wants_part
 
 

@@ -5,8 +5,8 @@ from django.views.decorators.http import require_POST
 
 from accounts.access import signed_in
 from accounts.models import User
+from items.finding import own_item
 from items.profiles import pins
-from items.views import own_item
 from web.pages import PageRequest, go_on, limited
 
 

@@ -2,8 +2,8 @@ import pytest
 from django.test import Client
 from django.utils import translation
 
-from items.search.completing import completions
-from items.search.emoji import FILE, GROUPS, emoji_named, emoji_of_group, every
+from items.completing import completions
+from items.emoji import FILE, GROUPS, emoji_named, emoji_of_group, every
 from tests.support.factories import UserFactory
 from tests.support.pages import PART
 

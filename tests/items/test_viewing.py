@@ -10,8 +10,8 @@ from django.test import Client, RequestFactory
 from items import actions as items
 from items.hydrate import hydrate
 from items.models import Item
-from items.pages.viewing import tell_viewed
 from items.signals import item_viewed
+from items.viewing import tell_viewed
 from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db

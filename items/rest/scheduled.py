@@ -11,12 +11,12 @@ from rest_framework.request import Request
 from accounts.api import Refusal, signed_in
 from accounts.models import QuotableBy, User
 from accounts.owned import missing_as_404, own_or_404
-from items.api import NOT_QUOTABLE, NewItem, find_items
+from items import scheduling
 from items.bodies import Object
 from items.idempotency import IdempotencyConflictError
 from items.models import AUTHORED, ScheduledPost, Visibility
 from items.quotes import NotQuotableError
-from items.scheduled import scheduling
+from items.rest.items import NOT_QUOTABLE, NewItem, find_items
 from items.text import TITLE_LENGTH, ContentError
 from media.objects import MediaObject
 from storage.paging import as_text, below, part_of

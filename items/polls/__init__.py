@@ -1,1 +1,0 @@
-"""Polls: options, votes, results, and the acts on a page."""

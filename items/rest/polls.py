@@ -1,0 +1,46 @@
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from items import polls
+from items.bodies import ItemBody
+from items.finding import item_or_404
+from items.hydrate import hydrate
+from items.text import MOST_OPTIONS
+from web.rest import ApiView, ConflictError, FeedResponse, Problem, StrictSerializer, body
+
+
+class Ballot(StrictSerializer):
+    """A vote: the places of the chosen answers, from 0."""
+
+    choices = serializers.ListField(child=serializers.IntegerField(min_value=0), max_length=MOST_OPTIONS)
+
+
+class VoteView(ApiView):
+    """The caller's vote in a poll, over HTTP."""
+
+    takes_bodies = frozenset({"PUT"})
+
+    @extend_schema(
+        operation_id="vote",
+        request=Ballot,
+        responses={200: ItemBody, 409: OpenApiResponse(Problem, "The caller has voted, or the poll has ended.")},
+    )
+    def put(self, request: Request, item_id: str) -> HttpResponse:
+        """Vote in a poll, once. Returns the item."""
+        user = signed_in(request)
+        choices = body(request, Ballot)["choices"]
+        item = item_or_404(item_id, user)
+        try:
+            polls.vote(user=user, item=item, choices=choices)
+        except polls.ChoiceError as error:
+            raise serializers.ValidationError({"choices": [str(error)]}) from error
+        except polls.OwnPollError as error:
+            raise exceptions.PermissionDenied("You can't vote in your own poll.") from error
+        except polls.VotedError as error:
+            raise ConflictError("You already voted in this poll.") from error
+        except polls.PollEndedError as error:
+            raise ConflictError("This poll has ended.") from error
+        return FeedResponse(hydrate([item.pk], user)[0])

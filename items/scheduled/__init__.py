@@ -1,1 +1,0 @@
-"""Scheduled posts: written now, published later."""
