@@ -49,7 +49,7 @@ END_SECONDS = 1.0
 # The addresses of this process. Requests use this module as their urlconf.
 urlpatterns = [
     path("api/v1/stream", StreamView.as_view()),
-    path("api/v1/", include("clientapi.streaming.urls")),
+    path("api/v1/", include("clientapi.stream_urls")),
     re_path("", NotFoundView.as_view()),
 ]
 handler400 = "web.outage.bad_request"

@@ -1,1 +1,1 @@
-"""Accounts, relations, lists and reports."""
+"""Accounts and relations."""

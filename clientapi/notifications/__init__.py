@@ -1,1 +1,1 @@
-"""Notifications, one by one and in groups, and push subscriptions."""
+"""Notifications, one by one and in groups."""

@@ -1,1 +1,1 @@
-"""OAuth: apps, their scopes and tokens, and the page where a user allows one."""
+"""OAuth: apps, their scopes and tokens."""

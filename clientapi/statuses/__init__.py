@@ -1,1 +1,1 @@
-"""Statuses, their timelines, polls and media."""
+"""Statuses and their timelines."""

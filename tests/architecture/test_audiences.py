@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 
 from clientapi.entities import SHOWN_AS
-from clientapi.statuses.api import WRITTEN_AS
+from clientapi.rest.statuses import WRITTEN_AS
 from items.models import Visibility
 from items.pages.cards import Words
 from items.pages.forms import AUDIENCES
@@ -28,7 +28,7 @@ SENTENCES = re.compile(r'"([a-z]+)": _\(')
     [
         ("items.pages.forms.AUDIENCES", [value for value, _ in AUDIENCES]),
         ("clientapi.entities.SHOWN_AS", list(SHOWN_AS)),
-        ("clientapi.statuses.api.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
+        ("clientapi.rest.statuses.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
         ("templates/items/_audience.html", SENTENCES.findall((TEMPLATES / "_audience.html").read_text())),
         # A public item has no mark. It is in the followers' stream.
         ("items.pages.cards.Words", ["public", *(circle for circle in Words._fields if circle in Visibility.values)]),

@@ -14,11 +14,11 @@ from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Pr
 from clientapi.html import rendered
 from clientapi.paging import MOST_STATUSES, answer, wanted
 from clientapi.params import Params
+from clientapi.rest.media import described
+from clientapi.rest.polls import rewritten, written
+from clientapi.rest.scheduled import scheduled_at, scheduled_statuses
 from clientapi.statuses import timelines
-from clientapi.statuses.media_api import described
-from clientapi.statuses.poll_api import rewritten, written
 from clientapi.statuses.presenting import Reader, edits, statuses
-from clientapi.statuses.scheduled_api import scheduled_at, scheduled_statuses
 from clientapi.statuses.threads import thread_of
 from items import actions, idempotency, scheduling
 from items.attachments import attachments

@@ -14,13 +14,13 @@ from accounts.api import reader_of
 from accounts.models import User
 from accounts.presenting import FacesError, present
 from accounts.profile_fields import TEXT_LENGTH, Pair
-from clientapi.accounts.list_api import list_of
 from clientapi.accounts.people import accounts_of, found_people, people_answer, post_counts
 from clientapi.accounts.relationships import ASKED, relationships
 from clientapi.entities import QUOTABLE_BY, Account, CredentialAccount, MutedAccount, moment
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
 from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
+from clientapi.rest.lists import list_of
 from clientapi.statuses import timelines
 from clientapi.statuses.presenting import Reader, statuses
 from items.profiles.pins import pinned_ids

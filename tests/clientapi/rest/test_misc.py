@@ -8,7 +8,7 @@ from rest_framework import exceptions
 from accounts.about import site
 from accounts.about.models import SiteSettings
 from accounts.models import User
-from clientapi.statuses.api import one_status
+from clientapi.rest.statuses import one_status
 from discover.models import PopularItem
 from items.actions import publish
 from moderation.models import Report

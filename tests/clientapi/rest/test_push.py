@@ -4,7 +4,7 @@ import pytest
 
 from accounts.models import User
 from accounts.signing_in.sealing import unseal
-from clientapi.oauth.api import AppBody
+from clientapi.rest.oauth import AppBody
 from notifications.models import PushSubscription, Words
 from notifications.push import actions
 from notifications.push.encryption import public_key

@@ -14,13 +14,13 @@ from accounts.actions import dismiss_announcement
 from accounts.api import reader_of
 from accounts.models import User
 from clientapi import html
-from clientapi.accounts.api import user_or_404
 from clientapi.accounts.people import accounts_of
 from clientapi.entities import QUOTE_POLICIES, Account, Announcement, moment
 from clientapi.errors import ClientView, OpenView, caller_of, nothing
 from clientapi.params import Params
+from clientapi.rest.accounts import user_or_404
+from clientapi.rest.tags import tags_of
 from clientapi.statuses.presenting import statuses
-from clientapi.tag_api import tags_of
 from discover.popular import popular_items
 from items.tags.trending import trends
 from relations.suggestions import suggestions

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from clientapi.streaming.api import HealthView, StreamingView
+from clientapi.rest.streaming import HealthView, StreamingView
 
 urlpatterns = [
     path("streaming", StreamingView.as_view()),

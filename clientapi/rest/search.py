@@ -8,14 +8,14 @@ from rest_framework.request import Request
 
 from accounts.api import reader_of
 from accounts.models import User
-from clientapi.accounts.api import name_of
 from clientapi.accounts.people import accounts_of
 from clientapi.accounts.relationships import relationships
 from clientapi.entities import Account, Status
 from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.params import Params
+from clientapi.rest.accounts import name_of
+from clientapi.rest.tags import TagEntity, tags_of
 from clientapi.statuses.presenting import Reader, statuses
-from clientapi.tag_api import TagEntity, tags_of
 from items.hydrate import verified
 from items.pages.addresses import item_id_at, own_path
 from items.search.query import QUERY_LENGTH, Query, parse

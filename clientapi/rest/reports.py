@@ -8,11 +8,11 @@ from rest_framework.request import Request
 
 from accounts.about import site
 from accounts.models import User
-from clientapi.accounts.api import user_or_404
 from clientapi.accounts.people import accounts_of
 from clientapi.entities import Account, moment
 from clientapi.errors import ClientView, InvalidError, caller_of
 from clientapi.params import Params
+from clientapi.rest.accounts import user_or_404
 from items.models import Item
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
