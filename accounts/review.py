@@ -66,14 +66,14 @@ def may_judge(author: User | None, by: User | None) -> bool:
 def check_judge(author: User | None, by: User | None) -> None:
     """Raise JudgeError if `by` may not decide about an author."""
     if not may_judge(author, by):
-        raise JudgeError(_("Only superusers can decide about superusers, and about you."))
+        raise JudgeError(_("You can't decide about yourself or a superuser. Ask a superuser to do it."))
 
 
 def not_judged(count: int) -> str:
     """A message of the admin about rows whose authors the caller may not judge."""
     return ngettext(
-        "%(count)s not changed: only superusers can decide about superusers, and about you.",
-        "%(count)s not changed: only superusers can decide about superusers, and about you.",
+        "%(count)s not changed: you can't decide about yourself or a superuser.",
+        "%(count)s not changed: you can't decide about yourself or a superuser.",
         count,
     )
 

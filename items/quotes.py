@@ -79,7 +79,7 @@ def not_allowed() -> str:
 
 def too_wide() -> str:
     """Why a quote may not have an audience."""
-    return _("Only people who can see a post can see your quote of it. Choose fewer people.")
+    return _("Some people you chose can't see the post you quote. Choose fewer people.")
 
 
 def _sender_id(item: Item | ItemBody) -> int:

@@ -37,7 +37,7 @@ MEDIA_REASONS = {
 PART_REASONS = {
     "updated": _("post imported, but the time of its last edit can't be read"),
     "id": _("post imported, but it has no address of its own"),
-    "quote": _("post imported, but not its quote of a post that fewer people can see"),
+    "quote": _("post imported, but without its quote: fewer people can see the quoted post"),
 }
 """What an imported post lost."""
 OTHER_REASONS = {
