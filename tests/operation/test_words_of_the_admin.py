@@ -41,6 +41,7 @@ NAMES = {
     "English",  # a language's own name
     *("KB", "MB", "GB", "TB", "ms"),
     *("Moderators", "beat", "worker", "LDAP", "Control", "Command", "Mac"),
+    "Logo",  # Chinese writes it so, too
 }
 """Names of things and of this test's users."""
 
