@@ -204,7 +204,7 @@ def _rates(text: object) -> object:
         try:
             parse_rate(rate)
         except ValueError:
-            wrong.append(f"{rate!r} of {name} is not like 20/hour (second, minute, hour or day)")
+            wrong.append(f"{rate!r} of {name} is not like 20/hour (second, minute, ten-minutes, hour or day)")
         found[name] = rate
     if wrong:
         raise ValueError("; ".join(wrong))

@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+PERIODS = {"second": 1, "minute": 60, "ten-minutes": 600, "hour": 3600, "day": 86_400}
 
 
 class Rate(NamedTuple):
@@ -46,7 +46,7 @@ RATES = {
     "played_ids": Rate("20000/day", "Plays reported for one user."),
     "discover": Rate("120/minute", "Pages of Discover."),
     "report": Rate("30/hour", "Reports."),
-    "outside_member": Rate("30000/hour", "Milliseconds of background work for one member's links and devices."),
+    "outside_member": Rate("10000/ten-minutes", "Milliseconds of background work for one member's links and devices."),
     "outside_host": Rate("300000/hour", "Milliseconds of waiting for one host; the first 500 of a request are free."),
     "push_test": Rate("5/hour", "Tests of devices with push messages, per member."),
     "live": Rate("60/minute", "Changes of live sessions."),

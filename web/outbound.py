@@ -4,8 +4,8 @@ The address may lead into the site's own network, or to a server that never ends
 addresses that were checked and the ports of the web, with bounds of time and size.
 
 Each request is paid from two budgets, of the member who named the server and of the server (rates `outside_member` and
-`outside_host`). Its longest time is reserved before it and the rest given back after it, so requests at the same time
-pass no budget.
+`outside_host`). A second is reserved before it, and what it took is counted after it. So requests at the same time pass
+a budget by no more than they take.
 """
 
 import contextlib
@@ -39,6 +39,8 @@ MOST_BYTES = 1 << 20
 REDIRECTS = 3
 ADDRESSES = 4
 """Addresses of a name that are tried."""
+RESERVED_SECONDS = 1.0
+"""Seconds of a budget that work takes before it begins."""
 FREE_SECONDS = 0.5
 """Seconds of each request that its host does not pay. So a fast push service of many members has no bound."""
 PORTS = {"http": 80, "https": 443}
@@ -90,7 +92,7 @@ def get(url: str, *, types: Collection[str], member: int) -> Answer:
     for _hop in range(REDIRECTS + 1):
         parsed = _checked(url)
         with (
-            spending(_left(until), member=member, host=parsed.host or ""),
+            spending(member=member, host=parsed.host or ""),
             _asked("GET", parsed, headers, None, until) as response,
         ):
             if response.status in MOVED and (location := response.headers.get("Location")):
@@ -108,25 +110,25 @@ def post(url: str, *, headers: Mapping[str, str], body: bytes, member: int) -> A
     until = time.monotonic() + SECONDS
     parsed = _checked(url)
     with (
-        spending(_left(until), member=member, host=parsed.host or ""),
+        spending(member=member, host=parsed.host or ""),
         _asked("POST", parsed, headers, body, until) as response,
     ):
         return _answer(parsed.url, response, until, is_read=True)
 
 
 @contextlib.contextmanager
-def spending(seconds: float, *, member: int, host: str = "") -> Iterator[None]:
-    """Pay for at most `seconds` of work that a member, and perhaps a host, caused. Raises OverBudgetError."""
+def spending(*, member: int, host: str = "") -> Iterator[None]:
+    """Pay for work that a member, and perhaps a host, caused. Raises OverBudgetError."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_paid_by("outside_member", str(member), seconds))
+        stack.enter_context(_paid_by("outside_member", str(member)))
         if host:
-            stack.enter_context(_paid_by("outside_host", host.lower(), seconds, free=FREE_SECONDS))
+            stack.enter_context(_paid_by("outside_host", host.lower(), free=FREE_SECONDS))
         yield
 
 
 @contextlib.contextmanager
-def _paid_by(scope: str, who: str, seconds: float, *, free: float = 0.0) -> Iterator[None]:
-    reserved = math.ceil(seconds * 1000)
+def _paid_by(scope: str, who: str, *, free: float = 0.0) -> Iterator[None]:
+    reserved = math.ceil(RESERVED_SECONDS * 1000)
     if wait := rates.hit(scope, who, reserved):
         raise OverBudgetError(wait)
     began = time.monotonic()

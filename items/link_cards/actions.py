@@ -35,7 +35,7 @@ from storage import events
 from storage.connections import fetch
 from storage.queue import enqueue
 from web.hosts import is_own
-from web.outbound import SECONDS, OutboundError, OverBudgetError, spending
+from web.outbound import OutboundError, OverBudgetError, spending
 
 AGAIN = timedelta(days=1)
 """How long a page is not read again after it was read or failed."""
@@ -195,7 +195,7 @@ def _picture(addresses: Iterable[str], member: int) -> tuple[MediaFile | None, s
             continue
         try:
             file = pages.read_picture(address, member=member)
-            with spending(SECONDS, member=member):
+            with spending(member=member):
                 picture = linked.keep(file)
         except (OutboundError, MediaError, BusyError, StoreError) as error:
             failure = f"picture: {error}"[:200]

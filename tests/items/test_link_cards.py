@@ -272,7 +272,7 @@ def test_who_links_much_to_slow_pages(
     settings: Any,
 ) -> None:
     """The newest sender pays. A page that was put off is read for the next sender."""
-    settings.RATES = settings.RATES | {"outside_member": "6000/hour"}
+    settings.RATES = settings.RATES | {"outside_member": "5500/hour"}
     far.rules["/slow"] = dripping(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<title>", b"x")
     far.rules["/"] = answer(PAGE)
     linking(ann, far, "/slow")

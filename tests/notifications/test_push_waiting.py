@@ -288,7 +288,7 @@ def test_mentions_in_a_row_for_slow_devices(
 
 
 def test_a_member_who_spent_their_time_waits_for_more(device: Device, queue: Queue, other: User, settings: Any) -> None:
-    settings.RATES = {**settings.RATES, "outside_member": "5000/hour"}
+    settings.RATES = {**settings.RATES, "outside_member": "1000/hour"}
     assert device.service is not None
     device.service.rules[device.path] = lambda write: (time.sleep(0.1), TAKEN(write))
     for number in range(3):

@@ -424,7 +424,7 @@ def test_a_member_whose_hosts_are_slow(far: FarServer, soon: None, settings: Any
 
 
 def test_fast_hosts_cost_what_they_take(far: FarServer, settings: Any) -> None:  # noqa: F811
-    budgets(settings, member=6_000, host=5_100)
+    budgets(settings, member=6_000, host=2_000)
     far.rules["/"] = answer(b"here")
     assert [asked(far, 1) for _ in range(30)] == [None] * 30
 
