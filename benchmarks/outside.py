@@ -359,6 +359,7 @@ def _worker(certificate: Path) -> Iterator[None]:
         "FEEDSITE_RATE_SCALE": "1",
         "FEEDSITE_EMAIL_URL": f"filemail://{settings.DATA_DIR / 'letters'}",
         "SSL_CERT_FILE": str(certificate),
+        "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
     }
     worker = subprocess.Popen(
         command, cwd=settings.BASE_DIR, env=os.environ | changed, preexec_fn=die_with_parent(signal.SIGTERM)
