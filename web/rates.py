@@ -46,9 +46,11 @@ GUARDED = frozenset(
         "reset",
         "reset_name",
         "email",
+        "outside_member",
+        "outside_host",
     }
 )
-"""Counted per process when the cache server is down, so password guessing stays limited."""
+"""Counted per process when the cache server is down, so password guessing and waiting for strangers stay limited."""
 OWN_SLOTS = 10_000
 """The most slots that a process keeps then."""
 
@@ -100,16 +102,24 @@ class OwnSlots:
         self._lock = threading.Lock()
         self._slots: dict[str, tuple[int, float]] = {}
 
-    def count(self, key: str, calls: int, seconds: int) -> float | None:
-        """Count a call. None if it may pass, else the seconds to wait."""
+    def count(self, key: str, calls: int, seconds: int, cost: int = 1) -> float | None:
+        """Count a call as `cost` calls. None if it may pass, else the seconds to wait. As `COUNT` does."""
         now = time.monotonic()
         with self._lock:
             counted, end = self._slots.get(key, (0, 0.0))
             if end <= now:
                 counted, end = 0, now + seconds
                 self._make_room(now)
-            self._slots[key] = counted + 1, end
-        return None if counted < calls else end - now
+            if counted + cost <= calls or cost == 1:
+                self._slots[key] = counted + cost, end
+        return None if counted + cost <= calls else end - now
+
+    def give_back(self, key: str, cost: int) -> None:
+        """Take back counted calls. As `GIVE_BACK` does."""
+        with self._lock:
+            if key in self._slots:
+                counted, end = self._slots[key]
+                self._slots[key] = max(0, counted - cost), end
 
     def _make_room(self, now: float) -> None:
         if len(self._slots) >= self._size:
@@ -180,13 +190,15 @@ def _count_each(scope: str, costs: Mapping[str, int]) -> list[Counted]:
     counting = [("EVALSHA", COUNT, 1, _counter(scope, who), calls, period, cost) for who, cost in costs.items()]
     answers = _ask_all(counting)
     if answers is None:
-        return [Counted(_hit_own(scope, who)) for who in costs]
+        return [Counted(_hit_own(scope, who, cost)) for who, cost in costs.items()]
     return [Counted.of(scope, answer) for answer in answers]
 
 
 def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
     """Take back counted calls that were refused for another reason."""
-    _ask_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()])
+    if _ask_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()]) is None:
+        for who, cost in costs.items():
+            own.give_back(_counter(scope, who), cost)
 
 
 class Call:
@@ -307,8 +319,8 @@ def _limit_ms(scope: str) -> tuple[int, int]:
     return calls, seconds * 1000
 
 
-def _hit_own(scope: str, who: str) -> float | None:
-    return own.count(_counter(scope, who), *limit(scope)) if scope in GUARDED else None
+def _hit_own(scope: str, who: str, cost: int = 1) -> float | None:
+    return own.count(_counter(scope, who), *limit(scope), cost) if scope in GUARDED else None
 
 
 def _ask(*command: Any) -> Any:

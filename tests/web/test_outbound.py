@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import servers
 from tests.support.far_servers import (  # noqa: F401
     FarServer,
     Say,
@@ -421,6 +422,25 @@ def test_a_member_whose_hosts_are_slow(far: FarServer, soon: None, settings: Any
     assert len(far.heads) == 2
     far.rules["/"] = answer(b"here")
     assert asked(far, 2) is None, "others have budgets of their own"
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_member_whose_hosts_are_slow_without_the_cache_server(
+    far: FarServer,  # noqa: F811
+    settings: Any,
+    feeds_server: servers.Valkey,
+) -> None:
+    budgets(settings, member=2_500, host=100_000)
+    with servers.dead(feeds_server):
+        far.rules["/"] = answer(b"here")
+        assert [asked(far, 1) for _ in range(30)] == [None] * 30, "what is not needed is given back"
+        far.rules["/"] = after(2.0)
+        assert not any(isinstance(asked(far, 1), outbound.OverBudgetError) for _ in range(2))
+        refused = asked(far, 1)
+        assert isinstance(refused, outbound.OverBudgetError)
+        assert 3500 < refused.seconds <= 3600
+        far.rules["/"] = answer(b"here")
+        assert asked(far, 2) is None, "others have budgets of their own"
 
 
 def test_fast_hosts_cost_what_they_take(far: FarServer, settings: Any) -> None:  # noqa: F811
