@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from accounts.models import User
-from accounts.signing_in.proofs import EndedError
+from accounts.proofs import EndedError
 from web.pages import PageRequest, View, next_page, wants_part
 
 P = ParamSpec("P")

@@ -21,15 +21,14 @@ from django.utils.translation import ngettext_lazy
 from oauth2_provider.models import AccessToken, Grant, set_token_value
 from oauthlib.common import generate_token
 
-from accounts import faces, passwords, profile_fields, review
-from accounts.joining.imitation import check_imitation
+from accounts import addresses, faces, passwords, profile_fields, proofs, review
+from accounts.imitation import check_imitation
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, Session, TokenOrigin, User
 from accounts.names import folded_name
 from accounts.review import Submission
 from accounts.signals import levels_lowered, sessions_ended
-from accounts.signing_in import addresses, proofs
-from accounts.signing_in.models import OWN_APP, ClientApp
+from accounts.signing_in_models import OWN_APP, ClientApp
 from storage.draws import Draw
 from storage.events import Revoked, announce
 from storage.queue import enqueue

@@ -16,11 +16,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from oauth2_provider.models import AccessToken, Grant, IDToken, RefreshToken
 
+from accounts import joining_admin
 from accounts.actions import delete_app, revoke_token
-from accounts.joining import admin as joining_admin
 from accounts.levels import policy
 from accounts.models import Deletion, Policy, User
-from accounts.signing_in.models import OWN_APP, AppToken, ClientApp
+from accounts.signing_in_models import OWN_APP, AppToken, ClientApp
 from accounts.user_admin import PermissionsField, is_super
 from web.admin import QuickListAdmin, ReadOnlyAdmin, is_writing
 

@@ -20,12 +20,13 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from accounts import addresses
 from accounts.about.models import NAME
 from accounts.about.site import current
-from accounts.joining.models import Invitation, Invited
+from accounts.joining_models import Invitation, Invited
 from accounts.models import User
 from accounts.signals import export_requested
-from accounts.signing_in import addresses, places, second_factors
+from accounts.signing_in import places, second_factors
 from media.models import MediaFile
 from media.store import store
 from storage.postgresql import long_statements

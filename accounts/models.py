@@ -16,11 +16,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import avatars, passwords
-from accounts.joining.lookalikes import Skeleton, skeleton
-from accounts.joining.models import Application, Invitation, Invited
+from accounts.joining_models import Application, Invitation, Invited
+from accounts.lookalikes import Skeleton, skeleton
 from accounts.names import FoldedName, Grams, KnownAs, Name, grams_of
 from accounts.naming import check_display_name
-from accounts.signing_in.models import ClientApp
+from accounts.signing_in_models import ClientApp
 from storage.draws import Draw
 from web.letters import folded
 
@@ -70,7 +70,7 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
 
     def looking_like(self, username: str) -> Self:
-        """Users with look-alike usernames (accounts/joining/lookalikes.py)."""
+        """Users with look-alike usernames (accounts/lookalikes.py)."""
         return self.alias(skeleton=Skeleton("username")).filter(skeleton=skeleton(username))
 
     def with_email(self, address: str) -> Self:

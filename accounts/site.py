@@ -16,11 +16,12 @@ from django.utils.translation import gettext_noop
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 
+from accounts import proofs
 from accounts.about.site import current
 from accounts.about.words import logo_of, theme_of
 from accounts.actions import end_streams
 from accounts.models import User
-from accounts.signing_in import guard, proofs, sign_in, step_up
+from accounts.signing_in import guard, sign_in, step_up
 from web.pages import too_many
 
 SAID_BY_DJANGO = (

@@ -1,11 +1,11 @@
 from celery import shared_task
 from django.core.management import call_command
 
-from accounts import actions, purge
+from accounts import actions, addresses, purge
 from accounts.joining import applications
 from accounts.levels import actions as levels
 from accounts.levels import policy
-from accounts.signing_in import addresses, places, recovery
+from accounts.signing_in import places, recovery
 from storage.queue import asks
 
 

@@ -1,22 +1,20 @@
 from django.urls import include, path
 
-from accounts import api, views
 from accounts.avatars import DRAWING
-from accounts.joining import views as joining_views
-from accounts.signing_in import security_api, security_views
-from accounts.signing_in import views as sign_in_views
+from accounts.pages import joining_views, security_views, signing_in_views, views
+from accounts.rest import accounts, security
 
 api_patterns = [
-    path("users", api.UsersView.as_view()),
-    path("users/me", api.MeView.as_view()),
-    path("users/me/avatar", api.AvatarView.as_view()),
-    path("users/me/banner", api.BannerView.as_view()),
-    path("users/me/password", api.PasswordView.as_view()),
-    path("users/me/sessions", api.SessionsView.as_view()),
-    path("users/me/delete", api.DeleteMeView.as_view()),
-    path("users/me/export", api.ExportView.as_view()),
-    path("auth/token", security_api.TokenView.as_view()),
-    path("auth/password-reset", security_api.PasswordResetView.as_view()),
+    path("users", accounts.UsersView.as_view()),
+    path("users/me", accounts.MeView.as_view()),
+    path("users/me/avatar", accounts.AvatarView.as_view()),
+    path("users/me/banner", accounts.BannerView.as_view()),
+    path("users/me/password", accounts.PasswordView.as_view()),
+    path("users/me/sessions", accounts.SessionsView.as_view()),
+    path("users/me/delete", accounts.DeleteMeView.as_view()),
+    path("users/me/export", accounts.ExportView.as_view()),
+    path("auth/token", security.TokenView.as_view()),
+    path("auth/password-reset", security.PasswordResetView.as_view()),
 ]
 
 urlpatterns = [
@@ -25,14 +23,14 @@ urlpatterns = [
     path("signup/waiting", joining_views.signup_waiting, name="signup-waiting"),
     path("invite/<str:code>", joining_views.sign_up, name="invite"),
     path("first-admin/<str:token>", joining_views.make_first_admin, name="first-admin"),
-    path("login", sign_in_views.log_in, name="login"),
-    path("login/code", sign_in_views.log_in_code, name="login-code"),
-    path("login/passkey", sign_in_views.log_in_passkey, name="login-passkey"),
-    path("login/passkey/options", sign_in_views.passkey_options, name="login-passkey-options"),
-    path("password-reset", sign_in_views.ask_reset, name="password-reset"),
-    path("password-reset/asked", sign_in_views.reset_asked, name="password-reset-asked"),
-    path("password-reset/<str:number>/<str:token>", sign_in_views.reset, name="password-reset-link"),
-    path("verify-email/<str:key>", sign_in_views.verify_email, name="verify-email"),
+    path("login", signing_in_views.log_in, name="login"),
+    path("login/code", signing_in_views.log_in_code, name="login-code"),
+    path("login/passkey", signing_in_views.log_in_passkey, name="login-passkey"),
+    path("login/passkey/options", signing_in_views.passkey_options, name="login-passkey-options"),
+    path("password-reset", signing_in_views.ask_reset, name="password-reset"),
+    path("password-reset/asked", signing_in_views.reset_asked, name="password-reset-asked"),
+    path("password-reset/<str:number>/<str:token>", signing_in_views.reset, name="password-reset-link"),
+    path("verify-email/<str:key>", signing_in_views.verify_email, name="verify-email"),
     path("logout", views.LogoutView.as_view(), name="logout"),
     path("settings", views.settings, name="settings"),
     path("settings/profile", views.settings, name="settings-profile"),

@@ -16,13 +16,13 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts import passwords
+from accounts import addresses, passwords
 from accounts.actions import write_password
 from accounts.deactivation import deactivate, reactivate
-from accounts.levels.admin import BigVAdmin
+from accounts.levels_admin import BigVAdmin
 from accounts.models import User
 from accounts.people import full_name_of, isolated
-from accounts.signing_in import addresses, second_factors
+from accounts.signing_in import second_factors
 from web.admin import counted, is_list, is_writing
 from web.rest import parse_id
 

@@ -13,11 +13,11 @@ from oauth2_provider.http import OAuth2ResponseRedirect
 from oauth2_provider.models import AccessToken
 from oauth2_provider.views.mixins import OAuthLibMixin
 
+from accounts import addresses, proofs
 from accounts.access import signed_in
 from accounts.models import User
-from accounts.signing_in import addresses, proofs
-from accounts.signing_in.models import SCOPES_LENGTH, ClientApp
 from accounts.signing_in.sign_in import whence
+from accounts.signing_in_models import SCOPES_LENGTH, ClientApp
 from clientapi.oauth import scopes
 from clientapi.oauth.actions import ADDRESS_LENGTH, OUT_OF_BAND
 from web.headers import policy

@@ -525,7 +525,7 @@ TOKEN_DAYS = env.token_days
 # Maximum tokens per user. The oldest is revoked.
 TOKEN_CAP = 50
 
-# --- OAuth 2: programs that act for users (accounts/signing_in/models.py, clientapi) -------------------------------
+# --- OAuth 2: programs that act for users (accounts/signing_in_models.py, clientapi) -------------------------------
 OAUTH2_PROVIDER_APPLICATION_MODEL = "accounts.ClientApp"
 APP_TOKEN_DAYS = env.app_token_days
 OAUTH2_PROVIDER = {

@@ -16,7 +16,7 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import review
-from accounts.levels.admin import handle_column
+from accounts.levels_admin import handle_column
 from accounts.models import User
 from accounts.user_admin import is_super
 from items import actions, versions

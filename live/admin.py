@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop, ngettext
 
 from accounts import review
-from accounts.levels.admin import handle_column
+from accounts.levels_admin import handle_column
 from accounts.models import User
 from live import actions
 from live.models import LiveSession, ReplayDelivery

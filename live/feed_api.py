@@ -7,7 +7,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.api import signed_in
+from accounts.rest.accounts import signed_in
 from live.feed import live_page
 from live.hydrate import SessionBody
 from live.snapshot import SnapshotExpiredError, UnknownSnapshotError

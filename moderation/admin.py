@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from accounts.levels.admin import handle_column
+from accounts.levels_admin import handle_column
 from accounts.models import User
 from media import attaching
 from media.admin import ShotList, shots

@@ -14,7 +14,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import review
-from accounts.levels.admin import handle_column
+from accounts.levels_admin import handle_column
 from accounts.models import User
 from moderation import actions, by_hand, senders
 from moderation.models import Case, SenderKind, SenderRule, WordRule

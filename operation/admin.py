@@ -9,7 +9,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
-from accounts.levels.admin import Progress
+from accounts.levels_admin import Progress
 from accounts.models import User
 from moderation.user_admin import ModeratedUserAdmin
 from timeline.explain import explain_home

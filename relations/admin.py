@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from accounts.levels.admin import Cost
+from accounts.levels_admin import Cost
 from accounts.models import User
 from accounts.people import badge_of
 from accounts.user_admin import UserAdmin

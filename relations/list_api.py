@@ -8,10 +8,10 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.api import signed_in
 from accounts.cards import UserCard
 from accounts.models import User
 from accounts.owned import missing_as_404, own_or_404
+from accounts.rest.accounts import signed_in
 from relations import actions, lists
 from relations.api import UserPage, is_visible, user_or_404
 from relations.lists import Listed

@@ -4,7 +4,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts.levels.admin import handle_column
+from accounts.levels_admin import handle_column
 from timeline.models import Backfill, Delivery
 from web.admin import DeliveryAdmin, ReadOnlyAdmin
 

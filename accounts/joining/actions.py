@@ -12,17 +12,16 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts import passwords
+from accounts import addresses, passwords
 from accounts.about.models import SignUp
 from accounts.about.site import current
 from accounts.actions import check_password_shape, refused
+from accounts.imitation import check_imitation
 from accounts.joining import first_admin, invitations
-from accounts.joining.imitation import check_imitation
-from accounts.joining.lookalikes import skeleton
-from accounts.joining.models import REASON_LENGTH, Application, Invited
+from accounts.joining_models import REASON_LENGTH, Application, Invited
+from accounts.lookalikes import skeleton
 from accounts.mail import actions as mail
 from accounts.models import HeldName, Level, User
-from accounts.signing_in import addresses
 from storage.connections import fetch
 from web import rates
 
@@ -151,7 +150,7 @@ def _check(candidate: Candidate, *, is_by_admin: bool = False, asks_reason: bool
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,
-        email="",  # confirmed by a letter first (accounts.signing_in.addresses)
+        email="",  # confirmed by a letter first (accounts.addresses)
         level=Level.DAILY,
         last_seen_at=timezone.now(),
     )

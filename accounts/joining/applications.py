@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from accounts import passwords
 from accounts.joining.actions import admit
-from accounts.joining.models import Application
+from accounts.joining_models import Application
 from accounts.mail import actions as mail
 from accounts.models import User
 

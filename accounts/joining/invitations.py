@@ -13,7 +13,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from accounts.about.site import current
-from accounts.joining.models import Invitation, Invited
+from accounts.joining_models import Invitation, Invited
 from accounts.mail import actions as mail
 from accounts.models import User
 from web import rates

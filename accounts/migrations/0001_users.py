@@ -12,7 +12,7 @@ import oauth2_provider.models
 from django.conf import settings
 from django.db import migrations, models
 
-import accounts.joining.lookalikes
+import accounts.lookalikes
 import accounts.models
 import accounts.naming
 import storage.draws
@@ -240,7 +240,7 @@ class Migration(migrations.Migration):
                         ),
                         name="user_names",
                     ),
-                    models.Index(accounts.joining.lookalikes.Skeleton("username"), name="user_skeleton"),
+                    models.Index(accounts.lookalikes.Skeleton("username"), name="user_skeleton"),
                 ],
                 "constraints": [
                     models.UniqueConstraint(

@@ -1,1 +1,1 @@
-"""Signing in: log-in, sessions, tokens, apps, second factors, addresses and recovery."""
+"""Signing in: log-in, sessions, tokens, apps, second factors and recovery."""

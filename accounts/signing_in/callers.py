@@ -5,8 +5,8 @@ from django.db.models.functions import Now
 from django.http import parse_cookie
 
 from accounts.models import Session, User
-from accounts.signing_in.models import OWN_APP
 from accounts.signing_in.tokens import find
+from accounts.signing_in_models import OWN_APP
 
 KINDS = ("token", "bearer")
 

@@ -25,8 +25,8 @@ from oauth2_provider.scopes import get_scopes_backend
 from accounts.about.site import current
 from accounts.actions import end_streams, revoke_token
 from accounts.models import ClientApp, Session, TokenOrigin, User
-from accounts.signing_in.models import OWN_APP
 from accounts.signing_in.sessions import SessionStore
+from accounts.signing_in_models import OWN_APP
 
 AGENT_LENGTH = 200
 SHOWN = 100

@@ -15,11 +15,10 @@ from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.http import base36_to_int, int_to_base36
 
-from accounts import passwords
+from accounts import addresses, passwords
 from accounts.actions import check_password_shape, write_password
 from accounts.mail import actions as mail
 from accounts.models import ResetRequest, User
-from accounts.signing_in import addresses
 from storage.queue import enqueue
 from web import rates
 

@@ -24,8 +24,9 @@ from django.db import transaction
 from django.utils import timezone
 
 import accounts.about.site
+from accounts import addresses, proofs
 from accounts.models import User
-from accounts.signing_in import addresses, proofs, sealing
+from accounts.signing_in import sealing
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts import passwords
+from accounts import addresses, passwords, proofs
 from accounts.joining import applications
 from accounts.models import User
-from accounts.signing_in import addresses, guard, places, proofs, second_factors
+from accounts.signing_in import guard, places, second_factors
 
 PENDING = "sign_in"
 """Session key of a right password that waits for its second factor."""

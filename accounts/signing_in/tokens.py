@@ -16,7 +16,7 @@ from rest_framework.request import Request
 
 from accounts.models import User
 from accounts.rows import user_columns, user_or_none
-from accounts.signing_in.models import OWN_APP
+from accounts.signing_in_models import OWN_APP
 from storage.connections import fetch
 from web import rates
 

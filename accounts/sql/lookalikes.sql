@@ -1,4 +1,4 @@
--- The same as accounts.joining.lookalikes.skeleton. A test compares them.
+-- The same as accounts.lookalikes.skeleton. A test compares them.
 CREATE FUNCTION feedsite_skeleton(username text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN regexp_replace(

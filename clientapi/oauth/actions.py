@@ -8,7 +8,7 @@ from django.utils import timezone
 from oauth2_provider.generators import generate_client_secret
 from oauth2_provider.models import AccessToken, Grant
 
-from accounts.signing_in.models import FORBIDDEN_SCHEMES, SCOPES_LENGTH, WEBSITE_LENGTH, ClientApp
+from accounts.signing_in_models import FORBIDDEN_SCHEMES, SCOPES_LENGTH, WEBSITE_LENGTH, ClientApp
 from clientapi.oauth import scopes
 from clientapi.oauth.validator import secret_digest
 

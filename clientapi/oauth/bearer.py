@@ -15,8 +15,8 @@ from rest_framework.request import Request
 
 from accounts.about.site import current
 from accounts.models import User
-from accounts.signing_in.models import OWN_APP
 from accounts.signing_in.tokens import NOTED, Token, find
+from accounts.signing_in_models import OWN_APP
 from clientapi.oauth import scopes
 from storage.connections import LAZILY, fetch
 from web import rates

@@ -10,8 +10,8 @@ from oauth2_provider.oauth2_validators import OAuth2Validator
 
 from accounts.actions import revoke_token
 from accounts.models import TokenOrigin, User
-from accounts.signing_in.models import OWN_APP, ClientApp
 from accounts.signing_in.tokens import digest_of
+from accounts.signing_in_models import OWN_APP, ClientApp
 from clientapi.oauth import scopes
 from clientapi.oauth.bearer import OF_APP_LIFE
 

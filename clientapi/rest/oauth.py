@@ -14,7 +14,7 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.signing_in.models import WEBSITE_LENGTH, ClientApp
+from accounts.signing_in_models import WEBSITE_LENGTH, ClientApp
 from clientapi.errors import InvalidError, OpenView
 from clientapi.oauth import actions, scopes
 from clientapi.oauth.bearer import AppToken

@@ -6,8 +6,8 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.api import Refusal, reader_of, signed_in
 from accounts.models import QuotableBy, User
+from accounts.rest.accounts import Refusal, reader_of, signed_in
 from items import actions, idempotency, polls
 from items.bodies import ItemBody
 from items.conversations.recipients import StrangersError

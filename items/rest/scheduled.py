@@ -8,9 +8,9 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.api import Refusal, signed_in
 from accounts.models import QuotableBy, User
 from accounts.owned import missing_as_404, own_or_404
+from accounts.rest.accounts import Refusal, signed_in
 from items import scheduling
 from items.bodies import Object
 from items.idempotency import IdempotencyConflictError

@@ -8,7 +8,7 @@ from django.template import Context
 from django.urls import reverse
 from django.utils.text import capfirst
 
-from accounts.joining.models import Application
+from accounts.joining_models import Application
 from accounts.models import User
 from accounts.people import badge_of, full_name_of
 from items.pages.reading import excerpt

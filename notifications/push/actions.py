@@ -11,8 +11,8 @@ from django.utils import timezone
 from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
+from accounts import proofs
 from accounts.models import User
-from accounts.signing_in import proofs
 from accounts.signing_in.sealing import seal
 from notifications.models import PUSHED, Policy, PushSubscription, QuietHours, Words
 from notifications.push.encryption import CURVE, bytes_of, letters, public_key

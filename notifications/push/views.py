@@ -10,8 +10,8 @@ from oauth2_provider.models import AccessToken
 
 from accounts.access import signed_in
 from accounts.models import User
-from accounts.signing_in.models import OWN_APP
 from accounts.signing_in.places import device_name
+from accounts.signing_in_models import OWN_APP
 from notifications.models import PushSubscription, QuietHours
 from notifications.push import actions, waiting
 from notifications.push.encryption import public_key

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import BigIntegerField, Model
 from oauth2_provider.models import AccessToken, Grant
 
-from accounts.joining.models import Application
+from accounts.joining_models import Application
 from accounts.mail import sending
 from accounts.mail.models import Letter
 from accounts.models import AddressCheck, Deletion, HeldName, ResetRequest, Session

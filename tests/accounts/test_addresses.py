@@ -11,12 +11,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts import purge
+from accounts import addresses, purge
 from accounts.actions import change_password, delete_account, log_out_everywhere
 from accounts.joining import actions as joining
 from accounts.mail.models import Letter
 from accounts.models import AddressCheck, User
-from accounts.signing_in import addresses, recovery
+from accounts.signing_in import recovery
 from accounts.user_admin import PasswordForm
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory

@@ -16,7 +16,7 @@ from accounts.actions import delete_app, issue_token
 from accounts.levels import policy
 from accounts.levels.big_v import demote
 from accounts.models import BigVChange, Level, User
-from accounts.signing_in.models import OWN_APP, AppToken, ClientApp
+from accounts.signing_in_models import OWN_APP, AppToken, ClientApp
 from relations import actions
 from tests.support.admin import act, text
 from tests.support.clients import app_of, token_of

@@ -18,17 +18,17 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from accounts import addresses
 from accounts.about import site
 from accounts.about.models import SignUp
 from accounts.actions import delete_account
 from accounts.export import write_archive
 from accounts.joining import actions as joining
 from accounts.joining import applications, invitations
-from accounts.joining.models import Application, Invitation, Invited
+from accounts.joining_models import Application, Invitation, Invited
 from accounts.mail.letters import compose
 from accounts.mail.models import Letter
 from accounts.models import User
-from accounts.signing_in import addresses
 from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.deletions import settle

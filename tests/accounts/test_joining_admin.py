@@ -8,7 +8,7 @@ from django.test import Client
 from accounts.about import site
 from accounts.joining import actions as joining
 from accounts.joining import invitations
-from accounts.joining.models import Application, Invitation
+from accounts.joining_models import Application, Invitation
 from accounts.models import User
 from tests.support.factories import PASSWORD, UserFactory
 

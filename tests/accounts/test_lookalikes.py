@@ -11,10 +11,10 @@ from rest_framework.test import APIClient
 from accounts import actions
 from accounts.about import site
 from accounts.about.models import SignUp
+from accounts.imitation import check_imitation
 from accounts.joining import actions as joining
 from accounts.joining import applications
-from accounts.joining.imitation import check_imitation
-from accounts.joining.lookalikes import skeleton, skeleton_of_words
+from accounts.lookalikes import skeleton, skeleton_of_words
 from accounts.models import Application, User
 from tests.support.api import API
 from tests.support.factories import PASSWORD, UserFactory

@@ -7,10 +7,11 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from accounts import addresses
 from accounts.actions import log_out_everywhere
 from accounts.mail.models import Letter
 from accounts.models import User
-from accounts.signing_in import addresses, places
+from accounts.signing_in import places
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db

@@ -11,11 +11,12 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
+from accounts import addresses
 from accounts.actions import issue_token, log_out_everywhere
 from accounts.deactivation import deactivate
 from accounts.mail.models import Letter
 from accounts.models import ResetRequest, User
-from accounts.signing_in import addresses, recovery
+from accounts.signing_in import recovery
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
 

@@ -15,7 +15,7 @@ from accounts import actions, export
 from accounts.about import site
 from accounts.avatars import small
 from accounts.models import User
-from accounts.signing_in.proofs import EndedError
+from accounts.proofs import EndedError
 from items import actions as items
 from items.filters import filters
 from items.models import Item

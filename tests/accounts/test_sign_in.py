@@ -14,9 +14,10 @@ from django.utils import timezone
 from fido2.utils import websafe_encode
 from rest_framework.test import APIClient
 
+from accounts import addresses
 from accounts.mail.models import Letter
 from accounts.models import User
-from accounts.signing_in import addresses, second_factors
+from accounts.signing_in import second_factors
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
 

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Page
 
+from accounts import addresses
 from accounts.about.actions import change as describe
 from accounts.about.actions import save_rule
 from accounts.about.models import Rule
@@ -22,7 +23,7 @@ from accounts.actions import edit_profile
 from accounts.joining import invitations
 from accounts.mail.models import Letter
 from accounts.models import User
-from accounts.signing_in import addresses, recovery, second_factors
+from accounts.signing_in import recovery, second_factors
 from discover.feedback import not_interested
 from discover.recent import record as record_views
 from items.actions import bookmark, hold, like, publish, reject, repost

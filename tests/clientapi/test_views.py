@@ -4,11 +4,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from accounts import addresses
 from accounts.mail.letters import compose
 from accounts.mail.models import Letter
 from accounts.models import User
-from accounts.signing_in import addresses
-from accounts.signing_in.models import ClientApp
+from accounts.signing_in_models import ClientApp
 from tests.support.clients import OUT_OF_BAND, app_of, token_of
 from tests.support.factories import PASSWORD, UserFactory
 

@@ -5,7 +5,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
-from accounts.joining.models import Application
+from accounts.joining_models import Application
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Status

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 
 from accounts import actions as accounts
 from accounts.models import Session, User
-from accounts.signing_in.proofs import EndedError
+from accounts.proofs import EndedError
 from items import actions as items
 from items.filters import filters
 from items.models import Visibility

@@ -13,7 +13,7 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken, set_token_value
 
 from accounts.models import User
-from accounts.signing_in.models import ClientApp
+from accounts.signing_in_models import ClientApp
 from clientapi.oauth import actions
 from tests.support.changed_settings import changed
 from tests.support.factories import PASSWORD

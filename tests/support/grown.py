@@ -18,7 +18,7 @@ from oauth2_provider.models import AccessToken, Grant
 
 from accounts.about.models import Rule, SiteSettings
 from accounts.actions import issue_token
-from accounts.joining.models import Application, Invitation, Invited
+from accounts.joining_models import Application, Invitation, Invited
 from accounts.mail.models import Letter
 from accounts.models import AddressCheck, Deletion, HeldName, User
 from community.archives.models import ArchiveImport, BroughtItem

@@ -103,7 +103,7 @@ def digest(root: Path) -> str:
     """A digest of migrations, their SQL, modules and models, the policy and the packages."""
     rooms = {path.parent.name for path in root.glob("*/__init__.py")}
     migrations = sorted([*root.glob("*/migrations/*.py"), *root.glob("*/*/migrations/*.py")])
-    patterns = "*/sql/*.sql", "*/*/sql/*.sql", "*/models.py", "*/*/models.py", "storage/**/*.py"
+    patterns = "*/sql/*.sql", "*/*/sql/*.sql", "*/*models.py", "*/*/models.py", "storage/**/*.py"
     files = {*migrations, *(root / name for name in ALWAYS), *(path for each in patterns for path in root.glob(each))}
     for path in migrations:
         for found in IMPORT.finditer(path.read_text()):

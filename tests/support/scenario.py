@@ -27,7 +27,7 @@ from accounts.about import site as about
 from accounts.about.colours import VERSION
 from accounts.about.models import Rule, SignUp
 from accounts.joining import applications
-from accounts.joining.models import Application, Invitation
+from accounts.joining_models import Application, Invitation
 from accounts.levels import big_v
 from accounts.mail.models import Letter
 from accounts.models import User

@@ -9,11 +9,12 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.urls import reverse
 
+from accounts import addresses
 from accounts.actions import LastSuperuserError, delete_account, demote, promote
 from accounts.joining import first_admin
 from accounts.joining.actions import sign_up
 from accounts.models import User
-from accounts.signing_in import addresses, recovery, second_factors
+from accounts.signing_in import recovery, second_factors
 from moderation import senders
 
 BY_COMMAND = "By a command of the operator"

@@ -16,8 +16,8 @@ from oauth2_provider.models import AccessToken, Grant
 from accounts import actions as accounts
 from accounts.models import TokenOrigin, User
 from accounts.signing_in import places
-from accounts.signing_in.models import FORBIDDEN_SCHEMES, OWN_APP, ClientApp
 from accounts.signing_in.tokens import NOTED, digest_of
+from accounts.signing_in_models import FORBIDDEN_SCHEMES, OWN_APP, ClientApp
 from clientapi.oauth import actions, scopes
 from clientapi.oauth.bearer import OF_APP_LIFE
 from clientapi.oauth.validator import OF_APP, secret_digest

@@ -11,8 +11,8 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.joining import applications, invitations
-from accounts.joining.models import Application, Invitation
-from accounts.levels.admin import handle_column
+from accounts.joining_models import Application, Invitation
+from accounts.levels_admin import handle_column
 from web.admin import ActingAdmin, ReadOnlyAdmin, counted
 
 SHOWN = 200

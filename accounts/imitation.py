@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from accounts.about.site import current
-from accounts.joining.lookalikes import skeleton_of_words
+from accounts.lookalikes import skeleton_of_words
 from accounts.models import User
 
 _OFFICES = (

@@ -22,9 +22,9 @@ from django.utils import timezone, translation
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext as _
 
+from accounts import proofs
 from accounts.mail import actions as mail
 from accounts.models import AddressCheck, User
-from accounts.signing_in import proofs
 
 LIFE = timedelta(hours=24)
 """How long link and code work."""

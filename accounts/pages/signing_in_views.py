@@ -15,10 +15,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
+from accounts import addresses
 from accounts.models import User
-from accounts.signing_in import addresses, guard, recovery, second_factors, sign_in
-from accounts.signing_in.proofs import EndedError
+from accounts.pages.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
+from accounts.proofs import EndedError
+from accounts.signing_in import guard, recovery, second_factors, sign_in
 from web import rates
 from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, keeps_opener, limited, next_page, show, too_many
 

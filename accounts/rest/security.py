@@ -11,8 +11,8 @@ from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
 from accounts import actions
+from accounts.proofs import EndedError
 from accounts.signing_in import guard, places, recovery, second_factors, sign_in, step_up
-from accounts.signing_in.proofs import EndedError
 from accounts.signing_in.tokens import TokenAuthentication, token_of
 from web import rates
 from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, spend

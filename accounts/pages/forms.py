@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import passwords
 from accounts.faces import CROPPED
-from accounts.joining.models import CODE_LENGTH, REASON_LENGTH
+from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import place_name, zone_names
 from accounts.models import QuotableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair

@@ -13,13 +13,13 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts import actions, faces
+from accounts import actions, addresses, faces
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining import actions as joining
-from accounts.joining.models import CODE_LENGTH, REASON_LENGTH
+from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.models import QuotableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH
-from accounts.signing_in import addresses, guard, second_factors, step_up
+from accounts.signing_in import guard, second_factors, step_up
 from accounts.signing_in.tokens import token_of
 from media.api import Face, form, taken
 from media.models import Use

@@ -13,12 +13,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.about.models import SignUp
 from accounts.about.site import current
 from accounts.access import signed_in
-from accounts.forms import InvitationForm, JoinForm, SignUpForm
 from accounts.joining import actions as joining
 from accounts.joining import first_admin, invitations
 from accounts.models import User
+from accounts.pages.forms import InvitationForm, JoinForm, SignUpForm
+from accounts.pages.views import tell
 from accounts.signing_in import guard
-from accounts.views import tell
 from web import rates
 from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, too_many
 

@@ -23,9 +23,9 @@ from accounts.access import signed_in
 from accounts.avatars import TINTS, banner, drawing, letter_of
 from accounts.export import archive_response
 from accounts.faces import FIELDS
-from accounts.forms import DeleteForm, PasswordForm, PreferencesForm, ProfileForm
 from accounts.locale import browser_language, set_language_cookie
 from accounts.models import User
+from accounts.pages.forms import DeleteForm, PasswordForm, PreferencesForm, ProfileForm
 from accounts.presenting import FacesError, present
 from accounts.signing_in import guard
 from accounts.signing_in.step_up import ask, is_proven, proven_by_factor

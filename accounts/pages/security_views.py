@@ -13,13 +13,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts import actions
+from accounts import actions, addresses
 from accounts.access import READER_FIELD, signed_in
-from accounts.forms import AddressCodeForm, AddressForm, AppForm, PasskeyForm, ProofForm
 from accounts.models import User
-from accounts.signing_in import addresses, places, second_factors, sign_in, step_up
+from accounts.pages.forms import AddressCodeForm, AddressForm, AppForm, PasskeyForm, ProofForm
+from accounts.pages.signing_in_views import answer_of
+from accounts.signing_in import places, second_factors, sign_in, step_up
 from accounts.signing_in.second_factors import Adapter, Type
-from accounts.signing_in.views import answer_of
 from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, is_local, limited, next_page, show, too_many
 
 APP_SECRET = "app_secret"  # noqa: S105 (a session key)

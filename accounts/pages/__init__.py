@@ -1,0 +1,1 @@
+"""The pages of accounts: views and forms."""
