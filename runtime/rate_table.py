@@ -47,6 +47,7 @@ RATES = {
     "discover": Rate("120/minute", "Pages of Discover."),
     "report": Rate("30/hour", "Reports."),
     "outside_member": Rate("10000/ten-minutes", "Milliseconds of background work for one member's links and devices."),
+    "outside_archives": Rate("300000/hour", "Milliseconds of work for one member's archives. Then they wait."),
     "outside_host": Rate("300000/hour", "Milliseconds of waiting for one host; the first 500 of a request are free."),
     "push_test": Rate("5/hour", "Tests of devices with push messages, per member."),
     "live": Rate("60/minute", "Changes of live sessions."),

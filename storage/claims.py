@@ -43,9 +43,9 @@ class ClaimedRow(models.Model):
             rows = rows.filter(tried_at=turn or None)
         return bool(rows.update(tried_at=Now(), attempts=F("attempts") + 1))
 
-    def release(self) -> None:
-        """End the claim, so that any worker can continue at once."""
-        _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() - CLAIM_LIFE)
+    def release(self, *, rest: timedelta = timedelta(0)) -> None:
+        """End the claim, so that any worker can continue at once or after a rest."""
+        _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() + (rest - CLAIM_LIFE))
 
 
 def send(task: str, model: type[ClaimedRow], pk: int) -> None:

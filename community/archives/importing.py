@@ -7,6 +7,7 @@ See docs/decisions.md: Imports are rows with a cursor.
 """
 
 import fcntl
+import math
 import os
 import shutil
 import time
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -34,6 +36,7 @@ from items.models import Item, Status, Visibility
 from items.quotes import fits, may_quote
 from items.text import ContentError
 from storage import claims
+from web import rates
 
 PART = 20
 """Posts per transaction."""
@@ -107,6 +110,7 @@ def _alone(folder: Path) -> Iterator[int]:
 
 
 def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
+    began = time.monotonic()
     if row.total is None:
         try:
             _prepare(row, folder, lock)
@@ -132,8 +136,11 @@ def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
                 return True
     except StoppedError:
         return True
-    row.release()
-    claims.send("moving.run_import", ArchiveImport, row.pk)
+    spent = math.ceil((time.monotonic() - began) * 1000)
+    wait = rates.hit("outside_archives", str(row.user_id), spent)
+    row.release(rest=timedelta(seconds=wait or 0.0))
+    if wait is None:  # else the sweep sends it
+        claims.send("moving.run_import", ArchiveImport, row.pk)
     return False
 
 

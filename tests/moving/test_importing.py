@@ -525,6 +525,35 @@ def test_an_import_has_one_task_after_another(
         assert ArchiveImport.objects.get().done == done
 
 
+@committed
+def test_an_archive_rests_when_its_member_has_spent_the_hour(
+    user: User,
+    folder: Path,
+    workers: Workers,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+) -> None:
+    settings.RATES = settings.RATES | {"outside_archives": "2/hour"}
+    monkeypatch.setattr(importing, "PART", 3)
+    monkeypatch.setattr(importing, "PARTS", 1)
+    made = actions.begin(user=user, file=zipped(files_of(note(n) for n in range(6))))
+    ArchiveImport.objects.update(created_at=timezone.now() - claims.CLAIM_LIFE)
+    workers.queue.clear()
+    assert not importing.run(made.pk)
+    assert not importing.run(made.pk), "it rests"
+    importing.sweep()
+    assert "moving.run_import" not in dict(workers.queue)
+    row = ArchiveImport.objects.get()
+    assert row.done == 3
+    assert row.tried_at is not None
+    assert timedelta(minutes=55) < row.tried_at + claims.CLAIM_LIFE - timezone.now() <= timedelta(hours=1)
+    ArchiveImport.objects.update(tried_at=timezone.now() - claims.CLAIM_LIFE - timedelta(seconds=1))
+    importing.sweep()
+    assert "moving.run_import" in dict(workers.queue)
+    assert not importing.run(made.pk)
+    assert ArchiveImport.objects.get().done == 6
+
+
 @pytest.mark.slow
 def test_a_task_begins_no_media_after_its_seconds(
     user: User, folder: Path, media_folder: Path, monkeypatch: pytest.MonkeyPatch
