@@ -45,6 +45,8 @@ LANE_TASK_SECONDS = 60
 """Seconds after which a task of the lane is killed, unless it has a limit of its own."""
 LANE_MEMORY_KB = 192 << 10
 """A process of the lane with more memory is replaced, between two tasks."""
+LANE_NICE = 10
+"""By how much the site's own work comes first where processors are short."""
 lane: Process | None = None
 
 
@@ -66,6 +68,7 @@ def run_lane(parent: int, name: str, options: dict[str, Any]) -> None:
     """Run the worker of the lane, beside the worker `name`, until it is stopped."""
     die_with_parent(signal.SIGTERM, parent=parent)()
     name_process(OUTSIDE)
+    os.nice(LANE_NICE)
     worker = app.Worker(
         hostname=f"{OUTSIDE}@{name.partition('@')[2]}",
         **options
