@@ -352,7 +352,7 @@ def test_an_app_that_is_removed_meanwhile_is_refused(ann: User, grant: str) -> N
 def test_what_ends_and_what_makes_rights_wait_for_each_other_in_one_order(settings: Any) -> None:
     """Otherwise PostgreSQL ends one of them as a deadlock: 503."""
     settings.TOKEN_CAP = 2
-    for round_ in range(tries(20, 60)):
+    for round_ in range(tries(6, 60)):
         user: User = UserFactory(username=f"ann{round_}")
         app, other, page = _app(), _app(), inside(user)
         for each in (app, other, app):
