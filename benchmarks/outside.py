@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import cycle
 from pathlib import Path
 from statistics import mean
@@ -64,6 +65,7 @@ LANE_MB = 250
 EVERY_SECONDS = 1.2
 """An account acts this often: 50 posts a minute."""
 LOOK_SECONDS = 0.02
+JITTER = 0.618
 
 
 class People:
@@ -114,6 +116,7 @@ def run(people: People) -> Report:
         f"{size.lane_posts} posts to {len(people.fans):,} followers and {size.lane_chores} of each other kind a half, "
         f"within {size.lane_seconds:g} s; means",
     )
+    _bomb()  # takes this process a second
     port, tls_port = free_ports(2)
     certificate = settings.DATA_DIR / "hostile.pem"
     certificate.write_bytes(_certificate())
@@ -165,7 +168,7 @@ class _Chores:
         """Let the same number of each kind come due, spread over the time."""
         now, step = timezone.now(), timedelta(seconds=self.size.lane_seconds / self.size.lane_chores)
         for number in range(self.size.lane_chores):
-            due = now + (number + 1) * step
+            due = now + (number + JITTER * number % 1) * step  # at all places of beat's periods
             self._scheduled(due, number)
             self._poll(due)
             self._live(due, number)
@@ -294,6 +297,7 @@ def _session(user: User) -> str:
     return str(session.session_key)
 
 
+@cache
 def _bomb() -> bytes:
     """An archive that unpacks to much more than it may."""
     made = io.BytesIO()
