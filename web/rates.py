@@ -48,6 +48,7 @@ GUARDED = frozenset(
         "email",
         "outside_member",
         "outside_host",
+        "push_test",
     }
 )
 """Counted per process when the cache server is down, so password guessing and waiting for strangers stay limited."""

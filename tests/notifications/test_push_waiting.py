@@ -26,6 +26,7 @@ from notifications.push import actions, messages, sending, waiting
 from operation import gauges
 from runtime import metrics
 from storage import quiet
+from storage.connections import cache_breaker
 from storage.queue import QUESTIONS
 from tests.support.at_once import at_once
 from tests.support.changed_settings import changed
@@ -33,7 +34,7 @@ from tests.support.factories import UserFactory, say
 from tests.support.far_servers import FarServer, Say, answer
 from tests.support.push_services import Device, service  # noqa: F401
 from tests.support.sites import Worker, until
-from web import outbound
+from web import outbound, rates
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -316,7 +317,9 @@ def test_presses_of_the_button_at_once(client: Client, device: Device, queue: Qu
         return [presser.post(f"{PAGE}/{row.pk}/trial").status_code for _ in range(10)]
 
     statuses = Counter(status for one in at_once(*[press] * 30) for status in one)
-    assert statuses == {302: 5, 429: 295}
+    # While a busy machine's cache server answers slowly, this process counts by itself, and lets five more pass.
+    assert 5 <= statuses[302] <= 10
+    assert statuses.total() == statuses[302] + statuses[429]
     assert queue.waits == [("notifications.push_trial", (row.pk,))]
     queue.work()
     assert bodies(device) == ["Push notifications work on this device."]
@@ -324,6 +327,17 @@ def test_presses_of_the_button_at_once(client: Client, device: Device, queue: Qu
     assert set(at_once(*[press] * 5)[0]) == {302}
     assert len(queue.waits) == 1
     assert "A test is on its way to this device." in client.get(PAGE).content.decode()
+
+
+def test_presses_of_the_button_without_the_cache_server(client: Client, device: Device, settings: Any) -> None:
+    address = f"{PAGE}/{PushSubscription.objects.get().pk}/trial"
+    rates.own.clear()
+    cache_breaker.trip()
+    try:
+        assert Counter(client.post(address).status_code for _ in range(8)) == {302: 5, 429: 3}
+    finally:
+        cache_breaker.reset()
+        rates.own.clear()
 
 
 def test_a_failing_device_takes_no_test(client: Client, device: Device, queue: Queue) -> None:
