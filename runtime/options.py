@@ -201,7 +201,7 @@ class Options(BaseSettings):
         "plain: lines for people. json: one JSON object per line.")
     log_level: Annotated[Literal["", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"], BeforeValidator(str.upper)] = (
         option("", "The lowest level to log.",
-            otherwise="INFO, and WARNING for beat and worker under `up`", example="INFO"))
+            otherwise="INFO, and WARNING for workers", example="INFO"))
     access_log: bool | None = option(None, "1: one line per request.", otherwise="1 with json, else 0", example="1")
 
     metrics_token: Token = option("", "The bearer token with which other machines read /metrics: 16 random characters "

@@ -9,7 +9,7 @@ from runtime import shedding
 from runtime.embedded import Home, lock_file, try_lock
 from runtime.options import Options
 
-NAMES = ("web", "stream", "grpc", "beat", "worker")
+NAMES = ("web", "stream", "grpc", "worker")
 """In stop order: first no new requests, then no new tasks, then running tasks end."""
 LOCK = "program"
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
@@ -54,13 +54,13 @@ def place(options: Options) -> Place:
     return Place(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 
 
-def programs(options: Options, at: Place, *, together: bool = False) -> Iterator[Definition]:
-    """The definitions of all programs. `together`: the worker runs beat as its child.
+def programs(options: Options, at: Place) -> Iterator[Definition]:
+    """The definitions of all programs. Beat and the lane `outside` are children of the worker.
 
     See docs/decisions.md: Programs load the site before they fork.
     See docs/decisions.md: Requests queue in the site, not in granian.
     """
-    # Beat and worker log only warnings by default. A line per task would bury everything else.
+    # The worker logs only warnings by default. A line per task would bury everything else.
     level = options.log_level or "WARNING"
     # Celery warns root of pickles, which this site does not accept.
     warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
@@ -89,11 +89,9 @@ def programs(options: Options, at: Place, *, together: bool = False) -> Iterator
     if at.grpc:
         yield Definition("grpc", ["django", "played_grpc"], environ | {"FEEDSITE_GRPC_PORT": str(at.grpc)})
 
-    celery = "celery -A feedsite --quiet"
-    schedule = ["--schedule", str(options.servers.home.run / "beat")]
-    if not together:
-        yield Definition("beat", [*f"{celery} beat --loglevel {level} --pidfile=".split(), *schedule], quiet)
-
-    worker = f"{celery} worker --loglevel {level} --without-gossip --without-mingle --without-heartbeat"
+    worker = (
+        f"celery -A feedsite --quiet worker --loglevel {level} --without-gossip --without-mingle --without-heartbeat"
+    )
     worker += f" --concurrency {options.worker_processes} --max-memory-per-child {options.worker_memory_mb * 1024}"
-    yield Definition("worker", [*worker.split(), *(["--beat", *schedule] if together else [])], quiet)
+    beat = ["--beat", "--schedule", str(options.servers.home.run / "beat")]
+    yield Definition("worker", [*worker.split(), *beat], quiet)

@@ -28,7 +28,7 @@ BACK_OFF_SECONDS = (0.2, 10.0)  # seconds before the second and before late rest
 STEADY_SECONDS = 30.0  # seconds after which a child counts as healthy again
 GRACE_SECONDS = 4.0  # seconds for a program to stop by itself
 NEXT = signal.SIGUSR1  # asks for a restart of all programs, one after another
-TURN = ("worker", "beat", "web", "stream", "grpc")
+TURN = ("worker", "web", "stream", "grpc")
 """Order of a restart. A worker must know the tasks that new pages enqueue, so it is first."""
 TURN_SECONDS = 90.0  # seconds for a new program to listen
 SETTLED_SECONDS = 3.0  # seconds after which a program without a port counts as started

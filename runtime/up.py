@@ -249,7 +249,7 @@ def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) ->
             environ=each.environ | tags,
             port=ports.get(each.name, 0),
         )
-        for each in found or programs(options, at, together=True)
+        for each in found or programs(options, at)
     ]
 
 

@@ -40,6 +40,7 @@
 | `cache:1:notice:{user}` | STRING | a task will announce acts (notifications/actions.py) | 1 second | done twice |
 | `cache:1:mail:turn` | STRING | a worker sends letters (accounts/mail) | 90 seconds | several send at once |
 | `cache:1:mail:pause` | STRING | the mail server is left alone | 30 seconds | it is asked sooner |
+| `cache:1:beat` | STRING | the beat that works, behind a pooler (storage/quiet.py) | 15 seconds | several send tasks |
 | `cache:1:observed` | STRING | when beat last worked (operation/gauges.py) | a day | written again in 20 s |
 """
 
@@ -258,6 +259,11 @@ def late_notice(user_id: int) -> str:
 def mail_pause() -> str:
     """Mark that the mail server is left alone."""
     return "mail:pause"
+
+
+def beat() -> str:
+    """The beat that works, behind a pooler."""
+    return "beat"
 
 
 def observed() -> str:

@@ -3,8 +3,9 @@
 A task costs ten times the CPU of a question. It is sent every `UNASKED_SECONDS` in any case, so a wrong query only
 delays a task.
 
-One beat of all machines works: it holds an advisory lock, except behind a pooler. While PostgreSQL does not answer, the
-last holder goes on and sends every task.
+Each worker has a beat. One of all works: it holds an advisory lock. While PostgreSQL does not answer, the last holder
+goes on and sends every task. Behind a pooler, which gives no session to hold a lock, it has a lease on the cache
+server. While that does not answer, every beat works: tasks that are sent twice cost time only.
 
 See docs/decisions.md: Beat asks PostgreSQL before it sends a task.
 See docs/decisions.md: Own code in place of a library.
@@ -12,12 +13,15 @@ See docs/decisions.md: Own code in place of a library.
 
 import logging
 import time
+import uuid
 from typing import Any
 
 from celery.beat import PersistentScheduler, ScheduleEntry
 from django.conf import settings
+from django.core.cache import cache
 from django.db import Error, connection
 
+from storage import keys
 from storage.connections import fetch
 from storage.queue import QUESTIONS
 
@@ -29,6 +33,8 @@ WAIT_SECONDS = 2.0
 """How long a question waits for PostgreSQL. A frozen server must not block beat."""
 TURN_SECONDS = 2.0
 """How often a waiting beat asks for the lock."""
+LEASE_SECONDS = 15
+"""How long the working beat of a pooled site is waited for. It renews its lease several times meanwhile."""
 LOCK = 0x62656174
 """The advisory lock of the working beat."""
 # PostgreSQL then notices within half a minute that a session's machine is gone.
@@ -52,11 +58,12 @@ class Scheduler(PersistentScheduler):
         self.lock_session: Any = None
         """The session that holds the lock."""
         self.is_at_work: bool | None = None
+        self.name = uuid.uuid4().hex
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send what is due if this beat has the lock. Returns seconds to wait."""
-        has_turn = settings.POOLED or self._has_lock()
+        has_turn = self._has_lease() if settings.POOLED else self._has_lock()
         if has_turn != self.is_at_work:
             self.is_at_work = has_turn
             starts.info("beat is active" if has_turn else f"another beat is active{_holder()}; this one waits")
@@ -73,6 +80,13 @@ class Scheduler(PersistentScheduler):
             logger.info("PostgreSQL does not answer, so beat cannot check for another beat: %s", error)
             return bool(self.is_at_work)
         return self.lock_session is not None
+
+    def _has_lease(self) -> bool:
+        """Take or renew the lease. True if this beat has it, or if the cache server does not answer."""
+        is_mine = cache.get_or_set(keys.beat(), self.name, LEASE_SECONDS) == self.name
+        if is_mine:
+            cache.set(keys.beat(), self.name, LEASE_SECONDS)
+        return is_mine
 
     def sync(self) -> None:
         """Save which tasks were sent. If a full disk prevents it, every task is sent once after a restart."""

@@ -79,7 +79,7 @@ def beat(now: datetime) -> Findings:
         warning=young,
         todo="Run `doctor` again in three minutes."
         if young
-        else "Start `manage.py up` or `manage.py program beat`. No periodic task runs: no cleaning up, no counting.",
+        else "Start `manage.py up` or `manage.py program worker`. No periodic task runs: no cleaning up, no counting.",
     )
 
 

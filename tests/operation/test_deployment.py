@@ -109,7 +109,7 @@ def test_services_run_what_there_is(name: str) -> None:
 
 
 def test_services_hang_together() -> None:
-    assert {"web", "worker", "beat", "stream", "grpc", "postgres", "feeds", "plays", "broker"} <= SERVICES.keys()
+    assert {"web", "worker", "stream", "grpc", "postgres", "feeds", "plays", "broker"} <= SERVICES.keys()
     for service in SERVICES.values():
         assert set(service.get("depends_on", {})) <= SERVICES.keys()
         volumes = [each.split(":")[0] for each in service.get("volumes", [])]
@@ -234,12 +234,9 @@ def test_every_program_is_started_the_same_way_everywhere() -> None:
     assert [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 3))] == list(NAMES)
     without = [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 0))]
     assert without == [name for name in NAMES if name != "grpc"]
-    together = [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 3), together=True)]
-    assert together == [name for name in NAMES if name != "beat"], "the worker has it"
-    for is_together in (True, False):
-        for each in programs(family, Place("127.0.0.1", 1, 2, 0), together=is_together):
-            words = [word for word in each.command if word != "runtime.preloaded"]
-            check([str(SCRIPTS / words[0]), *words[1:]])
+    for each in programs(family, Place("127.0.0.1", 1, 2, 0)):
+        words = [word for word in each.command if word != "runtime.preloaded"]
+        check([str(SCRIPTS / words[0]), *words[1:]])
 
 
 INSTALL = """

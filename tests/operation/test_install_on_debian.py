@@ -162,7 +162,7 @@ def test_every_line_of_the_page(suite: str, has_three: bool) -> None:
         answers = install.ask(link, f"https://{DOMAIN}/readyz", f"https://{DOMAIN}{sheet}", f"http://{DOMAIN}/about")
         assert [status for status, *_ in answers] == [200] * 4
         assert answers[-1][1] == f"https://{DOMAIN}/about", "port 80 leads to TLS"
-        programs = "feedsite-web@a feedsite-stream feedsite-worker feedsite-beat"
+        programs = "feedsite-web@a feedsite-stream feedsite-worker"
         running = machine.run(f"systemctl is-active {programs}")
         assert running.returncode == 0, running.stdout
         expected = {"mail server", *(() if has_three else ("plays server",))}

@@ -143,9 +143,9 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Machine]
                 (machine.folder / "media").symlink_to(folder / "shared")
                 machine.manage("collectstatic", "--noinput", "--verbosity", "0")
             first.manage("migrate", "--verbosity", "0")
-            first.start("web", "stream", "worker", "beat")
+            first.start("web", "stream", "worker")
             assert wait_for(first.is_ready, 120), first.programs["web"].printed
-            second.start("web", "stream", "worker", "beat")
+            second.start("web", "stream", "worker")
             assert wait_for(second.is_ready, 120), second.programs["web"].printed
             yield [first, second, third]
         finally:
@@ -234,18 +234,18 @@ def test_what_is_published_at_one_is_read_at_the_other(machines: list[Machine], 
 
 def test_both_work_and_one_beat_does(machines: list[Machine], tokens: list[str]) -> None:
     one, two, _ = machines
-    assert wait_for(lambda: "another beat is active" in two.programs["beat"].printed, 60)
-    assert "another beat" not in one.programs["beat"].printed
+    assert wait_for(lambda: "another beat is active" in two.programs["worker"].printed, 60)
+    assert "another beat" not in one.programs["worker"].printed
 
     def told(machine: Machine) -> dict[str, str]:
         findings = json.loads(machine.manage("doctor", "--json").splitlines()[0])["findings"]
         return {each["name"]: each["text"] for each in findings}
 
     assert told(one)["workers"] == told(two)["workers"] == "celery@one, celery@two"
-    one.programs["beat"].end()
-    assert wait_for(lambda: "beat is active\n" in two.programs["beat"].printed, 60), two.programs["beat"].printed
-    one.start("beat")
-    assert wait_for(lambda: "another beat is active" in one.programs["beat"].printed, 60)
+    one.programs["worker"].end()
+    assert wait_for(lambda: "beat is active\n" in two.programs["worker"].printed, 60), two.programs["worker"].printed
+    one.start("worker")
+    assert wait_for(lambda: "another beat is active" in one.programs["worker"].printed, 60)
 
 
 def test_a_machine_with_another_key_is_refused(machines: list[Machine]) -> None:
@@ -258,7 +258,7 @@ def test_a_machine_with_another_key_is_refused(machines: list[Machine]) -> None:
 
 
 def test_an_upgrade_refuses_nobody(machines: list[Machine], tokens: list[str], balancer: int) -> None:
-    """Database and static files first, then worker, beat, web and stream, machine by machine."""
+    """Database and static files first, then worker, web and stream, machine by machine."""
     answers, is_over = Counter[int](), threading.Event()
     published: list[str] = []
 
@@ -278,7 +278,7 @@ def test_an_upgrade_refuses_nobody(machines: list[Machine], tokens: list[str], b
         for machine in (one, two):
             machine.manage("collectstatic", "--noinput", "--verbosity", "0")
         for machine in (one, two):
-            for name in ("worker", "beat", "web", "stream"):
+            for name in ("worker", "web", "stream"):
                 machine.restart(name)
             assert wait_for(machine.is_ready, 120), machine.programs["web"].printed
         before = len(published)

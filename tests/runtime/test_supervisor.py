@@ -414,8 +414,8 @@ def test_no_grpc_where_its_port_is_0() -> None:
     def names(grpc: int) -> list[str]:
         return [program.name for program in programs(settings.OPTIONS, Place("127.0.0.1", 8000, 8001, grpc))]
 
-    assert names(8002) == ["web", "stream", "grpc", "beat", "worker"]
-    assert names(0) == ["web", "stream", "beat", "worker"]
+    assert names(8002) == ["web", "stream", "grpc", "worker"]
+    assert names(0) == ["web", "stream", "worker"]
 
 
 @pytest.mark.parametrize(

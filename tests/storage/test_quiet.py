@@ -8,13 +8,14 @@ from typing import Any
 import psycopg
 import pytest
 from celery.beat import PersistentScheduler, ScheduleEntry
-from django.conf import settings
+from django.conf import LazySettings, settings
+from django.core.cache import cache
 from django.db import OperationalError, connection
 
 from feedsite.celery import app
 from items.models import CountChange
-from storage import quiet
-from storage.connections import fetch
+from storage import keys, quiet
+from storage.connections import cache_breaker, fetch
 from storage.queue import QUESTIONS
 from tests.support.factories import ItemFactory
 from tests.support.sites import until
@@ -178,3 +179,25 @@ def test_the_beat_at_work_goes_on_without_postgresql(
 
 def failing(*args: Any, **kwargs: Any) -> Any:
     raise OperationalError("the server closed the connection")
+
+
+@pytest.mark.django_db
+def test_behind_a_pooler_one_beat_has_a_lease(tmp_path: Path, sent: list[str], settings: LazySettings) -> None:
+    settings.POOLED = True
+    cache.delete(keys.beat())
+    first, second = (quiet.Scheduler(app=app, schedule_filename=str(tmp_path / name)) for name in "ab")
+    for _ in range(2):
+        first.tick()
+        assert second.tick() == quiet.TURN_SECONDS
+    assert (first.is_at_work, second.is_at_work) == (True, False)
+    assert 0 < cache.ttl(keys.beat()) <= quiet.LEASE_SECONDS
+    cache.delete(keys.beat())  # as when its machine is gone
+    second.tick()
+    first.tick()
+    assert (first.is_at_work, second.is_at_work) == (False, True)
+    cache_breaker.trip()
+    first.tick()
+    second.tick()
+    assert first.is_at_work
+    assert second.is_at_work
+    cache_breaker.reset()

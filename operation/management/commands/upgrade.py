@@ -28,7 +28,7 @@ from runtime.up import running_site
 from runtime.version import VERSION
 
 OTHERWISE = (
-    "`up` does not run here. Restart the programs yourself, in this order: worker, beat, web, stream, grpc "
+    "`up` does not run here. Restart the programs yourself, in this order: worker, web, stream, grpc "
     "(docs/runbook.md, Upgrade)."
 )
 

@@ -14,7 +14,7 @@ from runtime.programs import NAMES, mark_program, place, programs
 class Command(BaseCommand):
     """Runs one program of the site. It replaces this process: signals and exit code are its own."""
 
-    help = "Run one program of the site (web, stream, grpc, beat or worker) with the settings of this environment."
+    help = "Run one program of the site (web, stream, grpc or worker) with the settings of this environment."
     requires_system_checks: list[str] = []  # the program has its own
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -25,7 +25,7 @@ class Command(BaseCommand):
         """Run the program. Without a name, print the programs of `up` as JSON."""
         family = settings.OPTIONS
         if name is None:
-            self.stdout.write(json.dumps(list(programs(family, place(family), together=True))))
+            self.stdout.write(json.dumps(list(programs(family, place(family)))))
             return
         found = {each.name: each for each in programs(family, place(family))}
         if name not in found:
