@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import grpc
@@ -18,6 +18,8 @@ import numpy as np
 from django.conf import settings
 from django.db import close_old_connections
 from django.utils import timezone
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2_grpc
 from grpc_health.v1.health import OVERALL_HEALTH, HealthServicer
 from grpc_health.v1.health import SERVICE_NAME as HEALTH
@@ -35,7 +37,6 @@ from seen.api import ASKED, BATCH, REPORTED, USERS
 from seen.checker import unseen_ids
 from seen.filter_store import FilterKey, StoreUnavailableError
 from seen.filters import Ids
-from seen.generated import seen_pb2_grpc
 from seen.generated.seen_pb2 import (
     DESCRIPTOR,
     FilterRequest,
@@ -56,7 +57,8 @@ from web.rest import MAX_POSITION, OUTAGES, RETRY_SECONDS
 
 logger = logging.getLogger(__name__)
 
-SERVICE = DESCRIPTOR.services_by_name["Seen"].full_name
+PROTO = DESCRIPTOR.services_by_name["Seen"]
+SERVICE = PROTO.full_name
 MESSAGE_BYTES = 1024 * 1024
 """10,000 ids are 80 kB. With room above that, a caller with too many gets our own error."""
 WAITING = 1000
@@ -92,32 +94,6 @@ class RefusedError(Exception):
 
 
 # --- The service -----------------------------------------------------------------------------------------
-class Seen(seen_pb2_grpc.SeenServicer):
-    """The service's calls, named as in the proto."""
-
-    def Filter(self, request: FilterRequest, context: grpc.ServicerContext) -> FilterResponse:  # noqa: N802
-        """Which ids the user has not seen."""
-        return _answer(request, context, _of_one(ASKED, _filtered))
-
-    def RecordPlays(  # noqa: N802
-        self, request: RecordPlaysRequest, context: grpc.ServicerContext
-    ) -> RecordPlaysResponse:
-        """Record one user's plays."""
-        return _answer(request, context, _of_one(REPORTED, _recorded))
-
-    def RecordBatch(  # noqa: N802
-        self, request: RecordBatchRequest, context: grpc.ServicerContext
-    ) -> RecordBatchResponse:
-        """Record the plays of many users."""
-        return _answer(request, context, _batch)
-
-    def RecordIssued(  # noqa: N802
-        self, request: RecordIssuedRequest, context: grpc.ServicerContext
-    ) -> RecordIssuedResponse:
-        """Record items issued to one user."""
-        return _answer(request, context, _of_one(REPORTED, _issued))
-
-
 def _of_one(most: int, work: Callable[[int, Ids], Response]) -> Callable[[OfOne, User], Response]:
     def answer(request: OfOne, caller: User) -> Response:
         user_id, ids = _named(request, caller, most)
@@ -179,6 +155,25 @@ def _varint(number: int) -> bytes:
         number >>= 7
     written.append(number)
     return bytes(written)
+
+
+def _handler(method: MethodDescriptor, work: Callable[[Any, User], Any]) -> "grpc.RpcMethodHandler[Any, Any]":
+    return grpc.unary_unary_rpc_method_handler(
+        lambda request, context: _answer(request, context, work),
+        request_deserializer=GetMessageClass(method.input_type).FromString,
+        response_serializer=GetMessageClass(method.output_type).SerializeToString,
+    )
+
+
+def handlers() -> "dict[str, grpc.RpcMethodHandler[Any, Any]]":
+    """The service's calls, named as in the proto."""
+    works: dict[str, Callable[[Any, User], Any]] = {
+        "Filter": _of_one(ASKED, _filtered),
+        "RecordPlays": _of_one(REPORTED, _recorded),
+        "RecordBatch": _batch,
+        "RecordIssued": _of_one(REPORTED, _issued),
+    }
+    return {method.name: _handler(method, works[method.name]) for method in PROTO.methods}
 
 
 # --- Around every call -----------------------------------------------------------------------------------
@@ -279,7 +274,7 @@ class Server:
             options=OPTIONS,
             maximum_concurrent_rpcs=WAITING,
         )
-        seen_pb2_grpc.add_SeenServicer_to_server(Seen(), self._server)  # type: ignore[no-untyped-call]
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers()),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((SERVICE, HEALTH, reflection.SERVICE_NAME), self._server)
         self.port: int = self._server.add_insecure_port(address)
