@@ -7,20 +7,20 @@ from django.conf import settings
 
 from media.bucket import Bucket, errors
 from media.files import StoreError
+from operation.backup_folder import BackupFolder
 from operation.dumps import BackupError
-from operation.kept_backups import FolderPlace, disk_errors
 from runtime.addresses import parse_bucket
 
 BUCKET_SECONDS = 60.0
 """Maximum seconds for an answer, and for each part of a file."""
 
 
-class BucketPlace:
-    """A bucket for backups. They are made in the data folder, uploaded, and removed there."""
+class BackupBucket(BackupFolder):
+    """A bucket for backups. They are made in a folder of the data folder, uploaded, and removed there."""
 
     def __init__(self, url: str) -> None:
+        super().__init__(settings.DATA_DIR / "backups" / "unsent")
         self.bucket = Bucket(parse_bucket(url), BUCKET_SECONDS)
-        self.draft = FolderPlace(settings.DATA_DIR / "backups" / "unsent")
 
     def names(self) -> list[str]:
         with _bucket_errors():
@@ -28,14 +28,14 @@ class BucketPlace:
             return [each["Key"] for page in pages for each in page.get("Contents", ())]
 
     def make(self, name: str, make: Callable[[Path], None]) -> None:
-        for left in self.draft.names():
-            self.draft.delete(left)
-        self.draft.make(name, make)
+        for left in super().names():
+            super().delete(left)
+        super().make(name, make)
         try:
             with _bucket_errors():
-                self.bucket.client.upload_file(str(self.draft.folder / name), self.bucket.address.name, name)
+                self.bucket.client.upload_file(str(self.folder / name), self.bucket.address.name, name)
         finally:
-            self.draft.delete(name)
+            super().delete(name)
 
     def delete(self, name: str) -> None:
         with _bucket_errors():
@@ -43,9 +43,9 @@ class BucketPlace:
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Path]:
-        with disk_errors(self.draft.folder):
-            self.draft.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self.draft.folder / f"fetched-{name}"
+        with self._disk_errors():
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / f"fetched-{name}"
         try:
             with _bucket_errors():
                 self.bucket.client.download_file(self.bucket.address.name, name, str(path))

@@ -5,16 +5,16 @@ Files with other names are left alone.
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db import transaction
 
 from operation.backup import backup
+from operation.backup_folder import BackupFolder
 from operation.dumps import BackupError, Progress
 from runtime import metrics
 from storage.connections import fetch
@@ -37,71 +37,19 @@ class Kept(NamedTuple):
     name: str
 
 
-class Place(Protocol):
-    """A place for backups. Each method raises BackupError."""
-
-    def names(self) -> list[str]:
-        """The names of all files there."""
-
-    def make(self, name: str, make: Callable[[Path], None]) -> None:
-        """Make a backup under this name."""
-
-    def delete(self, name: str) -> None:
-        """Delete a backup."""
-
-    @contextlib.contextmanager
-    def file(self, name: str) -> Iterator[Path]:
-        """A backup as a local file, inside the block."""
-
-
-class FolderPlace:
-    """A folder on this machine for backups."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def names(self) -> list[str]:
-        with disk_errors(self.folder):
-            return [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
-
-    def make(self, name: str, make: Callable[[Path], None]) -> None:
-        with disk_errors(self.folder):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for left in self.folder.glob("feedsite-*.backup.*.part"):  # left by a killed process
-                left.unlink(missing_ok=True)
-        make(self.folder / name)
-
-    def delete(self, name: str) -> None:
-        with disk_errors(self.folder):
-            (self.folder / name).unlink(missing_ok=True)
-
-    @contextlib.contextmanager
-    def file(self, name: str) -> Iterator[Path]:
-        yield self.folder / name
-
-
-@contextlib.contextmanager
-def disk_errors(folder: Path) -> Iterator[None]:
-    """Turn disk errors into BackupError."""
-    try:
-        yield
-    except OSError as error:
-        raise BackupError(f"{folder} (FEEDSITE_BACKUP_TO) cannot be used: {error.strerror}.") from error
-
-
-def place() -> Place:
+def place() -> BackupFolder:
     """The place of FEEDSITE_BACKUP_TO. Raises BackupError if it is not set."""
     where: str = settings.BACKUP_TO_SECRET
     if not where:
         raise BackupError("Give a file, or set FEEDSITE_BACKUP_TO to a folder or bucket for backups.")
     if not where.startswith("s3://"):
-        return FolderPlace(Path(where))
-    from operation.backup_bucket import BucketPlace  # boto3 takes 20 MB
+        return BackupFolder(Path(where))
+    from operation.backup_bucket import BackupBucket  # boto3 takes 20 MB
 
-    return BucketPlace(where)
+    return BackupBucket(where)
 
 
-def kept(where: Place) -> list[Kept]:
+def kept(where: BackupFolder) -> list[Kept]:
     """The backups, newest first. Raises BackupError."""
     found = []
     for match in filter(None, map(NAME.fullmatch, where.names())):
