@@ -104,13 +104,6 @@ def test_a_backup_goes_into_no_folder_that_is_not_there(tmp_path: Path) -> None:
     assert not (tmp_path / "not").exists()
 
 
-@pytest.mark.parametrize("option", ["--lock-timeout=-5", "--lock-timeout=0", "--patience=-1", "--patience=nan"])
-@pytest.mark.parametrize("command", ["upgrade", "migrate"])
-def test_times_that_cannot_be_are_refused_before_anything_is_done(command: str, option: str) -> None:
-    with pytest.raises(CommandError, match="is not a number of seconds"):
-        call_command(command, option, stdout=io.StringIO())
-
-
 @pytest.mark.django_db
 def test_the_room_is_that_of_the_disk_of_the_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The data disk has room only for indexes."""

@@ -19,9 +19,8 @@ from operation.upgrade import (
     restart_by_turns,
     unapplied,
 )
-from runtime.arguments import seconds
 from runtime.embedded import ServerError
-from runtime.management.commands.migrate import LOCK_SECONDS
+from runtime.management.commands.migrate import LOCK_SECONDS, PATIENCE_SECONDS
 from runtime.older_database import refuse_older
 from runtime.programs import programs_run
 from runtime.up import running_site
@@ -56,15 +55,6 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="Print what each step would do, and change nothing.")
         parser.add_argument("--backup", type=Path, metavar="FILE", help="the file of the backup (default: in backups/)")
         parser.add_argument("--no-backup", action="store_true", help="Make no backup.")
-        parser.add_argument(
-            "--lock-timeout",
-            type=seconds(0.001, 3600),
-            default=LOCK_SECONDS,
-            help=f"Seconds to wait for a lock (default {LOCK_SECONDS}).",
-        )
-        parser.add_argument(
-            "--patience", type=seconds(0, 86_400), default=600, help="Seconds to keep trying (default 600)."
-        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the steps. Raises CommandError with a remedy at the first failure."""
@@ -107,8 +97,7 @@ class Command(BaseCommand):
             call_command("backup", file, stdout=self.stdout, stderr=self.stderr)
 
         def migrate() -> None:
-            waits = {"lock_timeout": options["lock_timeout"], "patience": options["patience"]}
-            call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout, stderr=self.stderr, **waits)
+            call_command("migrate", interactive=False, verbosity=1, stdout=self.stdout, stderr=self.stderr)
 
         def collect() -> None:
             call_command("collectstatic", interactive=False, verbosity=0)
@@ -129,8 +118,7 @@ class Command(BaseCommand):
             *([] if options["no_backup"] else [backup]),
             Step(
                 "migrate",
-                f"update the database, wait {options['lock_timeout']:g} s for each lock, try for "
-                f"{options['patience']:g} s",
+                f"update the database, wait {LOCK_SECONDS:g} s for each lock, try for {PATIENCE_SECONDS:g} s",
                 "The old version keeps running. End the long transaction, or wait for a quiet hour.",
                 migrate,
             ),

@@ -16,7 +16,6 @@ from django.db.migrations.exceptions import AmbiguityError
 from django.db.migrations.executor import MigrationExecutor
 from psycopg.errors import LockNotAvailable
 
-from runtime.arguments import seconds
 from runtime.members import refuse_with_members
 from runtime.older_database import refuse_older
 
@@ -24,6 +23,8 @@ LOCK_SECONDS = 0.5
 """Less than PostgreSQL's `deadlock_timeout` (1 s): of a migration and a request that wait for each other, the migration
 gives up first.
 """
+PATIENCE_SECONDS = 600.0
+"""For how long attempts are repeated."""
 PAUSE_SECONDS = 2.0
 """Pause between two attempts, so that queries that waited behind the first one run."""
 
@@ -36,22 +37,10 @@ class Command(MigrateCommand):
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Add Django's options, and the waits in seconds."""
+        """Add Django's options, and the wait for PostgreSQL."""
         super().add_arguments(parser)
         parser.add_argument(
-            "--lock-timeout",
-            type=seconds(0.001, 3600),
-            default=LOCK_SECONDS,
-            help=f"Seconds to wait for a lock (default {LOCK_SECONDS}).",
-        )
-        parser.add_argument(
-            "--patience", type=seconds(0, 86_400), default=120, help="Seconds to keep trying (default 120)."
-        )
-        parser.add_argument(
-            "--wait",
-            type=seconds(0, 86_400),
-            default=0,
-            help="Seconds to wait for a PostgreSQL that does not answer (default 0).",
+            "--wait", type=float, default=0, help="Seconds to wait for a PostgreSQL that does not answer (default 0)."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -88,11 +77,10 @@ class Command(MigrateCommand):
                 return
 
     def _try(self, connection: BaseDatabaseWrapper, *args: Any, **options: Any) -> None:
-        until = time.monotonic() + options["patience"]
+        until = time.monotonic() + PATIENCE_SECONDS
         while True:
             with connection.cursor() as cursor:
-                milliseconds = f"{options['lock_timeout'] * 1000:.0f}ms"
-                cursor.execute("SELECT set_config('lock_timeout', %s, false)", [milliseconds])
+                cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{LOCK_SECONDS * 1000:.0f}ms"])
             try:
                 super().handle(*args, **options)
             except OperationalError as error:
