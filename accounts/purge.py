@@ -46,7 +46,7 @@ def purge(user_id: int) -> bool:
             names = keys.of_user(user_id, settings.ACTIVE_FANS_SHARDS)
             pipelined(feeds_for_tasks(), [("UNLINK", name) for name in names])
             return _complete(deletion)
-        Deletion.objects.filter(user=user_id).update(tried_at=Now())
+        Deletion.objects.filter(user=user_id).update(tried_at=Now(), attempts=0)
     Deletion.objects.filter(user=user_id).update(tried_at=None)
     enqueue("accounts.purge", user_id)
     return False
@@ -62,7 +62,11 @@ def _complete(deletion: Deletion) -> bool:
     return bool(Deletion.objects.filter(pk=deletion.pk).delete()[0])
 
 
-LEFT = "(SELECT FROM accounts_deletion) UNION ALL (SELECT FROM accounts_heldname WHERE until < now())"
+# A deletion that fails again and again waits since it was requested.
+LEFT = """
+    (SELECT CASE WHEN attempts > 5 THEN created_at ELSE coalesce(tried_at, created_at) END FROM accounts_deletion)
+    UNION ALL (SELECT until FROM accounts_heldname WHERE until < now())
+"""
 
 
 def sweep() -> int:

@@ -29,7 +29,7 @@ def run_purge(user_id: int) -> None:
 
 
 @shared_task(name="accounts.sweep_deletions")
-@asks("accounts.sweep_deletions", purge.LEFT)
+@asks("accounts.sweep_deletions", purge.LEFT, work="deletions of accounts")
 def sweep_deletions() -> None:
     """Periodic: continue deletions and release old names."""
     purge.sweep()
@@ -51,7 +51,7 @@ def clear_sessions() -> None:
 
 
 @shared_task(name="accounts.send_resets")
-@asks("accounts.send_resets", "SELECT FROM accounts_resetrequest")
+@asks("accounts.send_resets", "SELECT created_at FROM accounts_resetrequest", work="password resets")
 def send_resets() -> None:
     """Write password reset letters. Also periodic, for lost tasks."""
     recovery.work_off()

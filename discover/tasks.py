@@ -6,7 +6,11 @@ from storage.queue import asks
 
 
 @shared_task(name="discover.record_impressions")
-@asks("discover.record_impressions", "SELECT FROM discover_issuedpage WHERE NOT is_recorded")
+@asks(
+    "discover.record_impressions",
+    "SELECT issued_at FROM discover_issuedpage WHERE NOT is_recorded",
+    work="impressions",
+)
 def record_impressions() -> None:
     """Add issued pages to the filters of impressions."""
     issued_pages.record_issued_pages()

@@ -26,7 +26,9 @@ def forget_filters() -> None:
 
 
 @shared_task(name="items.end_polls")
-@asks("items.end_polls", "SELECT FROM items_poll WHERE NOT is_told AND closes_at <= now() LIMIT 1")
+@asks(
+    "items.end_polls", "SELECT closes_at FROM items_poll WHERE NOT is_told AND closes_at <= now()", work="ends of polls"
+)
 def end_polls() -> None:
     """Periodic: tell of polls that ended."""
     polls.end_polls()
@@ -40,7 +42,7 @@ def give_link_card(item_id: int) -> None:
 
 
 @shared_task(name="items.read_link_pages")
-@asks("items.read_link_pages", "SELECT FROM items_linkcard WHERE state = 'waiting'")
+@asks("items.read_link_pages", "SELECT asked_at FROM items_linkcard WHERE state = 'waiting'", work="link previews")
 def read_link_pages() -> None:
     """Read some of the waiting pages."""
     if link_cards.read_waiting():
@@ -61,7 +63,11 @@ def sweep_link_cards() -> None:
 
 
 @shared_task(name="items.publish_scheduled")
-@asks("items.publish_scheduled", "SELECT FROM items_scheduledpost WHERE publish_at <= now() AND failure = ''")
+@asks(
+    "items.publish_scheduled",
+    "SELECT publish_at FROM items_scheduledpost WHERE publish_at <= now() AND failure = ''",
+    work="scheduled posts",
+)
 def publish_scheduled() -> None:
     """Periodic: publish due posts."""
     scheduling.publish_due()

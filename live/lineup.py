@@ -44,7 +44,7 @@ APPLIED = """
     UPDATE live_host SET applied = version
     WHERE user_id = %(host)s AND version = %(version)s AND applied <> version RETURNING user_id
 """
-LEFT = "(SELECT FROM live_host WHERE applied <> version)"
+LEFT = "(SELECT NULL::timestamptz FROM live_host WHERE applied <> version)"
 BEHIND = """
     SELECT user_id FROM live_host WHERE applied <> version AND version < %(before)s ORDER BY version LIMIT %(count)s
 """

@@ -27,7 +27,7 @@ DONE = """
     RETURNING id
 """
 HOST = "SELECT host_id FROM live_livesession WHERE id = %(session)s"
-LEFT = "(SELECT FROM live_livesession WHERE reminders_due)"
+LEFT = "(SELECT started_at FROM live_livesession WHERE reminders_due)"
 DUE = "SELECT id FROM live_livesession WHERE reminders_due ORDER BY id LIMIT %(count)s"
 
 

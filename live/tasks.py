@@ -14,7 +14,11 @@ def apply(host_id: int) -> None:
 
 
 @shared_task(name="live.sweep")
-@asks("live.sweep", f"{lineup.LEFT} UNION ALL {reminders.LEFT} UNION ALL {deliveries.due(ReplayDelivery)}")
+@asks(
+    "live.sweep",
+    f"{lineup.LEFT} UNION ALL {reminders.LEFT} UNION ALL {deliveries.due(ReplayDelivery)}",
+    work="reminders of live sessions",
+)
 def sweep() -> None:
     """Periodic: queue lost work again."""
     lineup.sweep(now=database_now())

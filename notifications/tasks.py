@@ -46,7 +46,7 @@ def push_trial(subscription_id: int) -> None:
 
 
 @shared_task(name="notifications.sweep_pushes")
-@asks("notifications.sweep_pushes", waiting.DUE)
+@asks("notifications.sweep_pushes", waiting.DUE, work="pushes")
 def sweep_pushes() -> None:
     """Periodic: enqueue tasks of devices with a lost task, a dead worker or a pause that is over."""
     waiting.sweep()

@@ -8,12 +8,12 @@ from django.core.cache import cache
 from kombu.exceptions import ChannelError
 
 from accounts.about import actions as about
-from accounts.mail.models import Letter, State
+from accounts.mail.sending import unsent
 from accounts.models import Level
 from runtime import metrics
 from storage import keys, replica
 from storage.connections import fetch
-from storage.queue import QUEUES
+from storage.queue import QUEUES, WORK
 
 SIGN_KEPT = timedelta(days=1)
 """How long `doctor` can tell when beat last worked."""
@@ -25,11 +25,8 @@ CENSUS_SECONDS = 60.0
 BACKLOG = """
     SELECT count(*) FILTER (WHERE parked_at IS NULL), count(*) FILTER (WHERE parked_at IS NOT NULL),
         coalesce(extract(epoch FROM %(now)s - min(not_before) FILTER (WHERE parked_at IS NULL)), 0)::float8
-    FROM timeline_delivery
-"""
-OLDEST_PUSH = """
-    SELECT coalesce(extract(epoch FROM %(now)s - min(due_at)), 0)::float8
-    FROM notifications_pushsubscription WHERE due_at IS NOT NULL
+    FROM (SELECT parked_at, not_before FROM timeline_delivery
+        UNION ALL SELECT parked_at, created_at FROM live_replaydelivery) AS delivery (parked_at, not_before)
 """
 CENSUS = "SELECT level, count(*), count(*) FILTER (WHERE is_big_v) FROM accounts_user GROUP BY level"
 
@@ -43,12 +40,21 @@ def observe(*, now: datetime) -> None:
     metrics.deliveries_pending.set(pending)
     metrics.deliveries_parked.set(parked)
     metrics.delivery_oldest.set(max(oldest, 0.0))
-    metrics.push_oldest.set(max(fetch(OLDEST_PUSH, {"now": now})[0][0], 0.0))
+    for work, seconds in waits().items():
+        metrics.waiting.labels(work).set(seconds)
     for queue, length in queue_lengths().items():
         metrics.queue_length.labels(queue).set(length)
     replica.observe()
     metrics.sampled_at.set(now.timestamp())
     cache.set(keys.observed(), now.timestamp(), SIGN_KEPT.total_seconds())
+
+
+def waits() -> dict[str, float]:
+    """For how many seconds the oldest row of each work waits. 0: none waits."""
+    current_app.loader.import_default_modules()
+    oldest = " UNION ALL ".join(f"SELECT '{work}', min(since) FROM ({WORK[work]}) AS row (since)" for work in WORK)
+    query = f"SELECT work, extract(epoch FROM now() - since)::float8 FROM ({oldest}) AS oldest (work, since)"
+    return {work: max(seconds or 0.0, 0.0) for work, seconds in fetch(query)}
 
 
 def last_observed() -> datetime | None:
@@ -63,7 +69,7 @@ def census() -> None:
     found = {level: (users, big_vs) for level, users, big_vs in rows}
     for level in Level.values:
         metrics.users.labels(str(level)).set(found.get(level, (0, 0))[0])
-    metrics.letters_failed.set(Letter.objects.filter(state=State.FAILED).count())
+    metrics.letters_failed.set(unsent().count())
     metrics.big_vs.set(sum(big_vs for _, big_vs in found.values()))
     ((items,),) = fetch(ITEMS)
     users = sum(users for users, _ in found.values())

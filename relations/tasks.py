@@ -13,7 +13,7 @@ def fold_follower_counts() -> None:
 
 
 @shared_task(name="relations.end_mutes")
-@asks("relations.end_mutes", "SELECT FROM relations_mute WHERE expires_at <= now()")
+@asks("relations.end_mutes", "SELECT expires_at FROM relations_mute WHERE expires_at <= now()", work="timed mutes")
 def end_mutes() -> None:
     """Periodic: delete expired mutes."""
     actions.end_mutes()
@@ -26,7 +26,11 @@ def run_import(import_id: int, turn: str | None = None) -> None:
 
 
 @shared_task(name="relations.sweep_imports")
-@asks("relations.sweep_imports", "SELECT FROM relations_csvimport WHERE finished_at IS NULL")
+@asks(
+    "relations.sweep_imports",
+    "SELECT coalesce(tried_at, created_at) FROM relations_csvimport WHERE finished_at IS NULL",
+    work="imports of lists",
+)
 def sweep_imports() -> None:
     """Periodic: send lost imports to the workers."""
     importing.sweep()

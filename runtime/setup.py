@@ -6,13 +6,17 @@ import os
 import pwd
 import secrets
 import shutil
+import smtplib
+import ssl
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
 from pathlib import Path
 from urllib.parse import quote
 
-from runtime import environment
+from runtime import addresses, environment
 
 ABOUT = (
     "Prepare a public site on your own servers: write the settings and keys to a file, and create the role and "
@@ -22,6 +26,8 @@ USER = "feedsite"
 """The system user of the programs, and the default role and database."""
 DOMAIN_ASKED = "The site's domain (feeds.example.org): "
 MAIL_ASKED = "The mail server (smtp+tls://user:password@mail.example.org:587, or empty: letters go to the log): "
+LETTER_ASKED = "Your e-mail address, for a test letter (empty: none): "
+MAIL_SECONDS = 15.0
 NOT_MADE = """\
 The role and the database do not exist yet. Run this as a superuser of PostgreSQL, then continue:
 {statements}"""
@@ -35,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options. Missing ones are asked for, or have a default."""
     parser.add_argument("--domain", help="the site's host name")
     parser.add_argument("--mail", help="FEEDSITE_EMAIL_URL")
+    parser.add_argument("--test-letter", metavar="ADDRESS", help="where to send a test letter")
     parser.add_argument("--file", type=Path, default=Path("/etc/feedsite.env"), help="the file to write")
     parser.add_argument("--database", default=USER, help="the name of role and database")
     parser.add_argument(
@@ -79,6 +86,10 @@ def main(arguments: Sequence[str]) -> None:
     check(variables)
     write(asked.file, variables)
     print(f"Wrote {asked.file}. It holds the site's keys. Copy it to each machine that you add.")
+    if variables["FEEDSITE_EMAIL_URL"].startswith("smtp"):
+        to = asked.test_letter if asked.test_letter is not None else answer(LETTER_ASKED)
+        if to:
+            print(send_letter(to, variables["FEEDSITE_EMAIL_URL"], variables["FEEDSITE_EMAIL_FROM"], asked.file))
     statements = role_and_database(asked.database, password)
     if run_statements(statements, asked.superuser):
         print(f"Created the role and the database {asked.database}.")
@@ -90,6 +101,31 @@ def main(arguments: Sequence[str]) -> None:
 def answer(question: str) -> str:
     """Ask a question at the terminal. Returns the answer, or empty."""
     return input(question).strip() if sys.stdin.isatty() else ""
+
+
+def send_letter(to: str, url: str, sender: str, file: Path) -> str:
+    """Send a test letter. Returns a line with what the mail server answered."""
+    server = addresses.parse_mail(url)
+    trust = ssl.create_default_context()
+    try:
+        letter = EmailMessage()
+        letter["Subject"], letter["From"], letter["To"] = "Test email from feedsite", sender, to
+        letter["Date"], letter["Message-ID"] = formatdate(), make_msgid(domain=sender.partition("@")[2])
+        letter.set_content("setup asked for this email.\n")
+        with (
+            smtplib.SMTP_SSL(server.host, server.port, timeout=MAIL_SECONDS, context=trust)
+            if server.scheme == "smtps"
+            else smtplib.SMTP(server.host, server.port, timeout=MAIL_SECONDS)
+        ) as session:
+            if server.scheme == "smtp+tls":
+                session.starttls(context=trust)
+            if server.user:
+                session.login(server.user, server.password)
+            session.send_message(letter)
+    except (OSError, ValueError) as error:  # includes errors of smtplib and TLS
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        return f"The test letter to {to} was not sent: {said}. Correct FEEDSITE_EMAIL_URL in {file}."
+    return f"Sent a test letter to {to} through {server.host}:{server.port}."
 
 
 def database_url(name: str, password: str, place: str) -> str:

@@ -123,7 +123,7 @@ class Attempt:
 
 def due(model: type[AbstractDelivery]) -> str:
     """SQL query that has a row if `sweep` has something to enqueue."""
-    return f"(SELECT FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"
+    return f"(SELECT NULL::timestamptz FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"
 
 
 def sweep(model: type[AbstractDelivery]) -> int:

@@ -28,11 +28,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 QUESTIONS: dict[str, str] = {}
 """Periodic task → the query that has a row if there is work (storage.quiet)."""
+WORK: dict[str, str] = {}
+"""Name of work → the query of the times since which its rows wait (operation.gauges)."""
 
 
-def asks(task: str, query: str) -> Callable[[Function], Function]:
-    """Decorate a periodic task: beat sends it only if the query has a row."""
+def asks(task: str, query: str, *, work: str = "") -> Callable[[Function], Function]:
+    """Decorate a periodic task: beat sends it only if the query has a row.
+
+    `work`: what waits, if the query selects since when. A failed try must not move this time.
+    """
     QUESTIONS[task] = query
+    if work:
+        WORK[work] = query
     return lambda function: function
 
 

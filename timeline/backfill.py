@@ -95,7 +95,10 @@ def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     return bool(flipped)
 
 
-DUE = "(SELECT FROM timeline_backfill WHERE finished_at IS NULL AND cancelled_at IS NULL AND sweep_at <= now())"
+DUE = """
+    (SELECT NULL::timestamptz FROM timeline_backfill
+    WHERE finished_at IS NULL AND cancelled_at IS NULL AND sweep_at <= now())
+"""
 
 
 def sweep() -> int:

@@ -16,7 +16,7 @@ from django.core import mail
 from django.core.cache import cache
 from django.core.mail.backends.base import BaseEmailBackend
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -53,7 +53,15 @@ CLAIM = """
         ORDER BY next_at LIMIT 1 FOR UPDATE SKIP LOCKED
     ) RETURNING id, address
 """
-WAITING = "SELECT FROM mail_letter WHERE state = 'waiting'"
+# A try moves `next_at`, so a letter that was tried waits since it was written. If a later letter was sent, the mail
+# server works, and refuses only this one.
+WAITING = """
+    SELECT CASE
+        WHEN attempts > 0 AND created_at > coalesce(
+            (SELECT max(created_at) FROM mail_letter WHERE state = 'sent'), '-infinity') THEN created_at
+        ELSE next_at END
+    FROM mail_letter WHERE state = 'waiting'
+"""
 UNREACHED = (OSError, SoftTimeLimitExceeded)
 """Errors of the server. smtplib's are all OSErrors, and `_try` handles those of a letter."""
 
@@ -154,6 +162,12 @@ def _close(connection: BaseEmailBackend) -> None:
         connection.close()
     except OSError as error:
         logger.info("the mail server did not close the connection properly: %s", _said(error))
+
+
+def unsent() -> QuerySet[Letter]:
+    """Letters that were given up, and those of the last day that expired after a failure."""
+    expired = Q(state=State.EXPIRED, created_at__gt=Now() - timedelta(days=1)) & ~Q(error="")
+    return Letter.objects.filter(Q(state=State.FAILED) | expired)
 
 
 # --- Upkeep ----------------------------------------------------------------------------------------------

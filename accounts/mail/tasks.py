@@ -11,7 +11,7 @@ def send() -> None:
 
 
 @shared_task(name="mail.sweep", soft_time_limit=sending.SECONDS)
-@asks("mail.sweep", sending.WAITING)
+@asks("mail.sweep", sending.WAITING, work="letters")
 def sweep() -> None:
     """Periodic: send due letters and tidy up."""
     sending.sweep()

@@ -315,8 +315,8 @@ def _list_part(row: ArchiveImport, kind: Listed, lists: Lists) -> None:
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
 LEFT = """
-    SELECT FROM moving_archiveimport WHERE finished_at IS NULL
-    UNION ALL SELECT FROM moving_archiveimport WHERE finished_at > now() - interval '2 minutes'
+    SELECT coalesce(tried_at, created_at) FROM moving_archiveimport WHERE finished_at IS NULL
+    UNION ALL SELECT NULL FROM moving_archiveimport WHERE finished_at > now() - interval '2 minutes'
 """
 """Rows that need a sweep. Recently ended imports count, because no worker may have removed the files of a stopped
 one.

@@ -15,7 +15,7 @@ def run_import(import_id: int, turn: str | None = None) -> None:
 
 
 @shared_task(name="moving.sweep")
-@asks("moving.sweep", importing.LEFT)
+@asks("moving.sweep", importing.LEFT, work="imports of archives")
 def sweep() -> None:
     """Periodic: queue lost imports, and tidy up."""
     importing.sweep()

@@ -149,7 +149,7 @@ def _wait(card: LinkCard) -> bool:
         return False
     old = Q(asked_at=None) | Q(asked_at__lt=Now() - AGAIN)
     rows = LinkCard.objects.filter(old, pk=card.pk, is_removed=False).exclude(state=CardState.WAITING)
-    return bool(rows.update(state=CardState.WAITING))
+    return bool(rows.update(state=CardState.WAITING, asked_at=Now()))
 
 
 # --- Reading pages ---------------------------------------------------------------------------------------

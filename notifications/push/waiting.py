@@ -41,7 +41,7 @@ FORGOTTEN_AFTER = timedelta(days=7)
 """A device that fails for this long is forgotten."""
 SWEPT = 1_000
 
-DUE = "SELECT FROM notifications_pushsubscription WHERE due_at <= now()"
+DUE = "SELECT due_at FROM notifications_pushsubscription WHERE due_at <= now()"
 SWEEP = """
     UPDATE notifications_pushsubscription SET due_at = now() + %(lost_after)s
     WHERE id = ANY(ARRAY(

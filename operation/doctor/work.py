@@ -2,13 +2,11 @@ import math
 from datetime import datetime, timedelta
 
 from celery import current_app
-from django.db.models.functions import Coalesce
 
 from accounts.mail.models import Letter, State
-from community.archives.models import ArchiveImport
+from accounts.mail.sending import unsent
 from operation.doctor.findings import WAIT_SECONDS, Findings, judge
-from operation.gauges import BACKLOG, last_observed, queue_lengths
-from relations.models import CsvImport, Mute
+from operation.gauges import BACKLOG, last_observed, queue_lengths, waits
 from seen.models import MergeRun
 from seen.status import NodeState, waiting
 from storage.connections import fetch
@@ -16,13 +14,10 @@ from storage.queue import OUTSIDE
 
 YOUNG = timedelta(minutes=3)
 """Beat may have done nothing yet for this long after a start."""
-LATE = timedelta(minutes=15)
-LATE_SEEN, LATE_NAMED = 1_000, 5
-"""Late mutes and imports are counted, and named, up to these numbers."""
+LATE_SECONDS = 600.0
+"""How long work may wait. deploy/prometheus/alerts.yml has the same limit."""
 LATELY = timedelta(hours=2)
 """Failed merges of plays are reported for this long."""
-LETTER_SECONDS = 900.0
-"""Maximum seconds that a due letter may wait."""
 
 
 def queues() -> Findings:
@@ -83,23 +78,27 @@ def beat(now: datetime) -> Findings:
     )
 
 
-def letters(now: datetime) -> Findings:
-    """Check letters given up, and how long others wait."""
-    failed = Letter.objects.filter(state=State.FAILED).count()
+def waiting_work() -> Findings:
+    """Check how long work with retries of its own waits."""
+    for work, seconds in waits().items():
+        text = f"the oldest waits for {timedelta(seconds=int(seconds))}" if seconds else "none is late"
+        todo = "Check that beat and a worker run. The worker's log says why it fails: docs/runbook.md, Backlog."
+        if work == "letters":
+            todo = "Try `manage.py sendtestemail ADDRESS`: docs/runbook.md, Mail does not go out."
+            tried = Letter.objects.filter(state=State.WAITING).exclude(error="").order_by("created_at").first()
+            text += f". The mail server's answer: {tried.error}" if tried else ""
+        yield judge(work, text, warning=seconds > LATE_SECONDS, todo=todo)
+
+
+def letters() -> Findings:
+    """Check letters that will not be sent any more."""
+    failed = unsent().count()
     yield judge(
         "letters given up",
         f"{failed:,}",
         warning=failed > 0,
-        todo="Admin → Letters shows the mail server's answer. Fix the cause, then retry them there: docs/runbook.md, "
-        "Mail does not go out.",
-    )
-    oldest = Letter.objects.filter(state=State.WAITING).order_by("next_at").first()
-    waits = max((now - oldest.next_at).total_seconds(), 0.0) if oldest is not None else 0.0
-    yield judge(
-        "letters due",
-        f"the oldest waits for {waits:,.0f} s" if oldest is not None else "none are waiting",
-        warning=waits > LETTER_SECONDS,
-        todo="Check that a worker runs, then try `manage.py sendtestemail`: docs/runbook.md, Mail does not go out.",
+        todo="Admin → Outgoing emails shows the mail server's answer. Fix the cause, then retry them there: "
+        "docs/runbook.md, Mail does not go out.",
     )
 
 
@@ -117,37 +116,6 @@ def deliveries(now: datetime) -> Findings:
         f"{parked:,}",
         warning=parked > 0,
         todo="Admin → Deliveries shows the error. Fix it, then retry there.",
-    )
-
-
-def upkeep_of_relations(now: datetime) -> Findings:
-    """Check that mutes end, and imports of lists progress."""
-    over = Mute.objects.filter(expires_at__lt=now - LATE)[:LATE_SEEN].count()
-    yield judge(
-        "timed mutes",
-        f"{over:,} expired, not yet removed" if over else "end in time",
-        warning=over > 0,
-        todo="Check that beat and a worker run: relations.end_mutes removes them.",
-    )
-    stuck = CsvImport.objects.filter(finished_at=None, created_at__lt=now - LATE)[:LATE_SEEN].count()
-    yield judge(
-        "imports of lists",
-        f"{stuck:,} are stuck" if stuck else "none is stuck",
-        warning=stuck > 0,
-        todo="Check that beat and a worker run: relations.sweep_imports restarts them.",
-    )
-
-
-def imports_of_archives(now: datetime) -> Findings:
-    """Report imports that make no progress."""
-    running = ArchiveImport.objects.filter(finished_at=None).alias(moved_at=Coalesce("tried_at", "created_at"))
-    stuck = list(running.filter(moved_at__lt=now - LATE).order_by("pk").values_list("pk", flat=True)[:LATE_SEEN])
-    named = ", ".join(map(str, stuck[:LATE_NAMED])) + (" …" if stuck[LATE_NAMED:] else "")
-    yield judge(
-        "imports of archives",
-        f"{len(stuck):,} are stuck (id {named})" if stuck else "none is stuck",
-        warning=bool(stuck),
-        todo="Check that beat and a worker run (moving.sweep) and that the worker can read imports/. Its log has more.",
     )
 
 

@@ -148,6 +148,7 @@ ALLOWED = (
     Allowed("doctor", 'FROM "discover_itemchange"', WHOLE, "counts the rows of a queue, 100,000 of them at most"),
     Allowed("task operation.observe", "FROM timeline_delivery", WHOLE, "counts the rows of a queue"),
     Allowed("task operation.observe", "FROM live_replaydelivery", WHOLE, "counts the rows of a queue"),
+    Allowed("task operation.observe", "SELECT work, extract(epoch", WHOLE, "the oldest rows of all queues"),
     Allowed("task timeline.check_sample", "SELECT item_id FROM timeline_delivery", WHOLE, "the rows of a queue"),
     Allowed("command timeline_check", "SELECT item_id FROM timeline_delivery", WHOLE, "the rows of a queue"),
     Allowed("task accounts.sweep_deletions", "accounts_deletion", WHOLE, "the rows of a queue"),

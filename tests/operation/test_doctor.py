@@ -20,7 +20,6 @@ from django.db import OperationalError, connection, transaction
 from django.template import engines
 from django.utils import timezone
 
-from community.archives.models import ArchiveImport
 from discover import impressions
 from discover.impressions import Impression
 from media.models import MediaFile
@@ -37,11 +36,10 @@ from operation.doctor import (
     work,
 )
 from operation.doctor.findings import ERROR, OK, WARNING, Finding
-from relations.models import CsvImport, Mute
 from runtime.embedded import wait_for
 from storage.postgresql.base import DatabaseWrapper
 from tests.support.clusters import ValkeyCluster
-from tests.support.factories import ItemFactory, UserFactory
+from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, frozen
 from timeline.models import Delivery
 from web import health
@@ -263,30 +261,6 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, state: str) -> 
     usage = type("usage", (), {"total": 100 * disks.GIB, "free": free * disks.GIB})
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     assert states(disks.disk()) == {"disk": state}
-
-
-def test_mutes_and_imports_that_are_late() -> None:
-    now = timezone.now()
-    assert set(states(work.upkeep_of_relations(now)).values()) == {OK}
-    late = now - 2 * work.LATE
-    Mute.objects.create(muter=UserFactory(), muted=UserFactory(), expires_at=late)
-    CsvImport.objects.create(user=UserFactory(), kind="mutes", total=1, created_at=late)
-    assert states(work.upkeep_of_relations(now)) == {"timed mutes": WARNING, "imports of lists": WARNING}
-
-
-def test_imports_of_archives_that_are_stuck() -> None:
-    """A long import that makes progress is fine."""
-    now, late = timezone.now(), timezone.now() - 2 * work.LATE
-    facts = {"created_at": late, "folder": "x"}
-    ArchiveImport.objects.create(user=UserFactory(), tried_at=now, **facts)
-    ArchiveImport.objects.create(user=UserFactory(), tried_at=late, finished_at=now, state="done", **facts)
-    assert states(work.imports_of_archives(now)) == {"imports of archives": OK}
-    stuck = [ArchiveImport.objects.create(user=UserFactory(), tried_at=at, **facts) for at in (late, None)]
-    finding = found(work.imports_of_archives(now))["imports of archives"]
-    assert (finding.state, f"2 are stuck (id {stuck[0].pk}, {stuck[1].pk})") == (
-        WARNING,
-        finding.text,
-    )
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from runtime.environment import read_file
 from runtime.management.commands.check_all import clean_environ
 from tests.support.clusters import free_ports
 from tests.support.install_page import PAGE, STEPS, block, blocks
+from tests.support.mail_servers import closed_port, mail_server
 from tests.support.servers import servers
 from tests.support.whole_sites import Running
 
@@ -160,6 +161,36 @@ def test_a_site_comes_of_the_steps(tmp_path: Path) -> None:
             assert wrong - servers_of_tests == {"workers", "lane outside", "beat"}, found
         finally:
             web.end()
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("", "Sent a test letter to you@example.org through 127.0.0.1:"),
+        ("locked", "was not sent: SMTPAuthenticationError: (535, b'no such user'). Correct FEEDSITE_EMAIL_URL in "),
+        ("dead", "was not sent: ConnectionRefusedError: "),
+    ],
+)
+def test_setup_sends_a_test_letter(tmp_path: Path, mode: str, said: str) -> None:
+    file = tmp_path / "x.env"
+    words = ["--domain", DOMAIN, "--file", str(file), "--test-letter", "you@example.org"]
+    nowhere = ["--superuser", f"postgresql://nobody@127.0.0.1:{closed_port()}/nothing"]
+    with mail_server() as server:
+        server.mode = mode
+        port = closed_port() if mode == "dead" else server.port
+        user = "user:wrong@" if mode == "locked" else ""
+        done = subprocess.run(
+            [*MANAGE, "setup", *words, *nowhere, "--mail", f"smtp://{user}127.0.0.1:{port}"],
+            cwd=ROOT,
+            env=clean_environ(tmp_path) | {"PATH": f"{postgres_binaries()}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert said in done.stdout, done.stdout + done.stderr
+        assert "wrong" not in done.stdout + done.stderr
+        assert "PostgreSQL refused the superuser" in done.stderr, "it goes on"
+        assert [letter["To"] for letter in server.letters] == ["you@example.org"][: mode == ""]
 
 
 def test_setup_without_a_domain_or_with_a_wrong_one(tmp_path: Path) -> None:

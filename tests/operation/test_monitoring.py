@@ -89,7 +89,8 @@ FAULTS: dict[str, dict[str, str]] = {
     "FeedsiteDown": {'up{job="feedsite",instance="a"}': "1 1 0x300"},
     "FeedsiteWorkersSilent": {'feedsite_sampled_seconds{instance="a"}': "0 60 120 120x300"},
     "FeedsiteDeliveriesLate": {'feedsite_delivery_oldest_seconds{instance="a"}': "0 0 300x300"},
-    "FeedsitePushesLate": {'feedsite_push_oldest_seconds{instance="a"}': "0 0 900x300"},
+    "FeedsiteMailLate": {'feedsite_waiting_seconds{work="letters",instance="a"}': "0+60x300"},
+    "FeedsiteWorkLate": {'feedsite_waiting_seconds{work="pushes",instance="a"}': "0 0 900x300"},
     "FeedsiteLagHigh": {
         'feedsite_delivery_seconds_bucket{le="10.0"}': "0+60x300",
         'feedsite_delivery_seconds_bucket{le="30.0"}': "0+90x300",
@@ -140,8 +141,9 @@ SOUND = {
     # b sampled last during the fault. a has sampled since.
     'feedsite_delivery_oldest_seconds{instance="b"}': "900x300",
     'feedsite_delivery_oldest_seconds{instance="a"}': "3x300",
-    'feedsite_push_oldest_seconds{instance="b"}': "900x300",
-    'feedsite_push_oldest_seconds{instance="a"}': "3x300",
+    'feedsite_waiting_seconds{work="letters",instance="b"}': "900x300",
+    'feedsite_waiting_seconds{work="letters",instance="a"}': "590x300",
+    'feedsite_waiting_seconds{work="pushes",instance="a"}': "3x300",
     'feedsite_deliveries_parked{instance="b"}': "4x300",
     'feedsite_deliveries_parked{instance="a"}': "0x300",
     'feedsite_queue_length{queue="celery",instance="b"}': "90000x300",
