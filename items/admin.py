@@ -27,7 +27,7 @@ from items.search.search import matching_items
 from media import attaching
 from media.admin import MediaFileAdmin, ShotList, shots
 from media.models import FACES, MediaFile
-from web.admin import ModeratedAdmin, counted, is_list
+from web.admin import ActedOnAdmin, ModeratedAdmin, counted, is_list
 from web.rest import parse_id
 
 FOUND = 1_000
@@ -43,7 +43,7 @@ class ItemList(ShotList):
 
 
 @admin.register(Item)
-class ItemAdmin(ModeratedAdmin):
+class ItemAdmin(ModeratedAdmin, ActedOnAdmin):
     """Items to read, delete and restore."""
 
     list_display = (
@@ -157,18 +157,6 @@ class ItemAdmin(ModeratedAdmin):
         return queryset.filter(found | Q(pk__in=matching)), False
 
     # --- Permissions
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: only users publish."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
-        """Whether the caller may use the list's actions. A single item cannot be changed."""
-        return obj is None and super().has_change_permission(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
-        """The permission to change is enough."""
-        return super().has_view_permission(request) or super().has_change_permission(request)
-
     def has_delete_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
         """False: nothing is removed for good."""
         return False

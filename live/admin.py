@@ -19,7 +19,7 @@ from live import actions
 from live.models import LiveSession, ReplayDelivery
 from media import attaching
 from media.admin import shots
-from web.admin import DeliveryAdmin, ModeratedAdmin
+from web.admin import ActedOnAdmin, DeliveryAdmin, ModeratedAdmin
 from web.rest import parse_id
 
 
@@ -40,7 +40,7 @@ class HiddenFilter(admin.SimpleListFilter):
 
 
 @admin.register(LiveSession)
-class LiveSessionAdmin(ModeratedAdmin):
+class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
     """Live sessions to look at, end, hide and show again. The admin cannot edit what hosts planned."""
 
     list_display = (
@@ -109,18 +109,6 @@ class LiveSessionAdmin(ModeratedAdmin):
     def view_on_site(self, session: LiveSession) -> str:
         """The session's page."""
         return reverse("live-session", args=[session.pk])
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: only hosts create sessions."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """Whether the caller may use the list's actions. A single session cannot be changed."""
-        return obj is None and super().has_change_permission(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
-        """The permission to change is enough."""
-        return super().has_view_permission(request) or super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
         return False

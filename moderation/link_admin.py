@@ -15,11 +15,11 @@ from items.models import LinkCard, RefusedHost
 from media.admin import shots
 from moderation import links
 from moderation.rule_admin import RuleAdmin
-from web.admin import ActingAdmin
+from web.admin import ActedOnAdmin
 
 
 @admin.register(LinkCard)
-class LinkCardAdmin(ActingAdmin):
+class LinkCardAdmin(ActedOnAdmin):
     """Link cards, to look at and to remove."""
 
     list_display = ("url", "title", "state", "error", "is_removed", "asked_at")
@@ -53,18 +53,6 @@ class LinkCardAdmin(ActingAdmin):
     def shot(self, card: LinkCard) -> str:
         """The picture of the page, veiled."""
         return shots([card.picture], is_veiled=True, is_unmarked=True) if card.picture else "-"
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """False: posts link to pages."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: LinkCard | None = None) -> bool:
-        """Whether the caller may use the list's action. A single card cannot be changed."""
-        return obj is None and super().has_change_permission(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: LinkCard | None = None) -> bool:
-        """The permission to change them is enough."""
-        return super().has_view_permission(request) or super().has_change_permission(request)
 
     @admin.action(description=_("Remove for good"), permissions=["change"])
     def remove(self, request: HttpRequest, queryset: QuerySet[LinkCard]) -> None:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts import review
 from accounts.levels_admin import handle_column
 from accounts.models import User
-from moderation import actions, by_hand, senders
+from moderation import actions, senders
 from moderation.models import Case, SenderKind, SenderRule, WordRule
 from web.admin import ActingAdmin, Deciding, counted, pointing
 
@@ -59,7 +59,6 @@ class SenderRuleAdmin(Deciding, ActingAdmin):
     search_help_text = _("Full username.")
     autocomplete_fields = ("user",)
     ordering = ("-id",)
-    actions = ("unban",)
     delete_confirmation_template = "admin/moderation/senderrule/delete.html"
     delete_selected_confirmation_template = "admin/moderation/senderrule/delete_many.html"
 
@@ -113,20 +112,6 @@ class SenderRuleAdmin(Deciding, ActingAdmin):
         for rule in queryset.select_related("user"):
             self.delete_model(request, rule)
 
-    @admin.action(description=_("Lift suspensions"), permissions=["decide"])
-    def unban(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
-        """Lift the chosen bans."""
-        done = left = 0
-        for rule in self.chosen(request, queryset.select_related("user")):
-            if self._may(request, rule) and senders.unban(user=rule.user, by=request.user):  # type: ignore[arg-type]
-                done += 1
-            else:
-                left += 1
-        if done:
-            self.message_user(request, by_hand.DONE["unban"](done) % {"count": done}, messages.SUCCESS)
-        if left:
-            self.message_user(request, by_hand.LEFT["unban"](left) % {"count": left}, messages.WARNING)
-
 
 # --- Words -----------------------------------------------------------------------------------------------
 class ManyWordsForm(forms.Form):
@@ -166,8 +151,8 @@ class WordRuleAdmin(RuleAdmin):
     list_display = ("text", "whole", "is_enabled", "note", "hits")
     list_filter = ("is_enabled", "whole")
     search_fields = ("text", "note")
+    list_editable = ("is_enabled",)
     ordering = ("text",)
-    actions = ("enable", "disable")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WordRule]:
         """Add the number of cases."""
@@ -220,41 +205,6 @@ class WordRuleAdmin(RuleAdmin):
     def delete_model(self, request: HttpRequest, obj: WordRule) -> None:
         """Remove by the action, which logs it."""
         actions.drop_word(rule=obj, by=request.user)  # type: ignore[arg-type]
-
-    @admin.action(description=_("Enable"), permissions=["change"])
-    def enable(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
-        """Enable the chosen words."""
-        changed = self._set(request, queryset, True)
-        self._told(
-            request,
-            changed,
-            lambda n: ngettext("%(count)s word rule enabled.", "%(count)s word rules enabled.", n),
-            gettext("Nothing changed: already enabled."),
-        )
-
-    @admin.action(description=_("Disable"), permissions=["change"])
-    def disable(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
-        """Disable the chosen words."""
-        changed = self._set(request, queryset, False)
-        self._told(
-            request,
-            changed,
-            lambda n: ngettext("%(count)s word rule disabled.", "%(count)s word rules disabled.", n),
-            gettext("Nothing changed: already disabled."),
-        )
-
-    def _set(self, request: HttpRequest, queryset: QuerySet[WordRule], is_enabled: bool) -> int:
-        changed = [rule for rule in self.chosen(request, queryset) if rule.is_enabled != is_enabled]
-        for rule in changed:
-            rule.is_enabled = is_enabled
-            actions.put_word(rule=rule, by=request.user)  # type: ignore[arg-type]
-        return len(changed)
-
-    def _told(self, request: HttpRequest, changed: int, done: Any, nothing: str) -> None:
-        if changed:
-            self.message_user(request, counted(done, changed), messages.SUCCESS)
-        else:
-            self.message_user(request, nothing, messages.WARNING)
 
 
 def _added(n: int) -> str:

@@ -177,6 +177,21 @@ class ActingAdmin(QuickListAdmin):
             self.message_user(request, counted(left, unchanged), messages.WARNING)
 
 
+class ActedOnAdmin(ActingAdmin):
+    """Rows with actions, which nobody adds or edits one by one."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the user may use the list's actions."""
+        return obj is None and super().has_change_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """The permission to change is enough."""
+        return super().has_view_permission(request) or super().has_change_permission(request)
+
+
 class Deciding:
     """A mixin for parts of the admin in which moderators decide."""
 

@@ -167,8 +167,6 @@ def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows:
         ("moderation/case", "approve", {"state": "open"}),
         ("moderation/case", "reject", {"state": "open"}),
         ("moderation/case", "ban", {"state": "open"}),
-        ("moderation/senderrule", "unban", {}),
-        ("moderation/wordrule", "disable", {}),
         ("moderation/wordrule", "delete_selected", {}),
         ("accounts/apptoken", "delete_selected", {}),
     ],
