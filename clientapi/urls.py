@@ -37,7 +37,7 @@ account_patterns = [
     path("relationships", accounts.RelationshipsView.as_view()),
     path("lookup", accounts.LookupView.as_view()),
     path("search", search.AccountSearchView.as_view()),
-    path("familiar_followers", misc.OwnEmptyView.as_view()),
+    path("familiar_followers", misc.OwnEmptyView.as_view(scopes="follows")),
     path("<str:account_id>", accounts.AccountView.as_view()),
     path("<str:account_id>/statuses", accounts.StatusesView.as_view()),
     path("<str:account_id>/followers", accounts.FollowersView.as_view()),

@@ -62,8 +62,7 @@ class PullSerializer(StrictSerializer):
 
 
 class DiscoverView(ApiView):
-    """The recommended feed."""
-
+    scopes = "read:statuses"
     only_reads = True
     rates = {"POST": "discover"}
 

@@ -9,12 +9,13 @@ from discover.history import viewed_page
 from items.finding import item_or_404, take_back_or_404
 from items.listing import ItemPage
 from storage.connections import FeedsUnavailableError
+from web.credentials import WHOLE
 from web.openapi import PAGED
 from web.rest import ApiView, FeedResponse, OutageError, limit, position
 
 
 class HistoryView(ApiView):
-    """The caller's history."""
+    scopes = WHOLE
 
     @extend_schema(operation_id="list_history", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request) -> HttpResponse:
@@ -40,6 +41,8 @@ class HistoryView(ApiView):
 
 class NotInterestedView(ApiView):
     """An item that the caller does not want."""
+
+    scopes = "statuses"
 
     @extend_schema(operation_id="not_interested", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:

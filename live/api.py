@@ -144,8 +144,7 @@ def shown(session: LiveSession, reader: User, status: int = 200) -> FeedResponse
 
 
 class LiveSessionsView(ApiView):
-    """New sessions."""
-
+    scopes = "statuses"
     rates = RATES
 
     @extend_schema(
@@ -163,6 +162,7 @@ class LiveSessionsView(ApiView):
 
 
 class LiveSessionView(PublicApiView):
+    scopes = "statuses"
     rates = RATES
 
     @extend_schema(operation_id="read_live_session", responses={200: SessionBody})
@@ -191,8 +191,7 @@ class LiveSessionView(PublicApiView):
 
 
 class StartView(ApiView):
-    """The start of a session."""
-
+    scopes = "statuses"
     rates = RATES
 
     @extend_schema(
@@ -208,8 +207,7 @@ class StartView(ApiView):
 
 
 class EndView(ApiView):
-    """The end of a session."""
-
+    scopes = "statuses"
     rates = RATES
 
     @extend_schema(operation_id="end_live_session", request=EMPTY_BODY, responses={200: SessionBody, 409: WRONG_STATE})
@@ -224,6 +222,8 @@ class EndView(ApiView):
 
 class ReminderView(ApiView):
     """The caller's reminder of a session."""
+
+    scopes = "statuses"
 
     @extend_schema(operation_id="remind_of_live_session", request=None, responses={204: None, 409: WRONG_STATE})
     def put(self, request: Request, session_id: str) -> HttpResponse:
@@ -243,6 +243,8 @@ class ReminderView(ApiView):
 
 
 class UserSessionsView(PublicApiView):
+    scopes = "statuses"
+
     @extend_schema(operation_id="list_user_live_sessions", parameters=PAGED, responses={200: SessionPage})
     def get(self, request: Request, username: str) -> HttpResponse:
         """A user's upcoming, live and recorded sessions, newest first. Your own include cancelled and missed ones."""

@@ -68,7 +68,7 @@ def keep_after(response: HttpResponse, page: Page) -> HttpResponse:
 
 
 class LiveFeedView(ApiView):
-    """The feed of live sessions."""
+    scopes = "statuses"
 
     @extend_schema(
         operation_id="read_live_feed",

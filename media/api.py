@@ -141,8 +141,7 @@ def form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]
 
 
 class MediaView(ApiView):
-    """Upload pictures and videos."""
-
+    scopes = "media"
     rates: Mapping[str, str] = {"POST": "upload"}
     takes_files = {"POST": uploads.one_medium}
     parser_classes = [FilesParser]
@@ -168,6 +167,8 @@ class MediaView(ApiView):
 class MediumView(ApiView):
     """One of the caller's own media."""
 
+    scopes = "write:media"
+
     @extend_schema(operation_id="read_media", responses={200: MediaObject})
     def get(self, request: Request, media_id: str) -> HttpResponse:
         """One of your media that no item uses yet."""
@@ -192,6 +193,7 @@ class MediumView(ApiView):
 class CaptionsView(ApiView):
     """The captions of the caller's videos."""
 
+    scopes = "media"
     rates: Mapping[str, str] = {"PUT": "upload"}
     takes_files = {"PUT": lambda: 2 * uploads.ROOM_BYTES}
     parser_classes = [FilesParser]

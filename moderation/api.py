@@ -30,8 +30,7 @@ class NewReport(StrictSerializer):
 
 
 class ReportView(ApiView):
-    """Reports of items."""
-
+    scopes = "reports"
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report", request=NewReport, responses={204: None})
@@ -51,6 +50,7 @@ class ReportView(ApiView):
 
 
 class AccountReportView(ApiView):
+    scopes = "reports"
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report_user", request=NewReport, responses={204: None})
@@ -67,8 +67,7 @@ class AccountReportView(ApiView):
 
 
 class SessionReportView(ApiView):
-    """Reports of live sessions."""
-
+    scopes = "reports"
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report_live_session", request=NewReport, responses={204: None})

@@ -16,6 +16,8 @@ class Seen(StrictSerializer):
 
 
 class NotificationsView(ApiView):
+    scopes = "notifications"
+
     @extend_schema(operation_id="list_notifications", parameters=PAGED, responses={200: NotificationPage})
     def get(self, request: Request) -> HttpResponse:
         """Acts of others, grouped, newest first. Reading marks nothing as read."""
@@ -24,7 +26,7 @@ class NotificationsView(ApiView):
 
 
 class UnreadView(ApiView):
-    """The unread count."""
+    scopes = "notifications"
 
     @extend_schema(operation_id="count_unread_notifications", responses={200: Unread})
     def get(self, request: Request) -> HttpResponse:
@@ -33,7 +35,7 @@ class UnreadView(ApiView):
 
 
 class ReadView(ApiView):
-    """The read mark."""
+    scopes = "notifications"
 
     @extend_schema(operation_id="read_notifications", request=Seen, responses={204: None})
     def post(self, request: Request) -> HttpResponse:

@@ -150,6 +150,7 @@ ACCEPTED: dict[Any, Any] = {204: None, 409: OpenApiResponse(Problem, "The user f
 class FollowView(RelationView):
     """Follow a user. With a locked account, PUT leaves a request and DELETE withdraws it."""
 
+    scopes = "follows"
     takes = FollowOptions
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
@@ -174,6 +175,8 @@ class FollowView(RelationView):
 class BlockView(RelationView):
     """Hide caller and user from each other."""
 
+    scopes = "blocks"
+
     def begin(self, user: User, other: User, **options: Any) -> bool:
         return actions.block(blocker=user, blocked=other)
 
@@ -189,6 +192,7 @@ class BlockView(RelationView):
 class MuteView(RelationView):
     """Hide a user from the caller's home."""
 
+    scopes = "mutes"
     takes = MuteOptions
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
@@ -203,6 +207,8 @@ class MuteView(RelationView):
 
 class RequestsView(ApiView):
     """Requests to follow the caller."""
+
+    scopes = "follows"
 
     @extend_schema(operation_id="list_follow_requests", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request) -> HttpResponse:
@@ -227,7 +233,7 @@ class MutedPage(msgspec.Struct):
 
 
 class BlocksView(ApiView):
-    """Blocked users."""
+    scopes = "blocks"
 
     @extend_schema(operation_id="list_blocks", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request) -> HttpResponse:
@@ -237,7 +243,7 @@ class BlocksView(ApiView):
 
 
 class MutesView(ApiView):
-    """Muted users."""
+    scopes = "mutes"
 
     @extend_schema(operation_id="list_mutes", parameters=PAGED, responses={200: MutedPage})
     def get(self, request: Request) -> HttpResponse:
@@ -260,6 +266,8 @@ class MutesView(ApiView):
 class FollowerView(ApiView):
     """A follower of the caller."""
 
+    scopes = "follows"
+
     @extend_schema(operation_id="remove_follower", responses=NO_CONTENT)
     def delete(self, request: Request, username: str) -> HttpResponse:
         """Remove a follower, or their request."""
@@ -273,7 +281,7 @@ class FollowerView(ApiView):
 
 
 class AcceptView(ApiView):
-    """Accepting a request."""
+    scopes = "follows"
 
     @extend_schema(operation_id="accept_follow_request", request=EMPTY_BODY, responses=ACCEPTED)
     def post(self, request: Request, username: str) -> HttpResponse:
@@ -288,7 +296,7 @@ class AcceptView(ApiView):
 
 
 class RejectView(ApiView):
-    """Rejecting a request."""
+    scopes = "follows"
 
     @extend_schema(operation_id="reject_follow_request", request=EMPTY_BODY, responses=NO_CONTENT)
     def post(self, request: Request, username: str) -> HttpResponse:
@@ -305,7 +313,7 @@ def _decided(found: bool) -> HttpResponse:
 
 
 class FollowersView(PublicApiView):
-    """Followers of a user."""
+    scopes = "accounts"
 
     @extend_schema(operation_id="list_followers", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, username: str) -> HttpResponse:
@@ -316,7 +324,7 @@ class FollowersView(PublicApiView):
 
 
 class FollowingView(PublicApiView):
-    """Followees of a user."""
+    scopes = "accounts"
 
     @extend_schema(operation_id="list_following", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, username: str) -> HttpResponse:

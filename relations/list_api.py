@@ -93,6 +93,8 @@ def list_or_404(list_id: str | int, owner: User) -> Listed:
 
 
 class ListsView(ApiView):
+    scopes = "lists"
+
     @extend_schema(operation_id="list_lists", parameters=PAGED, responses={200: ListPage})
     def get(self, request: Request) -> HttpResponse:
         """The caller's lists, newest first."""
@@ -114,6 +116,8 @@ class ListsView(ApiView):
 
 
 class ListView(ApiView):
+    scopes = "lists"
+
     @extend_schema(operation_id="read_list", responses={200: ListBody})
     def get(self, request: Request, list_id: str) -> HttpResponse:
         """One of the caller's lists."""
@@ -145,7 +149,7 @@ class ListView(ApiView):
 
 
 class MembersView(ApiView):
-    """Members of a list."""
+    scopes = "lists"
 
     @extend_schema(operation_id="list_members", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, list_id: str) -> HttpResponse:
@@ -157,7 +161,7 @@ class MembersView(ApiView):
 
 
 class MemberView(ApiView):
-    """A member of a list."""
+    scopes = "lists"
 
     @extend_schema(
         operation_id="add_member",

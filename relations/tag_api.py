@@ -37,7 +37,7 @@ def tag_or_404(text: str) -> str:
 
 
 class FollowedTagsView(ApiView):
-    """Followed hashtags."""
+    scopes = "follows"
 
     @extend_schema(operation_id="list_followed_tags", parameters=PAGED, responses={200: FollowedTagPage})
     def get(self, request: Request) -> HttpResponse:
@@ -49,7 +49,7 @@ class FollowedTagsView(ApiView):
 
 
 class FollowedTagView(ApiView):
-    """Following a hashtag."""
+    scopes = "follows"
 
     @extend_schema(
         operation_id="follow_tag",

@@ -153,8 +153,7 @@ def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
 
 
 class PlaysView(ApiView):
-    """Plays of one user."""
-
+    scopes = "statuses"
     only_reads = True
     rates = {"POST": "played"}
 
@@ -198,8 +197,7 @@ class PlaysBatchView(ApiView):
 
 
 class IssuedView(ApiView):
-    """Issued items of one user."""
-
+    scopes = "statuses"
     only_reads = True
     rates = {"POST": "played"}
 
@@ -217,6 +215,7 @@ class IssuedView(ApiView):
 class FilterView(ApiView):
     """Asks which items a user has not seen."""
 
+    scopes = "read:statuses"
     only_reads = True
     rates = {"POST": "played"}
     body_bytes = FILTER_BYTES

@@ -38,7 +38,7 @@ def _answer(page: home.Page) -> FeedResponse:
 
 
 class HomeView(ApiView):
-    """The caller's home timeline."""
+    scopes = "statuses"
 
     @extend_schema(operation_id="read_home", parameters=[*PAGED, FEED_SOURCE], responses={200: ItemPage})
     def get(self, request: Request) -> HttpResponse:
@@ -51,6 +51,8 @@ class HomeView(ApiView):
 class HomeNewView(ApiView):
     """New items at home since an id."""
 
+    scopes = "statuses"
+
     @extend_schema(operation_id="count_new", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request) -> HttpResponse:
         """How many new items the caller's home has, without own reposts."""
@@ -60,6 +62,8 @@ class HomeNewView(ApiView):
 
 class ListTimelineView(ApiView):
     """The timeline of one of the caller's lists."""
+
+    scopes = "lists"
 
     @extend_schema(operation_id="read_list_timeline", parameters=[*PAGED, FEED_SOURCE], responses={200: ItemPage})
     def get(self, request: Request, list_id: str) -> HttpResponse:
@@ -71,6 +75,8 @@ class ListTimelineView(ApiView):
 
 class ListNewView(ApiView):
     """New items in a list since an id."""
+
+    scopes = "lists"
 
     @extend_schema(operation_id="count_new_of_list", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request, list_id: str) -> HttpResponse:

@@ -34,7 +34,7 @@ from rest_framework.views import exception_handler as default_exception_handler
 
 from storage.breaker import UnavailableError
 from web import rates, uploads
-from web.credentials import Bounded
+from web.credentials import Bounded, Scoped
 from web.rates import Call
 from web.strict_json import BODY_BYTES, JSON_TYPE, PayloadTooLargeError, StrictJSONParser
 
@@ -324,20 +324,20 @@ def scope_of(view_rates: Mapping[str, str], method: str) -> str:
     return named or ("read" if method in SAFE_METHODS else "write")
 
 
-class ApiView(APIView):
+class ApiView(Scoped, APIView):
     """Base of the API's views. Counts every request first (web.rates.Call), and checks it before asking who the caller
     is.
-
-    `rates`: scopes of methods with their own rate. POST, PATCH and the methods of `takes_bodies` take JSON of at most
-    `body_bytes`, the methods of `takes_files` a form with files (web.uploads). `only_reads`: no POST writes what its
-    caller may look for next (storage.replica).
     """
 
     rates: Mapping[str, str] = {}
+    """Rates of methods, where not `read` or `write`."""
     only_reads = False
+    """Whether no POST writes what its caller may look for next (storage.replica)."""
     body_bytes = BODY_BYTES
-    takes_files: Mapping[str, uploads.Limit] = {}
+    """The most bytes of JSON, which POST, PATCH and the methods of `takes_bodies` take."""
     takes_bodies: frozenset[str] = frozenset()
+    takes_files: Mapping[str, uploads.Limit] = {}
+    """Methods that take a form with files, and its most bytes (web.uploads)."""
     parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser]
     content_negotiation_class = OnlyJSON
     throttle_classes: Sequence[Any] = []
@@ -406,7 +406,7 @@ class ApiView(APIView):
             raise exceptions.Throttled(wait)
         if isinstance(request.auth, Bounded):
             try:
-                request.auth.check(request)
+                request.auth.check(request, self)
             except exceptions.PermissionDenied:
                 wait = self._call.as_attempt()
                 if wait is not None:

@@ -13,6 +13,7 @@ from accounts.about.logo import logo_url
 from accounts.about.models import SiteSettings
 from accounts.about.signals import limits_asked
 from runtime import version
+from web.credentials import ANY_SCOPE
 from web.rest import ApiView, FeedResponse
 
 
@@ -57,8 +58,7 @@ class SiteAnswer(msgspec.Struct):
 
 
 class SiteView(ApiView):
-    """The site, for all clients."""
-
+    scopes = ANY_SCOPE
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []
 

@@ -210,7 +210,7 @@ class UsersView(ApiView):
 
 
 class MeView(ApiView):
-    """The caller's account."""
+    scopes = "accounts"
 
     @extend_schema(operation_id="read_me", responses={200: Account})
     def get(self, request: Request) -> HttpResponse:
@@ -261,8 +261,7 @@ class FaceView(ApiView):
 
 
 class AvatarView(FaceView):
-    """The caller's avatar."""
-
+    scopes = "accounts"
     use = Use.AVATAR
 
     @extend_schema(operation_id="set_avatar", request={FILES_TYPE: Face}, responses={200: Account})
@@ -277,8 +276,7 @@ class AvatarView(FaceView):
 
 
 class BannerView(FaceView):
-    """The caller's banner."""
-
+    scopes = "accounts"
     use = Use.BANNER
 
     @extend_schema(operation_id="set_banner", request={FILES_TYPE: Face}, responses={200: Account})

@@ -20,7 +20,7 @@ from accounts.signing_in_models import OWN_APP
 from clientapi.oauth import scopes
 from storage.connections import LAZILY, fetch
 from web import rates
-from web.credentials import Bounded
+from web.credentials import Bounded, Scoped
 
 OF_APP_LIFE = timedelta(days=2)
 """How long a token without a user lives after its last use."""
@@ -41,19 +41,17 @@ class AppToken(Bounded):
         self.app_id = token.app_id
         self.scopes = frozenset(scopes.parsed(token.scopes))
 
-    def check(self, request: Request) -> None:
+    def check(self, request: Request, view: Scoped) -> None:
         """Raise PermissionDenied if the token lacks the scope, or make the caller a stranger where strangers may
         read.
         """
         if request.method == "OPTIONS":  # anyone may ask for the options
             return
-        match = request._request.resolver_match
-        route = match.route if match is not None else ""
         is_reading = request.method in READING
-        if scopes.opens(self.scopes, route, is_reading=is_reading):
+        if scopes.opens(self.scopes, view.scopes, is_reading=is_reading):
             return
         is_for_members = getattr(request._request, "is_for_members", False)
-        if not is_reading or is_for_members or not scopes.opens_to_strangers(route):
+        if not is_reading or is_for_members or not view.opens_to_strangers:
             raise PermissionDenied(OUTSIDE)
         request.user = AnonymousUser()
 

@@ -83,7 +83,7 @@ def shown_account(user: User, reader: Reader) -> Account:
 
 # --- One's own account -----------------------------------------------------------------------------------
 class OwnAccountView(ClientView):
-    """The caller's account."""
+    scopes = "profile"
 
     def get(self, request: Request) -> HttpResponse:
         """Return the account."""
@@ -91,8 +91,7 @@ class OwnAccountView(ClientView):
 
 
 class ProfileView(ClientView):
-    """The caller's profile."""
-
+    scopes = "accounts"
     rates: Mapping[str, str] = {"PATCH": "upload"}
     takes_files = {"PATCH": uploads.one_medium}
 
@@ -141,6 +140,8 @@ def _raise(error: Exception) -> None:
 
 # --- Others ----------------------------------------------------------------------------------------------
 class AccountView(OpenView):
+    scopes = "accounts"
+
     def get(self, request: Request, account_id: str) -> HttpResponse:
         """Return the account. Raises NotFound."""
         reader = reader_of(request)
@@ -149,6 +150,8 @@ class AccountView(OpenView):
 
 class AccountsView(OpenView):
     """Several accounts by id."""
+
+    scopes = "accounts"
 
     def get(self, request: Request) -> HttpResponse:
         """Return the visible accounts."""
@@ -159,6 +162,8 @@ class AccountsView(OpenView):
 
 class LookupView(OpenView):
     """An account by its name."""
+
+    scopes = "accounts"
 
     def get(self, request: Request) -> HttpResponse:
         """Return the account. Raises NotFound."""
@@ -172,13 +177,15 @@ class LookupView(OpenView):
 class RelationshipsView(ClientView):
     """The caller's relations to other users."""
 
+    scopes = "follows"
+
     def get(self, request: Request) -> HttpResponse:
         """Return the relations."""
         return FeedResponse(relationships(caller_of(request), Params(request).ids("id", most=ASKED)))
 
 
 class StatusesView(OpenView):
-    """The statuses of an account."""
+    scopes = "statuses"
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
         """List the statuses, newest first."""
@@ -203,8 +210,7 @@ def _kinds(params: Params) -> timelines.Kinds:
 
 
 class FollowersView(OpenView):
-    """The followers of an account."""
-
+    scopes = "accounts"
     listed = FOLLOWERS
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
@@ -221,6 +227,8 @@ class FollowingView(FollowersView):
 
 class ListsOfAccountView(ClientView):
     """Those of the caller's lists that have an account as member."""
+
+    scopes = "lists"
 
     def get(self, request: Request, account_id: str) -> HttpResponse:
         """Return the lists."""
@@ -262,6 +270,8 @@ class RelationView(ClientView):
 class FollowView(RelationView):
     """Follow an account, or ask a locked one."""
 
+    scopes = "follows"
+
     def act(self, reader: User, other: User, params: Params) -> bool:
         """Follow, or ask a locked account."""
         if params.flag("notify"):
@@ -271,8 +281,7 @@ class FollowView(RelationView):
 
 
 class UnfollowView(RelationView):
-    """Unfollow an account."""
-
+    scopes = "follows"
     is_end = True
 
     def act(self, reader: User, other: User, params: Params) -> bool:
@@ -281,6 +290,7 @@ class UnfollowView(RelationView):
 
 
 class RemoveFollowerView(RelationView):
+    scopes = "follows"
     is_end = True
 
     def act(self, reader: User, other: User, params: Params) -> bool:
@@ -289,15 +299,14 @@ class RemoveFollowerView(RelationView):
 
 
 class BlockView(RelationView):
-    """Block an account."""
+    scopes = "blocks"
 
     def act(self, reader: User, other: User, params: Params) -> bool:
         return actions.block(blocker=reader, blocked=other)
 
 
 class UnblockView(RelationView):
-    """End a block."""
-
+    scopes = "blocks"
     is_end = True
 
     def act(self, reader: User, other: User, params: Params) -> bool:
@@ -305,7 +314,7 @@ class UnblockView(RelationView):
 
 
 class MuteView(RelationView):
-    """Mute an account."""
+    scopes = "mutes"
 
     def act(self, reader: User, other: User, params: Params) -> bool:
         """Mute, for `duration` seconds if given."""
@@ -316,8 +325,7 @@ class MuteView(RelationView):
 
 
 class UnmuteView(RelationView):
-    """End a mute."""
-
+    scopes = "mutes"
     is_end = True
 
     def act(self, reader: User, other: User, params: Params) -> bool:
@@ -337,19 +345,19 @@ class OwnPeopleView(ClientView):
 
 
 class BlocksView(OwnPeopleView):
-    """Accounts that the caller blocks."""
-
+    scopes = "blocks"
     listed = BLOCKS
 
 
 class RequestsView(OwnPeopleView):
     """Accounts that ask to follow."""
 
+    scopes = "follows"
     listed = REQUESTS
 
 
 class MutesView(ClientView):
-    """Accounts that the caller mutes."""
+    scopes = "mutes"
 
     def get(self, request: Request) -> HttpResponse:
         """List muted accounts, and when each mute ends."""
@@ -388,12 +396,10 @@ class DecisionView(ClientView):
 
 
 class AcceptView(DecisionView):
-    """Accept the request."""
-
+    scopes = "follows"
     decide = staticmethod(actions.accept)
 
 
 class RejectView(DecisionView):
-    """Reject the request."""
-
+    scopes = "follows"
     decide = staticmethod(actions.reject)

@@ -19,7 +19,7 @@ def _number(text: str) -> int:
 
 
 class ConversationsView(ClientView):
-    """The caller's conversations."""
+    scopes = "statuses"
 
     def get(self, request: Request) -> HttpResponse:
         """List the conversations, newest first. Page ids are ids of messages."""
@@ -32,6 +32,8 @@ class ConversationsView(ClientView):
 
 
 class ConversationView(ClientView):
+    scopes = "conversations"
+
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
         """Hide the conversation until somebody writes in it."""
         if not conversations.put_away(reader=caller_of(request), conversation_id=_number(conversation_id)):
@@ -41,6 +43,8 @@ class ConversationView(ClientView):
 
 class ConversationReadView(ClientView):
     """The read mark of a conversation."""
+
+    scopes = "conversations"
 
     def post(self, request: Request, conversation_id: str) -> HttpResponse:
         """Mark the conversation as read."""

@@ -97,8 +97,7 @@ def _contexts(params: Params) -> dict[str, list[str]]:
 
 
 class FilterView(ClientView):
-    """One of the caller's filters."""
-
+    scopes = "filters"
     takes_bodies = frozenset({"PUT"})
     is_first = False
 
@@ -166,8 +165,7 @@ def _keywords(params: Params, listed: Listed | None) -> list[Keyword] | None:
 
 
 class FiltersView(ClientView):
-    """The caller's filters."""
-
+    scopes = "filters"
     is_first = False
 
     def get(self, request: Request) -> HttpResponse:
@@ -196,7 +194,7 @@ class FirstFilterView(FilterView):
 
 
 class KeywordsView(ClientView):
-    """The keywords of a filter."""
+    scopes = "filters"
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
         """List the keywords, oldest first."""
@@ -215,6 +213,7 @@ class KeywordsView(ClientView):
 class KeywordView(ClientView):
     """A keyword of the caller's filter."""
 
+    scopes = "filters"
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
@@ -256,6 +255,8 @@ def _found(owner: User, keyword_id: str) -> tuple[Listed, Keyword]:
 
 class FilteredStatusesView(ClientView):
     """Single statuses that a filter hides: there are none."""
+
+    scopes = "filters"
 
     def get(self, request: Request, filter_id: str) -> HttpResponse:
         """Return an empty list."""

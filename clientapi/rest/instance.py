@@ -23,6 +23,7 @@ from items.text import LINK_LENGTH, MEDIA_AN_ITEM, MOST_OPTIONS, OPTION_LENGTH, 
 from media.models import DESCRIPTION_LENGTH
 from notifications.push.encryption import public_key
 from runtime import version
+from web.credentials import ANY_SCOPE
 from web.rest import FeedResponse
 
 SPEAKS = "4.5.0"
@@ -105,6 +106,8 @@ def _languages() -> list[str]:
 class InstanceView(OpenView):
     """The description of the site, version 1."""
 
+    scopes = ANY_SCOPE
+
     def get(self, request: Request) -> HttpResponse:
         """Return the description."""
         here = site.current()
@@ -139,6 +142,8 @@ def _urls() -> dict[str, str]:
 
 class SecondInstanceView(OpenView):
     """The description of the site, version 2."""
+
+    scopes = ANY_SCOPE
 
     def get(self, request: Request) -> HttpResponse:
         """Return the description."""

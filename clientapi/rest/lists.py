@@ -55,7 +55,7 @@ def _title(params: Params) -> str:
 
 
 class ListsView(ClientView):
-    """The caller's lists."""
+    scopes = "lists"
 
     def get(self, request: Request) -> HttpResponse:
         """List all lists by title."""
@@ -70,8 +70,7 @@ class ListsView(ClientView):
 
 
 class ListView(ClientView):
-    """One of the caller's lists."""
-
+    scopes = "lists"
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, list_id: str) -> HttpResponse:
@@ -96,8 +95,7 @@ class ListView(ClientView):
 
 
 class MembersView(ClientView):
-    """The members of a list."""
-
+    scopes = "lists"
     takes_bodies = frozenset({"DELETE"})
 
     def get(self, request: Request, list_id: str) -> HttpResponse:

@@ -29,6 +29,7 @@ def described(params: Params) -> dict[str, Any]:
 class MediaView(ClientView):
     """The upload of pictures and videos."""
 
+    scopes = "media"
     rates: Mapping[str, str] = {"POST": "upload"}
     takes_files = {"POST": uploads.one_medium}
 
@@ -50,8 +51,7 @@ class MediaView(ClientView):
 
 
 class MediumView(ClientView):
-    """One of the caller's media."""
-
+    scopes = "write:media"
     takes_bodies = frozenset({"PUT"})
     takes_files = {"PUT": uploads.one_medium}
 

@@ -24,6 +24,7 @@ from clientapi.statuses.presenting import statuses
 from discover.popular import popular_items
 from items.tags.trending import trends
 from relations.suggestions import suggestions
+from web.credentials import ANY_SCOPE
 from web.rest import FeedResponse
 
 POPULAR = 20
@@ -33,6 +34,7 @@ SUGGESTED = 6
 class EmptyView(OpenView):
     """An empty list, for anyone."""
 
+    scopes = ANY_SCOPE
     body: Any = []
 
     def get(self, request: Request, **named: str) -> HttpResponse:
@@ -51,6 +53,8 @@ class OwnEmptyView(ClientView):
 class EmptyOfAccountView(OpenView):
     """An empty list about an account."""
 
+    scopes = "accounts"
+
     def get(self, request: Request, account_id: str) -> HttpResponse:
         """Return an empty list. Raises NotFound."""
         user_or_404(account_id, reader_of(request))
@@ -62,7 +66,7 @@ class EmptyObjectView(EmptyView):
 
 
 class PreferencesView(ClientView):
-    """The caller's preferences."""
+    scopes = "accounts"
 
     def get(self, request: Request) -> HttpResponse:
         """Return the site's defaults, and who may quote."""
@@ -80,7 +84,7 @@ class PreferencesView(ClientView):
 
 
 class RulesView(OpenView):
-    """The site's rules."""
+    scopes = ANY_SCOPE
 
     def get(self, request: Request) -> HttpResponse:
         """Return the rules in force."""
@@ -88,7 +92,7 @@ class RulesView(OpenView):
 
 
 class DescriptionView(OpenView):
-    """The site's long description."""
+    scopes = ANY_SCOPE
 
     def get(self, request: Request) -> HttpResponse:
         """Return the description as HTML. The time of its last change is not stored."""
@@ -101,7 +105,8 @@ def _number(mark: str) -> str:
 
 
 class AnnouncementsView(OpenView):
-    """The site's announcement."""
+    scopes = "accounts"
+    opens_to_strangers = True
 
     def get(self, request: Request) -> HttpResponse:
         """Return the announcement, dismissed or not."""
@@ -129,7 +134,7 @@ class AnnouncementsView(OpenView):
 
 
 class DismissedView(ClientView):
-    """The dismissal of the announcement."""
+    scopes = "accounts"
 
     def post(self, request: Request, announcement_id: str) -> HttpResponse:
         """Mark the announcement as read. Raises NotFound for another id."""
@@ -142,7 +147,8 @@ class DismissedView(ClientView):
 
 # --- Popular things -------------------------------------------------------------------------------------
 class TrendingTagsView(OpenView):
-    """Popular hashtags."""
+    scopes = "statuses"
+    opens_to_strangers = True
 
     def get(self, request: Request) -> HttpResponse:
         """List the week's top hashtags, with daily uses."""
@@ -160,7 +166,8 @@ class TrendingTagsView(OpenView):
 
 
 class TrendingStatusesView(OpenView):
-    """Popular posts."""
+    scopes = "statuses"
+    opens_to_strangers = True
 
     def get(self, request: Request) -> HttpResponse:
         """List popular posts, one per sender."""
@@ -185,6 +192,8 @@ class Suggestion(msgspec.Struct):
 class FirstSuggestionsView(ClientView):
     """Suggested accounts, version 1."""
 
+    scopes = "accounts"
+
     def get(self, request: Request) -> HttpResponse:
         """Return the site's suggestions."""
         return FeedResponse(accounts_of(_suggested(request)))
@@ -192,6 +201,8 @@ class FirstSuggestionsView(ClientView):
 
 class SuggestionsView(ClientView):
     """Suggested accounts with the reason for each (Mastodon's second version of this address)."""
+
+    scopes = "accounts"
 
     def get(self, request: Request) -> HttpResponse:
         """Return the site's suggestions."""

@@ -25,7 +25,7 @@ TYPES = 50
 
 
 class NotificationsView(ClientView):
-    """The caller's notifications."""
+    scopes = "notifications"
 
     def get(self, request: Request) -> HttpResponse:
         """List the notifications. Marks nothing as read."""
@@ -44,7 +44,7 @@ def _chosen(params: Params) -> notices.Chosen:
 
 
 class UnreadView(ClientView):
-    """The number of unread notifications."""
+    scopes = "notifications"
 
     def get(self, request: Request) -> HttpResponse:
         """Return the number."""
@@ -52,6 +52,8 @@ class UnreadView(ClientView):
 
 
 class NotificationView(ClientView):
+    scopes = "notifications"
+
     def get(self, request: Request, notification_id: str) -> HttpResponse:
         """Return the notification."""
         reader = caller_of(request)
@@ -71,7 +73,7 @@ def notice_or_404(text: str, reader: User) -> ToldAct:
 
 
 class ClearView(ClientView):
-    """All of the caller's notifications."""
+    scopes = "notifications"
 
     def post(self, request: Request) -> HttpResponse:
         """Delete all except messages of moderators, maybe by a worker."""
@@ -83,7 +85,7 @@ class ClearView(ClientView):
 
 
 class DismissView(ClientView):
-    """The dismissal of a notification."""
+    scopes = "notifications"
 
     def post(self, request: Request, notification_id: str) -> HttpResponse:
         """Delete the notification."""
@@ -94,7 +96,7 @@ class DismissView(ClientView):
 
 # --- Groups ----------------------------------------------------------------------------------------------
 class GroupsView(ClientView):
-    """The caller's grouped notifications."""
+    scopes = "notifications"
 
     def get(self, request: Request) -> HttpResponse:
         """List the groups. Marks nothing as read."""
@@ -112,7 +114,7 @@ def _grouped(params: Params) -> frozenset[str]:
 
 
 class GroupView(ClientView):
-    """One group of notifications."""
+    scopes = "notifications"
 
     def get(self, request: Request, group_key: str) -> HttpResponse:
         """Return the group."""
@@ -132,7 +134,7 @@ def group_or_404(key: str, reader: User) -> groups.Group:
 
 
 class GroupAccountsView(ClientView):
-    """The people of a group."""
+    scopes = "notifications"
 
     def get(self, request: Request, group_key: str) -> HttpResponse:
         """List the accounts, newest act first."""
@@ -143,7 +145,7 @@ class GroupAccountsView(ClientView):
 
 
 class DismissGroupView(ClientView):
-    """The dismissal of a group."""
+    scopes = "notifications"
 
     def post(self, request: Request, group_key: str) -> HttpResponse:
         """Delete the group's notifications."""
@@ -154,7 +156,7 @@ class DismissGroupView(ClientView):
 
 
 class UnreadGroupsView(ClientView):
-    """The number of unread groups."""
+    scopes = "notifications"
 
     def get(self, request: Request) -> HttpResponse:
         """Return the number."""
@@ -187,6 +189,8 @@ def _markers(reader: User) -> dict[str, Marker]:
 
 class MarkersView(ClientView):
     """How far the caller has read home and notifications."""
+
+    scopes = "statuses"
 
     def get(self, request: Request) -> HttpResponse:
         """Return the existing marks."""

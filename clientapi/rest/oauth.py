@@ -21,6 +21,7 @@ from clientapi.oauth.bearer import AppToken
 from clientapi.params import Params
 from notifications.push.encryption import public_key
 from web import rates
+from web.credentials import ANY_SCOPE
 from web.rest import FeedResponse
 from web.strict_json import JSON_TYPE
 
@@ -72,8 +73,7 @@ def _addresses(app: ClientApp) -> tuple[str, list[str]]:
 
 
 class AppsView(OpenView):
-    """The registration of apps."""
-
+    scopes = ANY_SCOPE
     rates: Mapping[str, str] = {"POST": "app"}
     authentication_classes: Sequence[Any] = []
 
@@ -99,6 +99,8 @@ class AppsView(OpenView):
 
 class OwnAppView(OpenView):
     """The app to which the token belongs."""
+
+    scopes = ANY_SCOPE
 
     def get(self, request: Request) -> HttpResponse:
         """Return the app."""

@@ -46,13 +46,15 @@ def _shown(item: ItemBody, request: Request) -> HttpResponse:
 
 
 class PollView(OpenView):
+    scopes = "statuses"
+
     def get(self, request: Request, poll_id: str) -> HttpResponse:
         """Return the poll of a visible status."""
         return _shown(body_or_404(poll_id, reader_of(request)), request)
 
 
 class VotesView(ClientView):
-    """The caller's vote."""
+    scopes = "statuses"
 
     def post(self, request: Request, poll_id: str) -> HttpResponse:
         """Vote once. Return the poll."""

@@ -62,6 +62,8 @@ class Subscription(msgspec.Struct):
 class SubscriptionView(ClientView):
     """The subscription of the caller's token."""
 
+    scopes = "push"
+
     def get(self, request: Request) -> HttpResponse:
         """Return the subscription. Raises NotFound."""
         return FeedResponse(Subscription.of(_own(request)))

@@ -40,8 +40,7 @@ class ReportBody(msgspec.Struct):
 
 
 class ReportsView(ClientView):
-    """Reports to the moderators."""
-
+    scopes = "reports"
     rates: Mapping[str, str] = {"POST": "report"}
 
     def post(self, request: Request) -> HttpResponse:

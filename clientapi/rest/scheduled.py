@@ -90,7 +90,7 @@ def scheduled_at(params: Params) -> datetime | None:
 
 
 class ScheduledStatusesView(ClientView):
-    """The caller's scheduled statuses."""
+    scopes = "statuses"
 
     def get(self, request: Request) -> HttpResponse:
         """List the scheduled statuses, the last scheduled first."""
@@ -105,6 +105,7 @@ class ScheduledStatusesView(ClientView):
 
 
 class ScheduledStatusView(ClientView):
+    scopes = "statuses"
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, scheduled_id: str) -> HttpResponse:

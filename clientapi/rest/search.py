@@ -42,6 +42,7 @@ class Found(msgspec.Struct):
 class SearchView(OpenView):
     """A search for accounts, statuses and hashtags."""
 
+    scopes = "search"
     rates: Mapping[str, str] = {"GET": "search"}
 
     def get(self, request: Request) -> HttpResponse:
@@ -111,6 +112,7 @@ def led_to(address: str, reader: Reader) -> Found:
 class AccountSearchView(ClientView):
     """A search that completes a typed name."""
 
+    scopes = "accounts"
     rates: Mapping[str, str] = {"GET": "search"}
 
     def get(self, request: Request) -> HttpResponse:

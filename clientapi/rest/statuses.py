@@ -119,6 +119,7 @@ def _said(params: Params, media: list[int]) -> dict[str, Any]:
 class StatusesView(OpenView):
     """Several statuses by id, and new statuses."""
 
+    scopes = "statuses"
     rates: Mapping[str, str] = {"POST": "publish"}
 
     def get(self, request: Request) -> HttpResponse:
@@ -168,6 +169,7 @@ class StatusesView(OpenView):
 
 
 class StatusView(OpenView):
+    scopes = "statuses"
     takes_bodies = frozenset({"PUT"})
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
@@ -242,7 +244,7 @@ def _descriptions(params: Params, item: Item) -> dict[str, tuple[str, tuple[floa
 
 # --- Reading ---------------------------------------------------------------------------------------------
 class ContextView(OpenView):
-    """The thread around a status."""
+    scopes = "statuses"
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
         """Return the statuses above and below."""
@@ -255,6 +257,8 @@ class ContextView(OpenView):
 class SourceView(ClientView):
     """The caller's status as typed."""
 
+    scopes = "statuses"
+
     def get(self, request: Request, status_id: str) -> HttpResponse:
         """Return the texts to edit."""
         item = own_or_404(status_id, caller_of(request))
@@ -262,7 +266,7 @@ class SourceView(ClientView):
 
 
 class HistoryView(OpenView):
-    """The versions of a status."""
+    scopes = "statuses"
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
         """List all versions, oldest first."""
@@ -273,7 +277,7 @@ class HistoryView(OpenView):
 
 
 class QuotesView(OpenView):
-    """The quotes of a status."""
+    scopes = "statuses"
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
         """List visible quotes, newest first."""
@@ -283,8 +287,7 @@ class QuotesView(OpenView):
 
 
 class FavouritedByView(OpenView):
-    """Users who like a status."""
-
+    scopes = "accounts"
     listed = LIKERS
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
@@ -304,6 +307,8 @@ class RebloggedByView(FavouritedByView):
 class RevokeView(ClientView):
     """The removal of a quote of the caller's status."""
 
+    scopes = "statuses"
+
     def post(self, request: Request, status_id: str, quote_id: str) -> HttpResponse:
         """Separate the quote from the quoted status, and return it."""
         user = caller_of(request)
@@ -318,6 +323,7 @@ class RevokeView(ClientView):
 class PolicyView(ClientView):
     """Who may quote the caller's status."""
 
+    scopes = "statuses"
     takes_bodies = frozenset({"PUT"})
 
     def put(self, request: Request, status_id: str) -> HttpResponse:
@@ -352,18 +358,17 @@ class ActView(ClientView):
 
 
 class FavouriteView(ActView):
-    """A like."""
-
+    scopes = "favourites"
     do = staticmethod(actions.like)
 
 
 class BookmarkView(ActView):
+    scopes = "bookmarks"
     do = staticmethod(actions.bookmark)
 
 
 class ReblogView(ActView):
-    """A repost."""
-
+    scopes = "statuses"
     rates: Mapping[str, str] = {"POST": "publish"}
 
     def act(self, user: User, item: Item, params: Params) -> int:
@@ -380,6 +385,8 @@ class ReblogView(ActView):
 class PinView(ActView):
     """A pin on the caller's profile."""
 
+    scopes = "accounts"
+
     def act(self, user: User, item: Item, params: Params) -> int:
         """Pin the caller's public post."""
         if item.sender_id != user.pk:
@@ -394,7 +401,7 @@ class PinView(ActView):
 
 
 class UnpinView(ActView):
-    """The end of a pin."""
+    scopes = "accounts"
 
     def act(self, user: User, item: Item, params: Params) -> int:
         """Unpin the post."""
@@ -420,30 +427,29 @@ class UndoView(ClientView):
 
 
 class UnfavouriteView(UndoView):
-    """Unlike."""
-
+    scopes = "favourites"
     undo = staticmethod(actions.unlike)
 
 
 class UnbookmarkView(UndoView):
-    """Remove a bookmark."""
-
+    scopes = "bookmarks"
     undo = staticmethod(actions.remove_bookmark)
 
 
 class UnreblogView(UndoView):
-    """Undo a repost."""
-
+    scopes = "statuses"
     undo = staticmethod(lambda user, item: actions.undo_repost(sender=user, item=item))
 
 
 class MuteView(ActView):
     """The muting of a status's thread."""
 
+    scopes = "mutes"
     do = staticmethod(mute_thread)
 
 
 class UnmuteView(UndoView):
     """The end of a thread's mute."""
 
+    scopes = "mutes"
     undo = staticmethod(unmute_thread)

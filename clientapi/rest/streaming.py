@@ -16,6 +16,7 @@ from clientapi.oauth.bearer import OUTSIDE, AppToken, StreamAuthentication
 from clientapi.streaming.streaming import CLIENTS
 from clientapi.streaming.streams import Hearer, ScopeError, Stream, UnknownError, heard, stream_of
 from stream.api import Admission
+from web.credentials import ANY_SCOPE
 from web.rest import OutageError
 
 _encode = msgspec.json.Encoder().encode
@@ -24,6 +25,7 @@ _encode = msgspec.json.Encoder().encode
 class StreamingView(ClientView):
     """Opens a stream of events. A socket may begin without a stream."""
 
+    scopes = ANY_SCOPE
     authentication_classes = (StreamAuthentication,)
 
     def get(self, request: Request, path: str = "") -> HttpResponse:
@@ -56,6 +58,7 @@ class StreamingView(ClientView):
 class HealthView(ClientView):
     """Whether streams are served."""
 
+    scopes = ANY_SCOPE
     is_open = True
 
     def get(self, request: Request) -> HttpResponse:

@@ -43,7 +43,7 @@ def tag_or_404(text: str) -> str:
 
 
 class TagView(OpenView):
-    """A hashtag."""
+    scopes = "statuses"
 
     def get(self, request: Request, tag: str) -> HttpResponse:
         """Return the hashtag, and whether the caller follows it."""
@@ -51,7 +51,7 @@ class TagView(OpenView):
 
 
 class FollowTagView(ClientView):
-    """Follow a hashtag."""
+    scopes = "follows"
 
     def post(self, request: Request, tag: str) -> HttpResponse:
         """Follow the hashtag. Repeating changes nothing."""
@@ -73,7 +73,7 @@ def follow(request: HttpRequest, tag: str) -> HttpResponseBase:
 
 
 class UnfollowTagView(ClientView):
-    """Unfollow a hashtag."""
+    scopes = "follows"
 
     def post(self, request: Request, tag: str) -> HttpResponse:
         """Unfollow the hashtag. Repeating changes nothing."""
@@ -84,6 +84,8 @@ class UnfollowTagView(ClientView):
 
 class FollowedTagsView(ClientView):
     """The hashtags that the caller follows."""
+
+    scopes = "follows"
 
     def get(self, request: Request) -> HttpResponse:
         """List the hashtags. The Link has ids of follows."""

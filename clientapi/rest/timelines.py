@@ -18,7 +18,7 @@ TAGS = 4
 
 
 class HomeView(ClientView):
-    """The caller's home."""
+    scopes = "statuses"
 
     def get(self, request: Request) -> HttpResponse:
         """List home, newest first."""
@@ -33,6 +33,8 @@ class HomeView(ClientView):
 class ListView(ClientView):
     """The timeline of one of the caller's lists."""
 
+    scopes = "lists"
+
     def get(self, request: Request, list_id: str) -> HttpResponse:
         """List the members' items."""
         reader = caller_of(request)
@@ -42,6 +44,8 @@ class ListView(ClientView):
 
 class PublicView(OpenView):
     """All public posts, which are all local."""
+
+    scopes = "statuses"
 
     def get(self, request: Request) -> HttpResponse:
         """List public posts, newest first. Nothing if only remote ones are asked for."""
@@ -55,7 +59,7 @@ class PublicView(OpenView):
 
 
 class TagView(OpenView):
-    """The items with a hashtag."""
+    scopes = "statuses"
 
     def get(self, request: Request, tag: str) -> HttpResponse:
         """List the items, newest first."""
@@ -85,12 +89,10 @@ class KeptView(ClientView):
 
 
 class BookmarksView(KeptView):
-    """The caller's bookmarks."""
-
+    scopes = "bookmarks"
     kept = "bookmark"
 
 
 class FavouritesView(KeptView):
-    """The caller's likes."""
-
+    scopes = "favourites"
     kept = "like"

@@ -37,7 +37,7 @@ class Suggestions(msgspec.Struct):
 
 
 class TrendsView(PublicApiView):
-    """Popular hashtags."""
+    scopes = "statuses"
 
     @extend_schema(operation_id="list_trending_tags", parameters=PAGED, responses={200: Trends})
     def get(self, request: Request) -> HttpResponse:
@@ -47,7 +47,7 @@ class TrendsView(PublicApiView):
 
 
 class SuggestionsView(ApiView):
-    """People to follow."""
+    scopes = "accounts"
 
     @extend_schema(operation_id="list_suggestions", parameters=PAGED, responses={200: Suggestions})
     def get(self, request: Request) -> HttpResponse:

@@ -17,6 +17,8 @@ from web.rest import ApiView, FeedResponse, Nothing, body, limit, parse_id, posi
 
 
 class ConversationsView(ApiView):
+    scopes = "statuses"
+
     @extend_schema(operation_id="list_conversations", parameters=PAGED, responses={200: ConversationPage})
     def get(self, request: Request) -> HttpResponse:
         """Conversations, newest first. Marks nothing as read."""
@@ -27,6 +29,8 @@ class ConversationsView(ApiView):
 class RequestsView(ApiView):
     """Private mentions from strangers."""
 
+    scopes = "statuses"
+
     @extend_schema(operation_id="list_conversation_requests", parameters=PAGED, responses={200: ConversationPage})
     def get(self, request: Request) -> HttpResponse:
         """Private mentions from strangers, newest first. A reply or accepting it makes one a conversation."""
@@ -35,6 +39,8 @@ class RequestsView(ApiView):
 
 
 class ConversationView(ApiView):
+    scopes = "conversations"
+
     @extend_schema(operation_id="remove_conversation", responses={204: None})
     def delete(self, request: Request, conversation_id: str) -> HttpResponse:
         """Remove a conversation or request until somebody writes in it."""
@@ -44,7 +50,7 @@ class ConversationView(ApiView):
 
 
 class ConversationAcceptView(ApiView):
-    """Accepting a request."""
+    scopes = "conversations"
 
     @extend_schema(operation_id="accept_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: str) -> HttpResponse:
@@ -54,7 +60,7 @@ class ConversationAcceptView(ApiView):
 
 
 class ConversationReadView(ApiView):
-    """Marking a conversation as read."""
+    scopes = "conversations"
 
     @extend_schema(operation_id="read_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: str) -> HttpResponse:

@@ -144,6 +144,8 @@ def _answers() -> Iterator[None]:
 
 
 class FiltersView(ApiView):
+    scopes = "filters"
+
     @extend_schema(operation_id="list_filters", parameters=PAGED, responses={200: FilterPage})
     def get(self, request: Request) -> HttpResponse:
         """The caller's filters, newest first."""
@@ -168,6 +170,8 @@ class FiltersView(ApiView):
 
 
 class FilterView(ApiView):
+    scopes = "filters"
+
     @extend_schema(operation_id="edit_filter", request=FilterEdit, responses={200: FilterBody})
     def patch(self, request: Request, filter_id: str) -> HttpResponse:
         """Change a filter. Omitted fields stay."""

@@ -91,8 +91,7 @@ def _own(text: str, user: User) -> Item:
 
 
 class ItemsView(ApiView):
-    """Publishing."""
-
+    scopes = "statuses"
     rates: Mapping[str, str] = {"POST": "publish"}
 
     @extend_schema(
@@ -130,6 +129,8 @@ class ItemsView(ApiView):
 
 
 class ItemView(PublicApiView):
+    scopes = "statuses"
+
     @extend_schema(operation_id="read_item", responses={200: ItemBody})
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """One item. Opening it adds it to `GET /me/history`."""
@@ -170,6 +171,8 @@ class ItemView(PublicApiView):
 
 
 class LikeView(ApiView):
+    scopes = "favourites"
+
     @extend_schema(operation_id="like", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
         """Like an item, or a repost's original."""
@@ -186,7 +189,7 @@ class LikeView(ApiView):
 
 
 class MuteView(ApiView):
-    """Muting a conversation."""
+    scopes = "mutes"
 
     @extend_schema(operation_id="mute_thread", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
@@ -204,6 +207,8 @@ class MuteView(ApiView):
 
 
 class BookmarkView(ApiView):
+    scopes = "bookmarks"
+
     @extend_schema(operation_id="bookmark", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
         """Bookmark an item, or a repost's original."""
@@ -230,6 +235,7 @@ class KeptView(ApiView):
 
 
 class BookmarksView(KeptView):
+    scopes = "bookmarks"
     kept = "bookmark"
 
     @extend_schema(operation_id="list_bookmarks", parameters=PAGED, responses={200: ItemPage})
@@ -239,6 +245,7 @@ class BookmarksView(KeptView):
 
 
 class LikesView(KeptView):
+    scopes = "favourites"
     kept = "like"
 
     @extend_schema(operation_id="list_likes", parameters=PAGED, responses={200: ItemPage})
@@ -248,6 +255,7 @@ class LikesView(KeptView):
 
 
 class RepostView(ApiView):
+    scopes = "statuses"
     rates: Mapping[str, str] = {"POST": "publish"}
 
     @extend_schema(operation_id="repost", request=EMPTY_BODY, responses={200: ItemBody, 201: ItemBody})
@@ -263,7 +271,7 @@ class RepostView(ApiView):
 
 
 class PinView(ApiView):
-    """Pinning."""
+    scopes = "accounts"
 
     @extend_schema(
         operation_id="pin",
@@ -288,7 +296,7 @@ class PinView(ApiView):
 
 
 class RepliesView(PublicApiView):
-    """Replies to an item."""
+    scopes = "statuses"
 
     @extend_schema(operation_id="list_replies", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
@@ -298,7 +306,7 @@ class RepliesView(PublicApiView):
 
 
 class LikersView(PublicApiView):
-    """Who likes an item."""
+    scopes = "statuses"
 
     @extend_schema(operation_id="list_likers", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
@@ -309,7 +317,7 @@ class LikersView(PublicApiView):
 
 
 class RepostersView(PublicApiView):
-    """Who reposted an item."""
+    scopes = "statuses"
 
     @extend_schema(operation_id="list_reposters", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
@@ -320,7 +328,7 @@ class RepostersView(PublicApiView):
 
 
 class QuotesView(PublicApiView):
-    """Quotes of an item."""
+    scopes = "statuses"
 
     @extend_schema(operation_id="list_quotes", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
@@ -331,6 +339,8 @@ class QuotesView(PublicApiView):
 
 class QuoteView(ApiView):
     """A quote of the caller's item."""
+
+    scopes = "statuses"
 
     @extend_schema(operation_id="revoke_quote", responses={204: None})
     def delete(self, request: Request, item_id: str, quote_id: str) -> HttpResponse:

@@ -21,6 +21,7 @@ class Ballot(StrictSerializer):
 class VoteView(ApiView):
     """The caller's vote in a poll, over HTTP."""
 
+    scopes = "statuses"
     takes_bodies = frozenset({"PUT"})
 
     @extend_schema(

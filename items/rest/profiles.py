@@ -57,7 +57,7 @@ class Profile(msgspec.Struct):
 
 
 class ProfileView(PublicApiView):
-    """A user."""
+    scopes = "accounts"
 
     @extend_schema(operation_id="read_user", responses={200: Profile})
     def get(self, request: Request, username: str) -> HttpResponse:
@@ -93,7 +93,7 @@ class ProfileView(PublicApiView):
 
 
 class ProfileItemsView(PublicApiView):
-    """A user's items."""
+    scopes = "statuses"
 
     @extend_schema(operation_id="list_user_items", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, username: str) -> HttpResponse:

@@ -128,6 +128,7 @@ def _answers() -> Iterator[None]:
 
 
 class ScheduledPostsView(ApiView):
+    scopes = "statuses"
     rates: Mapping[str, str] = {"POST": "publish"}
 
     @extend_schema(operation_id="list_scheduled", parameters=PAGED, responses={200: ScheduledPage})
@@ -160,6 +161,8 @@ class ScheduledPostsView(ApiView):
 
 
 class ScheduledPostView(ApiView):
+    scopes = "statuses"
+
     @extend_schema(operation_id="read_scheduled", responses={200: ScheduledBody})
     def get(self, request: Request, scheduled_id: str) -> HttpResponse:
         """A scheduled post."""

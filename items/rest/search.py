@@ -38,6 +38,7 @@ Q = OpenApiParameter(
 
 
 class SearchView(PublicApiView):
+    scopes = "search"
     rates: Mapping[str, str] = {"GET": "search"}
 
     @extend_schema(operation_id="search", parameters=[Q, *PAGED], responses={200: SearchPage})
@@ -64,7 +65,7 @@ def _asked(request: Request) -> str:
 
 
 class TagItemsView(PublicApiView):
-    """A hashtag's items."""
+    scopes = "statuses"
 
     @extend_schema(operation_id="list_tag_items", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, tag: str) -> HttpResponse:

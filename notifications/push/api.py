@@ -69,6 +69,8 @@ def holder_of(request: Request) -> Holder:
 class PushView(ApiView):
     """The push subscription of the caller's session or token."""
 
+    scopes = "push"
+
     @extend_schema(operation_id="get_push", responses={200: Push})
     def get(self, request: Request) -> HttpResponse:
         """The site's key, and where the caller's messages go."""
