@@ -168,7 +168,8 @@ class Options(BaseSettings):
         "machine).")
 
     allowed_hosts: Hosts = option(["localhost", "127.0.0.1", "[::1]"],
-        "The site's host names. Requests for other names get 400.", example="feeds.example.org")
+        "The site's host names, beside that of FEEDSITE_URL. Requests for other names get 400.",
+        example="feeds.example.org")
     url: Origin = option("", "The site's own address. Links in letters begin with it.",
         otherwise="the first of FEEDSITE_ALLOWED_HOSTS, with https if FEEDSITE_HTTPS=1, on localhost with PORT",
         example="https://feeds.example.org")
@@ -220,8 +221,8 @@ class Options(BaseSettings):
         ge=0, le=10**12)
 
     stream: bool = option(True, "0: pages open no streams. They poll for news.")
-    stream_port: int = option(0, "The port where browsers reach the stream process. 0: the next free one under `up`, "
-        "else the site's own, through a proxy.", ge=0, le=65_535)
+    stream_port: int = option(0, "The port where browsers reach the stream process. 0: the site's own, through a "
+        "proxy, or the next free one under `up` without a proxy.", ge=0, le=65_535)
     stream_origins: Origins = option([], "Origins whose pages may read streams from another port.",
         otherwise="those of FEEDSITE_ALLOWED_HOSTS", example="https://feeds.example.org")
     stream_cap: int = option(10_000, "Maximum open streams of one process.", ge=1, le=1_000_000)
@@ -294,6 +295,11 @@ class Options(BaseSettings):
         """The embedded servers that this site needs."""
         names = ("database_url", "redis_url", "broker_url", "played_url")
         return Servers(self.data_dir, {f"FEEDSITE_{name.upper()}": getattr(self, name) for name in names})
+
+    @property
+    def is_proxied(self) -> bool:
+        """Whether a proxy stands before the site, and leads streams to their process."""
+        return self.https or bool(self.proxy) or self.url.startswith("https:")
 
     @property
     def metrics_folder(self) -> Path:

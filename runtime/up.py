@@ -210,8 +210,8 @@ def turns_file(home: Home) -> Path:
 
 @contextlib.contextmanager
 def stream_port(options: Options) -> Iterator[int]:
-    """Reserve FEEDSITE_STREAM_PORT, or the next free port. Raises PortError."""
-    if asked := options.stream_port:
+    """Reserve FEEDSITE_STREAM_PORT, or the next free port. A proxy knows only the next. Raises PortError."""
+    if asked := options.stream_port or (options.is_proxied and options.port + 1):
         with reserved_port(options.host, asked, "FEEDSITE_STREAM_PORT"):
             yield asked
         return
@@ -268,7 +268,9 @@ def supervised_of_disk(options: Options, at: Place) -> list[Program]:
 
 def tags_of(options: Options, at: Place) -> dict[str, str]:
     """Variables that assign a program to this site."""
-    tags = {TAG: str(options.data_dir), METRICS: str(options.metrics_folder), "FEEDSITE_STREAM_PORT": str(at.stream)}
+    tags = {TAG: str(options.data_dir), METRICS: str(options.metrics_folder)}
+    if not options.is_proxied:
+        tags["FEEDSITE_STREAM_PORT"] = str(at.stream)
     return tags | {"PORT": str(at.port), "FEEDSITE_HOST": at.host, "FEEDSITE_GRPC_PORT": str(at.grpc)}
 
 

@@ -31,6 +31,7 @@ from tests.support.clusters import free_ports
 from tests.support.factories import UserFactory
 from tests.support.streams import StreamServer
 from tests.support.web import WebServer
+from tests.support.whole_sites import Site
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -94,29 +95,39 @@ PROGRAMS: dict[str, Callable[[Path, int, int, int], list[str]]] = {"caddy": cadd
 
 
 @contextlib.contextmanager
-def proxy(name: str, folder: Path, *, scheme: str = "http", **environ: str) -> Iterator[Proxy]:
-    """A proxy with its web and stream processes. Caddy knows `https` too."""
+def running(name: str, folder: Path, scheme: str, port: int, web: int, stream: int) -> Iterator[None]:
+    """Run the proxy of this name until the block ends."""
     if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None:
         pytest.skip(f"{name} is not installed")
-    asked = {"FEEDSITE_RATE_SCALE": "1", "FEEDSITE_PROXY": "1"} | environ
-    web, stream = WebServer(folder, **asked), StreamServer(folder, **asked)
-    port, _ = free_ports()
     paths = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
-    with (folder / "proxy.log").open("ab") as log, contextlib.ExitStack() as stack:
-        for server in (web, stream):
-            stack.callback(server.kill)
-            server.start()
+    with (folder / "proxy.log").open("ab") as log:
         process = subprocess.Popen(
-            PROGRAMS[name](folder, port, web.port, stream.port),
+            PROGRAMS[name](folder, port, web, stream),
             env=os.environ | paths | {"FEEDSITE_DOMAIN": f"{scheme}://127.0.0.1:{port}"},
             stdout=log,
             stderr=log,
             start_new_session=True,
             preexec_fn=die_with_parent(signal.SIGTERM),
         )
-        stack.callback(process.wait)
-        stack.callback(os.killpg, process.pid, signal.SIGKILL)
-        assert wait_for(lambda: is_open(port), 60), (folder / "proxy.log").read_text()
+        try:
+            assert wait_for(lambda: is_open(port), 60), (folder / "proxy.log").read_text()
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextlib.contextmanager
+def proxy(name: str, folder: Path, *, scheme: str = "http", **environ: str) -> Iterator[Proxy]:
+    """A proxy with its web and stream processes. Caddy knows `https` too."""
+    asked = {"FEEDSITE_RATE_SCALE": "1", "FEEDSITE_PROXY": "1"} | environ
+    web, stream = WebServer(folder, **asked), StreamServer(folder, **asked)
+    port, _ = free_ports()
+    with contextlib.ExitStack() as stack:
+        for server in (web, stream):
+            stack.callback(server.kill)
+            server.start()
+        stack.enter_context(running(name, folder, scheme, port, web.port, stream.port))
         yield Proxy(name, port, web, stream)
 
 
@@ -213,3 +224,23 @@ def test_a_socket_passes(name: str, tmp_path: Path) -> None:
         item = items.publish(sender=sender, content={"text": "hello"})
         assert json.loads(json.loads(opened.recv())["payload"])["id"] == str(item.pk)
         opened.shutdown()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_up_behind_a_proxy(tmp_path: Path) -> None:
+    """Pages and apps are told of the proxy's address alone, by the site's URL alone."""
+    port, own = free_ports()
+    more = {"FEEDSITE_URL": f"https://127.0.0.1:{port}", "FEEDSITE_HTTPS": "1", "FEEDSITE_ALLOWED_HOSTS": "localhost"}
+    site = Site(tmp_path / "var", own, more)
+    try:
+        site.wait_until_up()
+        with running("caddy", tmp_path, "https", port, own, own + 1):
+            assert wait_for(lambda: has_certificate(port), 60)
+            instance = ask(port, "/api/v2/instance", tls=True)
+            assert instance.status == 200
+            assert f"127.0.0.1:{own + 1}" not in instance.headers["Content-Security-Policy"]
+            assert [ask(port, path, tls=True).status for path in ("/about", STREAM)] == [200, 401]
+            assert ask(port, f"{SOCKET}/health", tls=True).status == 200
+    finally:
+        site.end()
