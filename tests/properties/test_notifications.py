@@ -8,7 +8,6 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from django.conf import settings as django_settings
-from django.db import connection
 from django.db.models import F, Q, QuerySet
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
@@ -34,7 +33,7 @@ from relations import actions as relations
 from relations.models import Block, Follow, Mute
 from storage.ids import SEQUENCE_BITS
 from tests.support.effort import tries
-from tests.support.machines.homes import TABLES
+from tests.support.emptying import empty_tables
 
 USERS = 4
 people = st.integers(0, USERS - 1)
@@ -148,8 +147,7 @@ class Notifications(RuleBasedStateMachine):
     @initialize(follows=st.sets(pairs, max_size=6), still=st.sampled_from([0, BRIEF, 2**50]))
     def found(self, follows: set[tuple[int, int]], still: int) -> None:
         """`still`: entries move at once, after a while, or never."""
-        with connection.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
+        empty_tables()
         PATCH.setattr(feed, "STILL", still)
         PATCH.setattr(django_settings, "RATE_SCALE", 1e6)
         self.users = [User.objects.create(username=f"user{number}") for number in range(USERS)]
@@ -337,7 +335,7 @@ def test_every_list_is_what_the_oracle_says() -> None:
         run_state_machine_as_test(
             Notifications,
             settings=settings(
-                max_examples=tries(2, 40),
+                max_examples=tries(4, 40),
                 stateful_step_count=tries(12, 25),
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

@@ -11,7 +11,6 @@ import hypothesis.strategies as st
 import pytest
 import redis
 from django.conf import settings as site
-from django.db import connection
 from django.db.models.functions import Now
 from hypothesis import HealthCheck, event, settings
 from hypothesis.stateful import (
@@ -37,15 +36,12 @@ from live.walk import Page
 from relations import actions as relations
 from storage import connections, deliveries, keys
 from tests.support import servers
+from tests.support.emptying import empty_tables
 from tests.support.sessions import TASKS
 from tests.support.workers import prompt_tasks
 
 HOSTS = 4
 READERS = 2
-TABLES = (
-    "live_replaydelivery, live_walksnapshot, live_reminder, live_livesession, live_host, relations_follow, "
-    "relations_block, relations_mute, relations_followercountchange, accounts_user"
-)
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 hosts = st.integers(0, HOSTS - 1)
@@ -88,8 +84,7 @@ class Live(RuleBasedStateMachine):
     ) -> None:
         """Readers have read once. `prompt` workers leave nothing in the queue. A large `cap` keeps every replay."""
         site.LIVE_REPLAYS_CAP = cap
-        with connection.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
+        empty_tables()
         self.feeds = connections.feeds_for_tasks()
         self.feeds.flushall()
         QUEUE.clear()

@@ -6,7 +6,6 @@ from typing import Any
 import hypothesis.strategies as st
 import redis
 from django.conf import settings as site
-from django.db import connection
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -25,7 +24,7 @@ from relations import actions as relations
 from relations.models import Block, Mute
 from storage import connections, keys
 from tests.support import servers
-from tests.support.machines.homes import TABLES
+from tests.support.emptying import empty_tables
 
 READERS = 2
 SENDERS = 4
@@ -41,8 +40,7 @@ class Discover(RuleBasedStateMachine):
 
     @initialize(posts=st.integers(0, 25))
     def found(self, posts: int) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {TABLES}, discover_issuedpage RESTART IDENTITY CASCADE")
+        empty_tables()
         self.feeds = connections.feeds_for_tasks()
         self.feeds.flushall()
         self.readers = [User.objects.create(username=f"reader{number}") for number in range(READERS)]
