@@ -31,6 +31,7 @@ from seen.filter_store import FilterKey, month_of
 from seen.lmdb_store import LmdbStore
 from storage.connections import fetch
 from tests.support.buckets import BucketServer
+from tests.support.effort import some
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.streams import database_url
 
@@ -369,19 +370,21 @@ def test_a_dump_neither_runs_programs_nor_reads_files(tmp_path: Path) -> None:
     end = dump.index(b"$$;", dump.index(b"$$", begin) + 2) + 3
     program = f"COPY (SELECT 1) TO PROGRAM 'touch {mark}';"
     trigger = "CREATE FUNCTION public.items_post_changed() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN"
-    for statement, message in (
-        (program, "psql failed"),
-        (f"RESET ROLE; {program}", "psql failed"),
-        (f"RESET SESSION AUTHORIZATION; {program}", "psql failed"),
-        ("SET ROLE feedsite;", "psql failed"),
-        ("GRANT pg_execute_server_program TO CURRENT_USER;", "psql failed"),
-        ("ALTER ROLE CURRENT_USER SUPERUSER;", "psql failed"),
-        ("CREATE TEMP TABLE x (y text); COPY x FROM '/etc/passwd';", "psql failed"),
-        ("SELECT pg_read_file('/etc/passwd');", "psql failed"),
-        ("SELECT lo_import('/etc/passwd');", "psql failed"),
-        (f"\\! touch {mark}", "psql failed"),
-        (f"{trigger} {program} RETURN NULL; END $$;", "items_post_changed"),
-    ):
+    statements = [
+        f"{trigger} {program} RETURN NULL; END $$;",
+        f"\\! touch {mark}",
+        f"RESET SESSION AUTHORIZATION; {program}",
+        "SELECT pg_read_file('/etc/passwd');",
+        program,
+        f"RESET ROLE; {program}",
+        "SET ROLE feedsite;",
+        "GRANT pg_execute_server_program TO CURRENT_USER;",
+        "ALTER ROLE CURRENT_USER SUPERUSER;",
+        "CREATE TEMP TABLE x (y text); COPY x FROM '/etc/passwd';",
+        "SELECT lo_import('/etc/passwd');",
+    ]
+    for statement in some(4, statements):
+        message = "items_post_changed" if statement.startswith(trigger) else "psql failed"
         assert len(statement) <= end - begin
         hostile = dump[:begin] + statement.encode().ljust(end - begin) + dump[end:]
         assert message in refusal(changed(whole, other, database=hostile)), statement
@@ -415,18 +418,20 @@ def test_a_dump_neither_runs_programs_nor_reads_files(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_no_table_of_a_dump_reads_files_later(tmp_path: Path, change: str, name: str) -> None:
+def test_no_table_of_a_dump_reads_files_later(change: str, name: str) -> None:
     """The site's own role is a superuser, and would call it."""
-    UserFactory()
     with connection.cursor() as cursor:
         cursor.execute(change)
         try:
-            call_command("backup", tmp_path / "site.backup", stdout=io.StringIO())
+            with (
+                pytest.raises(BackupError, match=name),
+                dumps.powerless(connection.get_connection_params()["dbname"]),
+            ):
+                pass
         finally:
             cursor.execute("DROP VIEW IF EXISTS evil; DROP RULE IF EXISTS evil ON live_host")
             cursor.execute("ALTER TABLE live_host DROP COLUMN IF EXISTS evil, DROP CONSTRAINT IF EXISTS evil")
             cursor.execute("DROP FUNCTION IF EXISTS evil")
-    assert name in refusal(tmp_path / "site.backup")
 
 
 @pytest.mark.slow

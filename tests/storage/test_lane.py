@@ -82,7 +82,8 @@ def worker(tmp_path: Path) -> Iterator[Lane]:
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_each_takes_its_own_tasks_alone(worker: Lane) -> None:
+def test_each_takes_its_own_tasks_alone_and_the_lane_ends_with_its_worker(worker: Lane) -> None:
+    """tests/runtime/test_supervisor.py kills the lane: its worker ends too."""
     worker.start()
     assert wait_for(lambda: len(worker.pids().get(OUTSIDE, [])) == 1 + settings.OUTSIDE_PROCESSES, 60)
     queues = queue_server()
@@ -96,18 +97,7 @@ def test_each_takes_its_own_tasks_alone(worker: Lane) -> None:
     for pid in worker.pids()[OUTSIDE]:
         os.kill(pid, signal.SIGCONT)
     assert wait_for(lambda: not queues.llen(OUTSIDE), 60)
-
-
-@pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
-def test_the_lane_ends_with_its_worker(worker: Lane) -> None:
-    worker.start()
-    assert wait_for(lambda: OUTSIDE in worker.pids() and "beat" in worker.pids(), 60)
+    assert "beat" in worker.pids()
     assert worker.process is not None
     os.kill(worker.process.pid, signal.SIGKILL)
     assert wait_for(lambda: not worker.pids().get(OUTSIDE), 30)
-    worker.process.wait()
-    worker.start()
-    assert wait_for(lambda: OUTSIDE in worker.pids(), 60)
-    os.kill(min(worker.pids()[OUTSIDE]), signal.SIGKILL)
-    assert worker.process.wait(60) != 0, "so that the supervisor starts both again"
