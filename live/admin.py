@@ -1,8 +1,5 @@
 """Live sessions and deliveries of replays in the admin."""
 
-from collections.abc import Callable
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -23,25 +20,9 @@ from web.admin import ActedOnAdmin, DeliveryAdmin, ModeratedAdmin
 from web.rest import parse_id
 
 
-class HiddenFilter(admin.SimpleListFilter):
-    """Filters sessions by whether they are hidden."""
-
-    title = _("hidden")
-    parameter_name = "hidden"
-
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, Any]]:
-        return [("yes", _("Yes")), ("no", _("No"))]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> QuerySet[LiveSession]:
-        """The sessions of the chosen kind."""
-        if self.value() is None:
-            return queryset
-        return queryset.filter(hidden_at__isnull=self.value() != "yes")
-
-
 @admin.register(LiveSession)
 class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
-    """Live sessions to look at, end, hide and show again. The admin cannot edit what hosts planned."""
+    """Live sessions to look at, moderate and show again. The admin cannot edit what hosts planned."""
 
     list_display = (
         "id",
@@ -54,13 +35,13 @@ class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
         "is_hidden",
         "review",
     )
-    list_filter = ("state", "automatic", HiddenFilter, "review")
+    list_filter = ("state", "automatic", ("hidden_at", admin.EmptyFieldListFilter), "review")
     list_select_related = ("host",)
     ordering = ("-id",)
     sortable_by = ("id",)
     search_fields = ("id", "host__username")
     search_help_text = _("Session ID, or full username of its host.")
-    actions = ("moderate", "hide", "show_again")
+    actions = ("moderate", "show_again")
     moderated_as = "sessions"
     at_once = 100
     fields = (
@@ -123,27 +104,13 @@ class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
             left=review.not_judged,
         )
 
-    @admin.action(description=_("Hide (only the host sees it)"), permissions=["change"])
-    def hide(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
-        """Hide the chosen sessions."""
-        self.each(
-            request,
-            self.chosen(request, queryset),
-            self._now(actions.hide),
-            logged=gettext_noop("Hidden."),
-            done=lambda n: ngettext("%(count)s live session hidden.", "%(count)s live sessions hidden.", n),
-            left=lambda n: ngettext(
-                "%(count)s live session was already hidden.", "%(count)s live sessions were already hidden.", n
-            ),
-        )
-
     @admin.action(description=_("Show again"), permissions=["change"])
     def show_again(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
         """Show the chosen sessions again."""
         self.each(
             request,
             self.chosen(request, queryset),
-            self._now(actions.show_again),
+            lambda session: actions.show_again(session=session, now=timezone.now()),
             logged=gettext_noop("Shown again."),
             done=lambda n: ngettext(
                 "%(count)s live session is shown again.", "%(count)s live sessions are shown again.", n
@@ -152,11 +119,6 @@ class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
                 "%(count)s live session wasn't hidden.", "%(count)s live sessions weren't hidden.", n
             ),
         )
-
-    @staticmethod
-    def _now(verb: Callable[..., bool]) -> Callable[[LiveSession], bool]:
-        now = timezone.now()
-        return lambda session: verb(session=session, now=now)
 
 
 @admin.register(ReplayDelivery)

@@ -159,7 +159,6 @@ def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows:
         ("items/item", "delete", {}),
         ("items/item", "restore", {}),
         ("items/item", "moderate", {}),
-        ("live/livesession", "hide", {}),
         ("live/livesession", "show_again", {}),
         ("live/livesession", "moderate", {}),
         ("live/replaydelivery", "retry", {}),

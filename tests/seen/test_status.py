@@ -162,6 +162,6 @@ def test_merges_are_listed(admin_client: Client, monkeypatch: pytest.MonkeyPatch
     play(*range(1, 21), at=NOW - HOUR)
     fail(NOW, monkeypatch, 0)
     merge(NOW)
-    listed = admin_client.get("/admin/seen/mergerun/", {"result": "failed"})
+    listed = admin_client.get("/admin/seen/mergerun/", {"error__isempty": "0"})
     assert [run.error for run in listed.context["cl"].result_list] == ["the disk is gone"]
     assert admin_client.post(f"/admin/seen/mergerun/{MergeRun.objects.latest('pk').pk}/delete/").status_code == 403
