@@ -75,8 +75,6 @@ def main() -> None:
         with quiet_end_of_output():
             run_command(sys.argv)
     else:
-        if sys.argv[1:2] == ["up"] and not is_installed(lock):
-            check_port()
         install(lock)
         os.execv(PYTHON, [str(PYTHON), str(ROOT / "manage.py"), *sys.argv[1:]])  # noqa: S606 (no shell wanted)
 
@@ -170,25 +168,6 @@ def check_owner(lock: Path) -> None:
             f"feedsite: {VENV} does not hold {name}, and this user cannot write there. "
             f"Run as root: cd {shlex.quote(str(ROOT))} && {venv}python3 -c '{code}'"
         )
-
-
-def check_port() -> None:
-    """Exit if the port of `up` is taken, before minutes of installing."""
-    from runtime.ports import PortError, reserved_port
-
-    file = Path(os.environ.get("FEEDSITE_ENV_FILE") or ROOT / ".env")
-    text = ""
-    with contextlib.suppress(OSError):
-        text = file.read_text(errors="replace")
-    said = dict(re.findall(r"""^\s*(?:export\s+)?(PORT|FEEDSITE_HOST)\s*=\s*['"]?([\w.:]+)""", text, re.MULTILINE))
-    said.update(os.environ)
-    port = said.get("PORT") or "8000"
-    try:
-        if port.isdecimal() and int(port) < 2**16:
-            with reserved_port(said.get("FEEDSITE_HOST") or "127.0.0.1", int(port)):
-                pass
-    except PortError as error:
-        sys.exit(f"feedsite: {error}")
 
 
 # The lock names every package, so there is nothing to resolve.

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,8 +29,6 @@ def tree(tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     (tree / "requirements").mkdir(parents=True)
     shutil.copy(settings.BASE_DIR / "manage.py", tree)
-    (tree / "runtime").mkdir()
-    shutil.copy(settings.BASE_DIR / "runtime" / "ports.py", tree / "runtime")
     for name in LOCKS:
         (tree / name).write_text("# nothing\n")
     return tree
@@ -243,20 +240,6 @@ def test_a_disk_without_room_is_told_before_anything_is_made(tree: Path, tmp_pat
     assert result.returncode == 1
     told = rf"feedsite: {disk}/venv needs 1,000 MB, but its disk has only 4\d MB free."
     assert re.fullmatch(told, result.stderr.splitlines()[-1])
-
-
-@pytest.mark.parametrize("is_in_file", [False, True])
-def test_a_taken_port_is_told_before_anything_is_installed(tree: Path, is_in_file: bool) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = str(other.getsockname()[1])
-        if is_in_file:
-            (tree / ".env").write_text(f"export PORT='{port}'\n")
-        result = manage(tree, "up", **({} if is_in_file else {"PORT": port}))
-    assert result.returncode == 1
-    assert result.stderr == f"feedsite: Port {port} on 127.0.0.1 is in use. Set PORT to a free port.\n"
-    assert not (tree / ".venv").exists()
 
 
 @pytest.mark.long
