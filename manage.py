@@ -294,6 +294,7 @@ def run_command(argv: list[str]) -> None:
 
         print(commands.page())
         return
+    os.environ.setdefault("PGAPPNAME", f"feedsite {argv[1]}")  # PostgreSQL shows it for this process's sessions
     argv = [word for word in argv if word != "--all"] if argv[1:2] == ["help"] else argv
     import django
     from django.conf import settings

@@ -1,22 +1,30 @@
 """Gauges that a task sets, so that `/metrics` never queries a table."""
 
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from celery import current_app
 from django.core.cache import cache
+from django.db import OperationalError, transaction
 from kombu.exceptions import ChannelError
 
 from accounts.about import actions as about
 from accounts.mail.sending import unsent
 from accounts.models import Level
+from operation.locks import holders
 from runtime import metrics
 from storage import keys, replica
 from storage.connections import fetch
+from storage.postgresql import waited_for_lock
 from storage.queue import QUEUES, WORK
+
+logger = logging.getLogger(__name__)
 
 SIGN_KEPT = timedelta(days=1)
 """How long `doctor` can tell when beat last worked."""
+LOCK_SECONDS = 5
+"""How long measuring waits for a locked table."""
 WAIT_SECONDS = 1.0
 """Seconds for the broker to report queue lengths."""
 CENSUS_SECONDS = 60.0
@@ -35,18 +43,30 @@ ITEMS = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'items_
 
 
 def observe(*, now: datetime) -> None:
-    """Set the backlog's gauges, and record that beat and a worker work."""
+    """Set the gauges, and record that beat and a worker work."""
+    metrics.lock_age.set(max((each.seconds for each in holders()), default=0.0))
+    try:
+        with transaction.atomic():
+            fetch("SELECT set_config('lock_timeout', %s, true)", [f"{LOCK_SECONDS}s"])
+            _observe_work(now)
+    except OperationalError as error:
+        if not waited_for_lock(error):
+            raise
+        logger.warning("a table is locked, so the work that waits was not measured: %s", error)
+    for queue, length in queue_lengths().items():
+        metrics.queue_length.labels(queue).set(length)
+    replica.observe()
+    metrics.sampled_at.set(now.timestamp())
+    cache.set(keys.observed(), now.timestamp(), SIGN_KEPT.total_seconds())
+
+
+def _observe_work(now: datetime) -> None:
     pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
     metrics.deliveries_pending.set(pending)
     metrics.deliveries_parked.set(parked)
     metrics.delivery_oldest.set(max(oldest, 0.0))
     for work, seconds in waits().items():
         metrics.waiting.labels(work).set(seconds)
-    for queue, length in queue_lengths().items():
-        metrics.queue_length.labels(queue).set(length)
-    replica.observe()
-    metrics.sampled_at.set(now.timestamp())
-    cache.set(keys.observed(), now.timestamp(), SIGN_KEPT.total_seconds())
 
 
 def waits() -> dict[str, float]:

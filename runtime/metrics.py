@@ -192,6 +192,9 @@ queue_length = _latest("feedsite_queue_length", "Messages that wait for a worker
 users = _latest("feedsite_users", "Users by level.", "level")
 big_vs = _latest("feedsite_big_vs", "Users whose items are pulled by most followers.")
 letters_failed = _latest("feedsite_letters_failed", "Letters that failed, or of the last day expired unsent.")
+lock_age = _latest(
+    "feedsite_lock_seconds", "Age of the oldest transaction of PostgreSQL for whose locks others wait. 0: nobody waits."
+)
 sampled_at = _latest("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
 backup_made_at = _latest("feedsite_backup_made_seconds", "Unix time of the newest backup that the site keeps.")
 replica_up = _latest("feedsite_replica_up", "Whether a replica answers and is one of the primary.", "server")

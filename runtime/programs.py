@@ -80,18 +80,24 @@ def programs(options: Options, at: Place) -> Iterator[Definition]:
     web += f" --blocking-threads {shedding.DOORS} --blocking-threads-idle-timeout 30"
     web += f" --workers-max-rss {options.web_memory_mb} --rss-sample-interval {TOO_LARGE_SECONDS}"
     web += f" {respawn} --workers-kill-timeout 3 feedsite.wsgi:application"
-    yield Definition("web", web.split(), environ)
+    yield Definition("web", web.split(), environ | _named("web"))
 
     # All streams, and some more that are told that it is full.
     stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {options.stream_cap + 100}"
-    yield Definition("stream", [*stream.split(), "feedsite.asgi:application"], environ)
+    yield Definition("stream", [*stream.split(), "feedsite.asgi:application"], environ | _named("stream"))
 
     if at.grpc:
-        yield Definition("grpc", ["django", "played_grpc"], environ | {"FEEDSITE_GRPC_PORT": str(at.grpc)})
+        grpc = environ | _named("grpc") | {"FEEDSITE_GRPC_PORT": str(at.grpc)}
+        yield Definition("grpc", ["django", "played_grpc"], grpc)
 
     worker = (
         f"celery -A feedsite --quiet worker --loglevel {level} --without-gossip --without-mingle --without-heartbeat"
     )
     worker += f" --concurrency {options.worker_processes} --max-memory-per-child {options.worker_memory_mb * 1024}"
     beat = ["--beat", "--schedule", str(options.servers.home.run / "beat")]
-    yield Definition("worker", [*worker.split(), *beat], quiet)
+    yield Definition("worker", [*worker.split(), *beat], quiet | _named("worker"))
+
+
+def _named(program: str) -> dict[str, str]:
+    """The name that PostgreSQL shows for a program's sessions."""
+    return {"PGAPPNAME": f"feedsite {program}"}

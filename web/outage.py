@@ -17,7 +17,7 @@ from web import uploads
 from web.headers import nonce
 from web.pages import theme
 from web.requests import is_user_known
-from web.rest import OUTAGES, RETRY_SECONDS, ApiView, FeedResponse, OutageError
+from web.rest import OUTAGES, RETRY_SECONDS, ApiView, FeedResponse, LockedError, OutageError, outage_of
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +41,7 @@ class OutageMiddleware:
         """Answer 503 for an outage. None for other errors."""
         if not isinstance(exception, OUTAGES):
             return None
-        logger.error("a request was answered 503, because a server failed: %s", exception)
-        return unavailable(request)
+        return unavailable(request, outage=outage_of(exception))
 
 
 def _view(request: HttpRequest) -> type[ApiView] | None:
@@ -66,16 +65,19 @@ READ_ONLY_SECONDS = 60
 """Retry-After in read-only mode."""
 
 
-def unavailable(request: HttpRequest, why: str = "") -> HttpResponse:
+def unavailable(request: HttpRequest, why: str = "", outage: OutageError | None = None) -> HttpResponse:
     """Answer 503 without asking a server. `why`: the reason if the site is read-only."""
+    outage = outage or OutageError()
     if _is_api(request):
-        detail = f"The site can be read, and takes no changes for now: {why}" if why else OutageError.default_detail
+        detail = f"The site can be read, and takes no changes for now: {why}" if why else str(outage.detail)
         response = _problem(request, 503, detail)
     else:
         try:  # no context processors: they would read the session
-            page = loader.get_template("503.html").render({"why": why, **nonce(request)})
+            page = loader.get_template("503.html").render(
+                {"why": why, "is_locked": isinstance(outage, LockedError), **nonce(request)}
+            )
         except TemplateDoesNotExist:
-            page = f"<!doctype html><title>Unavailable</title><h1>{OutageError.default_detail}</h1>"
+            page = f"<!doctype html><title>Unavailable</title><h1>{outage.detail}</h1>"
         response = HttpResponse(page, status=503)
     response["Retry-After"] = str(READ_ONLY_SECONDS if why else RETRY_SECONDS)
     return response
@@ -124,8 +126,9 @@ def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> Http
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer 500, or 503 for an outage in a middleware."""
-    if isinstance(sys.exc_info()[1], OUTAGES):
-        return unavailable(request)
+    error = sys.exc_info()[1]
+    if isinstance(error, OUTAGES):
+        return unavailable(request, outage=outage_of(error))
     if _is_api(request):
         return _problem(request, 500, "The server failed.")
     try:  # no context processors, as above

@@ -33,6 +33,7 @@ from rest_framework.views import APIView
 from rest_framework.views import exception_handler as default_exception_handler
 
 from storage.breaker import UnavailableError
+from storage.postgresql import waited_for_lock
 from web import rates, uploads
 from web.credentials import Bounded, Scoped
 from web.rates import Call
@@ -71,6 +72,24 @@ class OutageError(exceptions.APIException):
     default_detail = "The service is unavailable for a moment."
     default_code = "unavailable"
     wait = RETRY_SECONDS
+
+
+class LockedError(OutageError):
+    """A statement waited too long for a lock in PostgreSQL."""
+
+    default_detail = "This waited too long for another change, and changed nothing. Try again in a moment."
+
+
+def outage_of(error: Exception) -> OutageError:
+    """Log one of `OUTAGES`. Returns the answer to it."""
+    if waited_for_lock(error):
+        logger.error(
+            "a request was answered 503, because it waited for a lock in PostgreSQL. `doctor` says who has it: %s",
+            error,
+        )
+        return LockedError()
+    logger.error("a request was answered 503, because a server failed: %s", error)
+    return OutageError()
 
 
 # --- Bodies ----------------------------------------------------------------------------------------------
@@ -300,8 +319,7 @@ class Problem(msgspec.Struct):
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """The answer to an exception. Also for Django's errors, which DRF does not answer."""
     if isinstance(exc, OUTAGES):
-        logger.error("a request was answered 503, because a server failed: %s", exc)
-        exc = OutageError()
+        exc = outage_of(exc)
     elif isinstance(exc, ParameterError):
         exc = serializers.ValidationError({exc.name: [exc.reason]})
     elif isinstance(exc, RequestDataTooBig):

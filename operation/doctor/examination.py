@@ -10,12 +10,15 @@ from operation.doctor.findings import ERROR, OK, WARNING, Finding, Findings
 from runtime.addresses import names_cluster
 from storage import replica
 from storage.connections import is_of_another_version
+from storage.postgresql import waited_for_lock
 
 NOT_LOOKED_AT = "; so these were not checked: "
 STATEMENT_SECONDS = 10.0
 """Maximum seconds per statement. A frozen server delays each check by this."""
 NO_ANSWER = "docs/runbook.md, No answer"
+LOCKED = "postgresql locks"
 SECTIONS = {
+    LOCKED: "docs/runbook.md, A lock in PostgreSQL",
     "postgresql": "docs/runbook.md, PostgreSQL is down",
     "feeds": "docs/runbook.md, The feeds server is down",
     "broker": "docs/runbook.md, The broker is down",
@@ -29,6 +32,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
     """Run all checks. `web`, `stream` and `grpc_place` (host:port): where the processes listen."""
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration.configuration),
+        ("postgresql locks", postgresql.locks),
         ("postgresql", postgresql.postgresql),
         ("site", postgresql.site),
         ("tables", growth.tables),
@@ -80,13 +84,14 @@ def safely(name: str, check: Callable[[], Findings], outages: Outages | None = N
     except Exception as error:  # noqa: BLE001 (any error of a client library is a finding)
         said = (str(error).strip().splitlines() or [""])[0]
         outage = "postgresql" if isinstance(error, (OperationalError, InterfaceError)) else said
+        text, todo = f"does not answer ({type(error).__name__}: {said})", SECTIONS.get(name, NO_ANSWER)
+        if waited_for_lock(error):
+            outage, text, todo = LOCKED, "waits for a lock", SECTIONS[LOCKED]
         if outage in outages:
             outages[outage].text += f", {name}" if NOT_LOOKED_AT in outages[outage].text else f"{NOT_LOOKED_AT}{name}"
         else:
-            text = f"does not answer ({type(error).__name__}: {said})"
-            outages[outage] = Finding(
-                name, ERROR, text, f"Start it, or correct its address: {SECTIONS.get(name, NO_ANSWER)}."
-            )
+            first = "End the session that has it" if outage == LOCKED else "Start it, or correct its address"
+            outages[outage] = Finding(name, ERROR, text, f"{first}: {todo}.")
             found.append(outages[outage])
     return found
 

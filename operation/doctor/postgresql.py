@@ -1,5 +1,6 @@
 import math
 import time
+from collections import Counter
 from datetime import timedelta
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from accounts.about.site import read
 from operation.doctor.findings import Finding, Findings, clock, judge
+from operation.locks import holders
 from storage import replica, site_key
 from storage.connections import fetch
 
@@ -62,6 +64,28 @@ def postgresql() -> Findings:
         warning=is_ahead,
         todo="New posts have times ahead until the clock is there: docs/runbook.md, A clock was wrong.",
     )
+
+
+def locks() -> Findings:
+    """Check that nobody waits for a lock. Asks only PostgreSQL's own tables, so it does not wait itself."""
+    found = holders()
+    if not found:
+        yield judge("postgresql locks", "nobody waits")
+    for each in found:
+        whose = f"{each.application or 'a program'} of {each.role} from {each.address}"
+        if each.age is None:
+            whose += ", hidden: GRANT pg_read_all_stats TO this site's role shows more"
+        else:
+            whose += f", {each.state}, since {timedelta(seconds=int(each.age))}"
+        waiters = ", ".join(f"{count} {name}" for name, count in Counter(each.waiters).items())
+        tables = ", ".join(sorted(filter(None, each.tables or []))) or "rows or a lock without a table"
+        yield judge(
+            "postgresql locks",
+            f"session {each.pid} ({whose}) has locks for which {waiters} wait, for "
+            f"{timedelta(seconds=int(each.waited))} at most, at {tables}. Its statement: {each.statement}",
+            error=True,
+            todo=f"See what it is, then end it: {each.ending} (docs/runbook.md, A lock in PostgreSQL)",
+        )
 
 
 def site() -> Findings:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections
+from psycopg.errors import LockNotAvailable
 
 from storage.postgresql.base import GRACE_SECONDS, DatabaseWrapper, milliseconds
 
@@ -64,6 +65,11 @@ def long_statements() -> Iterator[None]:
                     cursor.execute("RESET statement_timeout")
             except Error:
                 wrapper.close()
+
+
+def waited_for_lock(error: BaseException) -> bool:
+    """Whether a statement ended because it had waited too long for a lock."""
+    return isinstance(error.__cause__, LockNotAvailable)
 
 
 def _wrapper() -> DatabaseWrapper:

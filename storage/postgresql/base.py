@@ -22,6 +22,8 @@ Waiting = Generator[Any, Any, Any]
 
 GRACE_SECONDS = 0.5
 """How much longer than the server the client waits."""
+LOCK_SECONDS, LOCK_SHARE = 3.0, 0.8
+"""How long a bounded statement waits for a lock at most, and at most of its bound. So an error says that it waited."""
 REPLICA = "replica"
 """The alias of the replica (storage.replica)."""
 REPLICA_SECONDS = 10.0
@@ -87,11 +89,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     seconds: float = math.inf
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Add `statement_timeout`, except behind a pooler, which would keep it for the next client."""
+        """Add time-outs, except behind a pooler, which would keep them for the next client."""
         parameters: dict[str, Any] = super().get_connection_params()
         if self.seconds < math.inf and not settings.POOLED:
-            said = f"{parameters.get('options', '')} -c statement_timeout={milliseconds(self.seconds)}"
-            parameters["options"] = said.strip()
+            lock = milliseconds(min(LOCK_SECONDS, LOCK_SHARE * self.seconds))
+            said = f"-c statement_timeout={milliseconds(self.seconds)} -c lock_timeout={lock}"
+            parameters["options"] = f"{parameters.get('options', '')} {said}".strip()
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:

@@ -98,6 +98,8 @@ FAULTS: dict[str, dict[str, str]] = {
     },
     "FeedsiteDeliveriesParked": {'feedsite_deliveries_parked{instance="a"}': "0 0 1x300"},
     "FeedsiteLineupsBehind": {'feedsite_live_lineup_lag_seconds{instance="b"}': "0 0 90x300"},
+    # Somebody waits at every third look only.
+    "FeedsiteDatabaseLocked": {'feedsite_lock_seconds{instance="a"}': "0x100 100 0 120 0 140 0 160 0" + " 0 400" * 80},
     "FeedsiteOracleDifference": {'feedsite_oracle_differences_total{kind="missing"}': "0x150 20x150"},
     "FeedsiteReplicaBehind": {'feedsite_replica_up{server="replica",instance="a"}': "1 1 0x300"},
     "FeedsiteStreamFails": {'feedsite_stream_failures_total{task="listener"}': "0+1x300"},
@@ -144,6 +146,8 @@ SOUND = {
     'feedsite_waiting_seconds{work="letters",instance="b"}': "900x300",
     'feedsite_waiting_seconds{work="letters",instance="a"}': "590x300",
     'feedsite_waiting_seconds{work="pushes",instance="a"}': "3x300",
+    'feedsite_lock_seconds{instance="b"}': "400x300",
+    'feedsite_lock_seconds{instance="a"}': "20x300",
     'feedsite_deliveries_parked{instance="b"}': "4x300",
     'feedsite_deliveries_parked{instance="a"}': "0x300",
     'feedsite_queue_length{queue="celery",instance="b"}': "90000x300",
