@@ -212,6 +212,19 @@ def test_nginx_may_reach_the_files_of_media() -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_can_do_little_else(unit: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd is not installed")
+    command = ["systemd-analyze", "security", "--offline=yes", "--threshold=20", str(unit)]
+    rated = subprocess.run(command, capture_output=True, text=True)
+    assert rated.returncode == 0, rated.stdout[-300:]
+
+
+def test_no_log_fills_a_disk() -> None:
+    assert all("max-size" in service["logging"]["options"] for service in SERVICES.values())
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_units_start_what_there_is(unit: Path) -> None:
     for words in commands_of(unit):
         check(words)
