@@ -27,11 +27,10 @@ from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, Session, TokenOrigin, User
 from accounts.names import folded_name
 from accounts.review import Submission
-from accounts.signals import levels_lowered, sessions_ended
+from accounts.signals import account_deleted, levels_lowered, sessions_ended
 from accounts.signing_in_models import OWN_APP, ClientApp
 from storage.draws import Draw
 from storage.events import Revoked, announce
-from storage.queue import enqueue
 
 # Missing from Django's Chinese catalogue.
 TOO_SHORT = ngettext_lazy(
@@ -312,7 +311,7 @@ def forget_security(user: User) -> None:
 
 def _after_deletion(user_id: int) -> None:
     levels_lowered.send(sender=User, user_ids_by_level={int(Level.DORMANT): [user_id]})
-    enqueue("accounts.purge", user_id)
+    account_deleted.send(sender=User, user_id=user_id)
 
 
 def forget_held_names() -> int:

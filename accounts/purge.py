@@ -20,7 +20,7 @@ from media import actions as media
 from storage import keys
 from storage.claims import unclaimed
 from storage.connections import feeds_for_tasks, pipelined
-from storage.queue import enqueue
+from storage.queue import task
 
 BATCH = 500
 """Rows per receiver and transaction."""
@@ -31,6 +31,7 @@ STRAGGLERS = timedelta(seconds=60)
 SWEPT = 100
 
 
+@task("accounts.purge")
 def purge(user_id: int) -> bool:
     """Do the next part of a deletion. True if complete."""
     claimed = Deletion.objects.filter(unclaimed(), user=user_id)
@@ -48,7 +49,7 @@ def purge(user_id: int) -> bool:
             return _complete(deletion)
         Deletion.objects.filter(user=user_id).update(tried_at=Now(), attempts=0)
     Deletion.objects.filter(user=user_id).update(tried_at=None)
-    enqueue("accounts.purge", user_id)
+    purge.delay(user_id)
     return False
 
 
@@ -73,6 +74,6 @@ def sweep() -> int:
     """Periodic: enqueue lost deletions."""
     waiting = list(Deletion.objects.filter(unclaimed()).order_by("attempts", "pk").values_list("pk", flat=True)[:SWEPT])
     for user_id in waiting:
-        if not enqueue("accounts.purge", user_id):
+        if not purge.delay(user_id):
             break
     return len(waiting)

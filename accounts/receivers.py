@@ -4,7 +4,9 @@ from django.contrib.auth.signals import user_logged_in
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from accounts import faces
+from accounts import faces, purge
+from accounts.models import User
+from accounts.signals import account_deleted
 from accounts.signing_in import places, step_up
 from media.models import MediaFile
 from media.signals import owner_hidden
@@ -15,6 +17,12 @@ def note_proof(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
     """Record a sign-in or sign-up as proof of identity and as a place."""
     step_up.note(request)
     places.note(request)
+
+
+@receiver(account_deleted)
+def begin_purge(sender: type[User], user_id: int, **kwargs: Any) -> None:
+    """Have a worker remove what a deleted account leaves behind."""
+    purge.purge.delay(user_id)
 
 
 @receiver(owner_hidden)

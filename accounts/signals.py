@@ -18,6 +18,10 @@ levels_raised = Signal()
 # Receivers: timeline.receivers.shorten_inboxes.
 levels_lowered = Signal()
 
+# Sent after the commit that deleted an account. `user_id` (int).
+# Receivers: accounts.receivers.begin_purge.
+account_deleted = Signal()
+
 # Sent inside the transaction that ends all sessions of `user` (User), and all tokens but at most one.
 # Receivers: notifications.receivers.end_pushes.
 sessions_ended = Signal()

@@ -212,7 +212,7 @@ def materialise_outbox(user_id: int) -> None:
     epoch = outbox.epoch_of(user_id)
     assert epoch is not None
     pipelined(feeds_for_tasks(), [Outbox(user_id).drop(), Outbox(user_id).begin(token, epoch)])
-    assert outbox.materialise(user_id, token, settings.OUTBOX_CAP), user_id
+    assert outbox.materialise(user_id, token), user_id
 
 
 def entries(user_id: int) -> list[Entry]:

@@ -1,11 +1,9 @@
-from celery import shared_task
-
 from discover import impressions, indexing, issued_pages, refreshing
 from storage.connections import database_now
-from storage.queue import asks
+from storage.queue import asks, task
 
 
-@shared_task(name="discover.record_impressions")
+@task("discover.record_impressions")
 @asks(
     "discover.record_impressions",
     "SELECT issued_at FROM discover_issuedpage WHERE NOT is_recorded",
@@ -16,31 +14,31 @@ def record_impressions() -> None:
     issued_pages.record_issued_pages()
 
 
-@shared_task(name="discover.forget_issued_pages")
+@task("discover.forget_issued_pages")
 def forget_issued_pages() -> None:
     """Delete issued pages that are a day old."""
     issued_pages.forget_issued_pages(now=database_now())
 
 
-@shared_task(name="discover.refresh_words")
+@task("discover.refresh_words")
 def refresh_words() -> None:
     """Rewrite the rarity of words."""
     refreshing.refresh_words(now=database_now())
 
 
-@shared_task(name="discover.refresh_popular")
+@task("discover.refresh_popular")
 def refresh_popular() -> None:
     """Rewrite the popular items."""
     refreshing.refresh_popular(now=database_now())
 
 
-@shared_task(name="discover.index")
+@task("discover.index")
 def index() -> None:
     """Write changes to OpenSearch."""
     indexing.work()
 
 
-@shared_task(name="seen.check_impressions")
+@task("seen.check_impressions")
 def check_impressions() -> None:
     """Check how full today's filters of impressions are. The task's name is from version 0.1.0."""
     impressions.check(database_now().date())

@@ -18,14 +18,13 @@ from accounts.models import User
 from accounts.review import Earlier, Submission
 from accounts.signals import session_held
 from items.links import is_link
-from live import covers
+from live import covers, lineup, reminders
 from live.models import SHORT, LiveSession, Review, State
 from live.replays import deliver_anew
 from live.visibility import in_lineup
 from media.offering import telling
 from storage import events, ids
 from storage.connections import fetch
-from storage.queue import enqueue
 from web.letters import is_blank
 
 LATE = timedelta(minutes=5)
@@ -311,7 +310,7 @@ def _show(session: LiveSession, now: datetime) -> bool:
 
 def _remind(session: LiveSession) -> None:
     if fetch(REMINDERS_DUE, {"session": session.pk}):
-        transaction.on_commit(partial(enqueue, "live.remind", session.pk))
+        reminders.send.delay_on_commit(session.pk)
 
 
 # --- Decisions of moderators -----------------------------------------------------------------------------
@@ -452,7 +451,7 @@ def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
     """Announce a changed session after the commit. `moves`: the lineup has changed, so it is written again."""
     if moves:
         fetch(RESCHEDULE, {"host": session.host_id})
-        transaction.on_commit(partial(enqueue, "live.apply", session.host_id))
+        lineup.apply.delay_on_commit(session.host_id)
     transaction.on_commit(partial(events.announce, events.SessionChanged(session.pk, was_hidden)))
 
 

@@ -14,6 +14,7 @@ from accounts.levels_admin import handle_column
 from accounts.models import User
 from live import actions
 from live.models import LiveSession, ReplayDelivery
+from live.replays import fan_out
 from media import attaching
 from media.admin import shots
 from web.admin import ActedOnAdmin, DeliveryAdmin, ModeratedAdmin
@@ -125,6 +126,7 @@ class LiveSessionAdmin(ModeratedAdmin, ActedOnAdmin):
 class ReplayDeliveryAdmin(DeliveryAdmin):
     """Replays with incomplete fan-out."""
 
+    fan_out = fan_out
     list_display = (
         "session",
         handle_column("host", _("host")),

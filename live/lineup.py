@@ -21,7 +21,7 @@ from accounts.levels import policy
 from live.visibility import in_lineup
 from storage import ids, keys
 from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined, script
-from storage.queue import enqueue
+from storage.queue import task
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +122,7 @@ class Lineup:
         return ("UNLINK", self.key)
 
 
+@task("live.apply")
 def apply(host_id: int) -> bool:
     """Write the committed lineup. False without Redis."""
     generation, version, entries = _current(host_id)
@@ -169,6 +170,6 @@ def sweep(*, now: datetime) -> int:
     params = {"before": ids.compose(now - UNAPPLIED, 0), "count": SWEEP_LENGTH}
     behind = [row[0] for row in fetch(BEHIND, params)]
     for host_id in behind:
-        if not enqueue("live.apply", host_id):
+        if not apply.delay(host_id):
             break
     return len(behind)

@@ -179,8 +179,6 @@ class Reminder(models.Model):
 class ReplayDelivery(AbstractDelivery):
     """A replay not yet in every follower's inbox."""
 
-    task = "live.fan_out"
-
     session = models.OneToOneField(
         LiveSession, on_delete=models.CASCADE, primary_key=True, related_name="delivery", verbose_name=_("replay")
     )

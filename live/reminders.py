@@ -8,7 +8,7 @@ from django.db import transaction
 
 from notifications import actions as notifications
 from storage.connections import fetch
-from storage.queue import enqueue
+from storage.queue import task
 
 BATCH = 1000
 SWEEP_LENGTH = 100
@@ -31,6 +31,7 @@ LEFT = "(SELECT started_at FROM live_livesession WHERE reminders_due)"
 DUE = "SELECT id FROM live_livesession WHERE reminders_due ORDER BY id LIMIT %(count)s"
 
 
+@task("live.remind")
 def send(session_id: int, *, size: int = BATCH) -> int:
     """Send a session's reminders, `size` per transaction."""
     host = fetch(HOST, {"session": session_id})
@@ -53,6 +54,6 @@ def sweep() -> int:
     """Queue sessions with unsent reminders."""
     due = [row[0] for row in fetch(DUE, {"count": SWEEP_LENGTH})]
     for session_id in due:
-        if not enqueue("live.remind", session_id):
+        if not send.delay(session_id):
             break
     return len(due)

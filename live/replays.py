@@ -4,11 +4,9 @@ A big-V's replay is not pushed: `pulled` says so from its end on, so a replay is
 epochs for all followers at a demotion would cost a write each.
 """
 
-from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
-from django.db import transaction
 
 from accounts.levels import policy
 from live.models import LiveSession, ReplayDelivery
@@ -23,7 +21,7 @@ from storage.connections import (
 from storage.construction import BuiltWindow, Snapshot
 from storage.deliveries import Attempt
 from storage.ids import NO_BOUND
-from storage.queue import enqueue
+from storage.queue import task
 from storage.window import Entry, deliver
 
 EPOCH_TRIES = 3
@@ -58,13 +56,17 @@ FINISH = f"""
 class Replays(BuiltWindow):
     """A reader's inbox of replays, with epoch policy.EPOCH."""
 
-    builder: ClassVar[str] = "live.materialise_replays"
     __slots__ = ()
 
     def __init__(self, user_id: int) -> None:
         super().__init__(user_id, keys.replays(user_id))
 
+    def build_later(self, token: str) -> bool:
+        """Have a worker build it."""
+        return bool(materialise.delay(self.owner, token))
 
+
+@task("live.materialise_replays")
 def materialise(user_id: int, token: str) -> bool:
     """Fill the inbox for construction `token`. True if in use."""
     window = Replays(user_id)
@@ -94,7 +96,7 @@ def deliver_anew(*, session: LiveSession) -> None:
         "retry": settings.FAN_OUT_RETRY_AFTER,
     }
     fetch(INSERT, params)
-    transaction.on_commit(partial(enqueue, "live.fan_out", session.pk))
+    fan_out.delay_on_commit(session.pk)
 
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
@@ -105,6 +107,7 @@ class _Claim(NamedTuple):
     attempts: int
 
 
+@task("live.fan_out")
 def fan_out(session_id: int) -> bool:
     """Deliver to every inbox. True if complete."""
     rows = fetch(CLAIM, {"session": session_id, "retry": settings.FAN_OUT_RETRY_AFTER}, into=_Claim._make)

@@ -17,7 +17,6 @@ from live.replays import Replays
 from live.snapshot import Snapshot, SnapshotExpiredError
 from live.visibility import active_only, belongs, of_interest, shown, unhidden
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
-from storage.queue import enqueue
 from storage.window import NO_SLICE, Entry, Window
 from storage.window import Slice as WindowSlice
 
@@ -156,7 +155,7 @@ class News:
             return
         # Of concurrent pages, one begins the construction, and one task builds.
         if self.wished and replies[0]:
-            enqueue(self.wished[0].builder, self.wished[0].owner, token)
+            self.wished[0].build_later(token)
 
     def _keep(self) -> None:
         if self.snapshot:

@@ -28,7 +28,7 @@ from media.models import DESCRIPTION_LENGTH, FileMove, Kind, MediaFile, Use, fil
 from media.offering import BlockedMediaError, offer, telling
 from media.signals import medium_described
 from media.store import incoming, store
-from storage.queue import enqueue
+from storage.queue import task
 from web.strict_json import check_text
 
 logger = logging.getLogger(__name__)
@@ -41,6 +41,8 @@ FILM_PIXELS = 16_000_000
 """The process that reads a video gets the memory limit of a picture of this size."""
 FAST = 50
 """Most file moves done right after the commit. A task does the rest."""
+MOVES = 500
+"""Most file moves of a task."""
 FAST_SECONDS = 2.0
 """Time limit for these moves within a request. A bucket may be slow."""
 
@@ -395,7 +397,17 @@ def _plan(moves: Sequence[FileMove]) -> None:
 def _move_now(ids: Sequence[int]) -> None:
     done = move_files(ids[:FAST], FAST_SECONDS)
     if 0 < done < len(ids):
-        enqueue("media.finish_moves")
+        finish_moves.delay()
+
+
+@task("media.finish_moves")
+def finish_moves() -> int:
+    """Do the oldest moves. Another task follows while it helps."""
+    ids = list(FileMove.objects.order_by("pk").values_list("pk", flat=True)[:MOVES])
+    moved = move_files(ids)
+    if moved and FileMove.objects.exists():
+        finish_moves.delay()
+    return moved
 
 
 def move_files(ids: Iterable[int], seconds: float = math.inf) -> int:

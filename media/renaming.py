@@ -14,12 +14,12 @@ from media.actions import rename
 from media.models import MediaFile, OwnerRename, Use
 from media.signals import owner_hidden
 from storage import claims
+from storage.queue import task
 
 BATCH = 50
 ROUNDS = 40
 """Batches per task, so that other tasks get their turn."""
 STRAGGLERS = timedelta(seconds=60)
-TASK = "media.rename_files_of"
 UNSEEN = (Use.NONE, Use.LATER)
 """Uses that copy no facts of the medium."""
 
@@ -28,7 +28,7 @@ def begin(owner_id: int) -> None:
     """Have the owner's files renamed, in the transaction that hides the owner."""
     anew = {"last_id": 0, "attempts": 0, "tried_at": None, "created_at": Now()}
     OwnerRename.objects.update_or_create(owner_id=owner_id, defaults=anew)
-    transaction.on_commit(partial(claims.send, TASK, OwnerRename, owner_id))
+    transaction.on_commit(partial(claims.send, run, OwnerRename, owner_id))
 
 
 def end(owner_id: int) -> None:
@@ -36,6 +36,7 @@ def end(owner_id: int) -> None:
     OwnerRename.objects.filter(pk=owner_id).delete()
 
 
+@task("media.rename_files_of")
 def run(owner_id: int, turn: str | None = None) -> None:
     """Rename some of the owner's files, and enqueue the rest."""
     row = OwnerRename.objects.filter(pk=owner_id).first()
@@ -54,7 +55,7 @@ def run(owner_id: int, turn: str | None = None) -> None:
         if not same.update(last_id=row.last_id, attempts=0, tried_at=Now()):
             return
     row.release()
-    claims.send(TASK, OwnerRename, owner_id)
+    claims.send(run, OwnerRename, owner_id)
 
 
 def _rename(ids: list[int]) -> None:
@@ -66,4 +67,4 @@ def _rename(ids: list[int]) -> None:
 
 def sweep() -> None:
     """Enqueue what a dead worker left."""
-    claims.sweep(OwnerRename, TASK)
+    claims.sweep(OwnerRename, run)

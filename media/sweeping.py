@@ -9,12 +9,11 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from media.actions import forget, move_files
+from media.actions import finish_moves, forget
 from media.files import PREFIXES
 from media.models import FileMove, MediaFile, Use
 from media.store import incoming, store
 from storage.connections import database_now
-from storage.queue import enqueue
 
 UNUSED = timedelta(days=1)
 """How long an unused medium and an idempotency key are kept."""
@@ -37,15 +36,6 @@ def sweep() -> int:
     unused = MediaFile.objects.filter(use=Use.NONE, created_at__lt=Now() - UNUSED).order_by("created_at")
     withdrawn = MediaFile.objects.filter(withdrawn_at__lt=Now() - WITHDRAWN).order_by("withdrawn_at")
     return moved + sum(map(_forget, (unused, withdrawn)))
-
-
-def finish_moves() -> int:
-    """Do the oldest moves. Another task follows while it helps."""
-    ids = list(FileMove.objects.order_by("pk").values_list("pk", flat=True)[:BATCH])
-    moved = move_files(ids)
-    if moved and FileMove.objects.exists():
-        enqueue("media.finish_moves")
-    return moved
 
 
 @transaction.atomic

@@ -1,9 +1,8 @@
-from celery import shared_task
-
 from moderation import hashes
+from storage.queue import task
 
 
-@shared_task(name="moderation.forget_attempts")
+@task("moderation.forget_attempts")
 def forget_attempts() -> None:
     """Periodic: delete old attempts to send blocked pictures."""
     hashes.forget_attempts()

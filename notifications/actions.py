@@ -20,12 +20,12 @@ from items.text import mentions
 from items.visibility import visible
 from notifications import feed
 from notifications.models import CHOOSABLE, OF_MODERATORS, PUSHED, Kind, Silenced
-from notifications.push.sending import push_later
+from notifications.push.waiting import push_later
 from relations.rules import is_told
 from storage import ids, keys
 from storage.connections import fetch, id_array
 from storage.events import ManyNotified, Notified, announce
-from storage.queue import enqueue
+from storage.queue import task
 
 MENTIONS = 20
 """Most people notified of mentions in one item."""
@@ -331,9 +331,10 @@ def _push_later(told: Sequence[tuple[int, int]]) -> None:
 def _announce_together(user_id: int) -> None:
     """Announce all acts of the next `LATE_SECONDS` at once. It may be lost without Redis or workers."""
     if cache.add(keys.late_notice(user_id), 1, LATE_SECONDS):
-        enqueue("notifications.announce", user_id, after_seconds=LATE_SECONDS)
+        announce_to.apply_async((user_id,), countdown=LATE_SECONDS)
 
 
+@task("notifications.announce")
 def announce_to(user_id: int) -> None:
     """Tell a user's open pages and apps of news."""
     _announce([user_id])
@@ -384,6 +385,15 @@ def put_away(*, user: User, below: int | None = None) -> int | None:
             return None
         below = min(position for (position,) in gone)
     return below
+
+
+@task("notifications.put_away")
+def put_rest_away(user_id: int, below: int) -> None:
+    """Continue `put_away`, and queue the rest."""
+    user = User.objects.filter(pk=user_id).first()
+    rest = put_away(user=user, below=below) if user else None
+    if rest is not None:
+        put_rest_away.delay(user_id, rest)
 
 
 def put_away_act(*, user: User, act_id: int) -> bool:

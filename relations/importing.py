@@ -17,6 +17,7 @@ from relations.models import TITLE_LENGTH, Block, CsvImport, FollowRequest
 from relations.tags import TagCapError, follow_tag
 from relations.visibility import visible_user
 from storage import claims
+from storage.queue import task
 
 PART = 20
 """Lines of one transaction."""
@@ -39,7 +40,7 @@ def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
     try:
         with transaction.atomic():
             made = CsvImport.objects.create(user=user, kind=kind, lines=msgspec.to_builtins(lines), total=len(lines))
-            transaction.on_commit(lambda: claims.send("relations.run_import", CsvImport, made.pk))
+            transaction.on_commit(lambda: claims.send(run, CsvImport, made.pk))
     except IntegrityError as error:
         if "csv_import_at_a_time" not in str(error):
             raise
@@ -49,6 +50,7 @@ def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
     return made
 
 
+@task("relations.run_import", soft_time_limit=SECONDS, time_limit=SECONDS + 30)
 def run(import_id: int, turn: str | None = None) -> bool:
     """Do the next lines. True if complete."""
     row = CsvImport.objects.filter(pk=import_id, finished_at=None).first()
@@ -61,7 +63,7 @@ def run(import_id: int, turn: str | None = None) -> bool:
         if _part(import_id):
             return True
     row.release()
-    claims.send("relations.run_import", CsvImport, import_id)
+    claims.send(run, CsvImport, import_id)
     return False
 
 
@@ -172,7 +174,7 @@ def _act(user: User, other: User, kind: Kind, line: Line) -> bool:
 # --- Upkeep ----------------------------------------------------------------------------------------------
 def sweep() -> int:
     """Periodic: queue lost imports and delete old reports."""
-    return claims.sweep(CsvImport, "relations.run_import")
+    return claims.sweep(CsvImport, run)
 
 
 def purge(*, user: User) -> int:

@@ -1,31 +1,23 @@
-from celery import shared_task
-
 from accounts.levels.big_v import upgrade_big_vs
 from relations import actions, importing
-from storage.queue import asks
+from storage.queue import asks, task
 
 
-@shared_task(name="relations.fold_follower_counts")
+@task("relations.fold_follower_counts")
 @asks("relations.fold_follower_counts", "SELECT FROM relations_followercountchange")
 def fold_follower_counts() -> None:
     """Periodic: fold counts, and promote users at the big-V threshold."""
     upgrade_big_vs(actions.fold_follower_counts())
 
 
-@shared_task(name="relations.end_mutes")
+@task("relations.end_mutes")
 @asks("relations.end_mutes", "SELECT expires_at FROM relations_mute WHERE expires_at <= now()", work="timed mutes")
 def end_mutes() -> None:
     """Periodic: delete expired mutes."""
     actions.end_mutes()
 
 
-@shared_task(name="relations.run_import", soft_time_limit=importing.SECONDS, time_limit=importing.SECONDS + 30)
-def run_import(import_id: int, turn: str | None = None) -> None:
-    """Do the next lines of an import."""
-    importing.run(import_id, turn)
-
-
-@shared_task(name="relations.sweep_imports")
+@task("relations.sweep_imports")
 @asks(
     "relations.sweep_imports",
     "SELECT coalesce(tried_at, created_at) FROM relations_csvimport WHERE finished_at IS NULL",

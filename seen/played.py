@@ -18,10 +18,10 @@ from django.conf import settings
 from runtime import metrics
 from seen.migration import old
 from seen.ring import NODES, node_of, shard_of
+from seen.signals import room_filled
 from storage import keys
 from storage.breaker import Breaker
 from storage.connections import Command, client_of, pipelined, script
-from storage.queue import enqueue
 
 TIMEOUT_SECONDS = 2.0
 """How long workers and commands wait for the server."""
@@ -167,7 +167,7 @@ def ask_early(user_ids: Sequence[int], *, is_request: bool = True) -> None:
     marked = _ask(commands, is_request=is_request)
     for user_id, is_first in zip(user_ids, marked, strict=True):
         if is_first:
-            enqueue("seen.merge_user", user_id)
+            room_filled.send(sender=None, user_id=user_id)
 
 
 def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:

@@ -13,7 +13,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from storage.queue import enqueue
+from storage.queue import HintTask
 
 CLAIM_LIFE = timedelta(seconds=60)
 """A worker without progress for this long is taken for dead."""
@@ -48,22 +48,22 @@ class ClaimedRow(models.Model):
         _rows(type(self)).filter(pk=self.pk).update(tried_at=Now() + (rest - CLAIM_LIFE))
 
 
-def send(task: str, model: type[ClaimedRow], pk: int) -> None:
+def send(task: HintTask[..., Any], model: type[ClaimedRow], pk: int) -> None:
     """Enqueue the next turn of a row."""
     for turn in _rows(model).filter(pk=pk).values_list("tried_at", flat=True):
-        enqueue(task, pk, _name(turn))
+        task.delay(pk, _name(turn))
 
 
 def _name(tried_at: datetime | None) -> str:
     return tried_at.isoformat() if tried_at else ""
 
 
-def sweep(model: type[ClaimedRow], task: str) -> int:
+def sweep(model: type[ClaimedRow], task: HintTask[..., Any]) -> int:
     """Enqueue unclaimed rows and delete old ones. Returns the number of unclaimed rows."""
     waiting = _free(model).filter(created_at__lt=Now() - FRESH)
     turns = list(waiting.order_by("pk").values_list("pk", "tried_at")[:SWEPT])
     for pk, turn in turns:
-        if not enqueue(task, pk, _name(turn)):
+        if not task.delay(pk, _name(turn)):
             break
     old = _rows(model).filter(finished_at__lt=Now() - KEPT).values_list("pk", flat=True)[:FORGOTTEN]
     _rows(model).filter(pk__in=list(old)).delete()

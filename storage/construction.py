@@ -1,24 +1,26 @@
 """Builds missing windows: the first reader who misses one begins it, and a task fills it."""
 
 import secrets
-from typing import ClassVar, NamedTuple
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 from storage.connections import FeedsUnavailableError, feeds, feeds_errors, feeds_for_tasks, pipelined
-from storage.queue import enqueue
 from storage.window import Entry, Window
 
 
-class BuiltWindow(Window):
+class BuiltWindow(Window, ABC):
     """A window that a task fills."""
 
-    builder: ClassVar[str]
-    """The task that fills it. Its arguments are the owner and the token."""
     __slots__ = ("owner",)
 
     def __init__(self, owner: int, key: str) -> None:
         super().__init__(key)
         self.owner = owner
         """A user's id, or the source of an outbox (timeline.outbox)."""
+
+    @abstractmethod
+    def build_later(self, token: str) -> bool:
+        """Have a worker do the build that `token` began. False if the broker did not take the task."""
 
 
 class Snapshot(NamedTuple):
@@ -41,7 +43,7 @@ def begin(window: BuiltWindow, epoch: int) -> bool:
             has_begun = pipelined(feeds(), [window.begin(token, epoch)])[0]
     except FeedsUnavailableError:
         return False
-    return bool(has_begun) and enqueue(window.builder, window.owner, token)
+    return bool(has_begun) and window.build_later(token)
 
 
 def is_under_way(window: Window, token: str) -> bool:

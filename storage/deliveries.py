@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from runtime import metrics
 from storage.connections import FeedsRefusedError, FeedsUnavailableError, feeds_errors, fetch
 from storage.draws import DrawRevision
-from storage.queue import enqueue
+from storage.queue import HintTask
 
 logger = logging.getLogger(__name__)
 
@@ -51,9 +51,6 @@ class AbstractDelivery(models.Model):
 
     Each INSERT and ON CONFLICT draws a `revision`. A fan-out deletes only its own.
     """
-
-    task: ClassVar[str]
-    """The Celery task that delivers a row by its key."""
 
     revision = models.IntegerField(db_default=DrawRevision())
     attempts = models.IntegerField(
@@ -126,21 +123,21 @@ def due(model: type[AbstractDelivery]) -> str:
     return f"(SELECT NULL::timestamptz FROM {model._meta.db_table} WHERE sweep_at <= now() AND parked_at IS NULL)"
 
 
-def sweep(model: type[AbstractDelivery]) -> int:
-    """Enqueue overdue deliveries until the broker refuses. Returns how many were due."""
+def sweep(model: type[AbstractDelivery], task: HintTask[..., Any]) -> int:
+    """Enqueue the task of overdue deliveries until the broker refuses. Returns how many were due."""
     meta = model._meta
     query = SWEEP.format(table=meta.db_table, key=meta.pk.column)
     due = fetch(query, {"retry": settings.FAN_OUT_RETRY_AFTER, "count": SWEEP_LENGTH})
     for (key,) in due:
-        if not enqueue(model.task, key):
+        if not task.delay(key):
             break
     return len(due)
 
 
-def retry(rows: models.QuerySet[Any]) -> int:
+def retry(rows: models.QuerySet[Any], task: HintTask[..., Any]) -> int:
     """Start parked deliveries again. Returns how many."""
     keys = list(rows.values_list("pk", flat=True))
     rows.model.objects.filter(pk__in=keys).update(attempts=0, enqueued=0, parked_at=None, sweep_at=Now())
     for key in keys:
-        enqueue(rows.model.task, key)
+        task.delay(key)
     return len(keys)

@@ -5,9 +5,10 @@ See docs/decisions.md: What strangers choose has a lane.
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from celery import current_app, current_task
+from celery import current_task, shared_task
+from celery.contrib.django.task import DjangoTask
 from django.conf import settings
 
 from storage.breaker import OpenError
@@ -25,6 +26,8 @@ processes of its own.
 QUEUES = ("celery", OUTSIDE)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result", covariant=True)
 
 QUESTIONS: dict[str, str] = {}
 """Periodic task → the query that has a row if there is work (storage.quiet)."""
@@ -43,20 +46,32 @@ def asks(task: str, query: str, *, work: str = "") -> Callable[[Function], Funct
     return lambda function: function
 
 
-def enqueue(task: str, *args: Any, after_seconds: float | None = None) -> bool:
-    """Send a task to the workers, after `after_seconds` if given. False if the broker did not take it.
+class HintTask(DjangoTask[Arguments, Result]):
+    """A task of the site. `delay` and `delay_on_commit` send it to the workers.
 
-    A dead broker is only logged: the work is in PostgreSQL, or can be skipped.
+    `delay` is falsy if the broker did not take it. A dead broker is only logged: the work is in PostgreSQL, or can be
+    skipped.
     """
-    try:
-        with broker_breaker.asking():
-            current_app.send_task(task, args, countdown=after_seconds, confirm_timeout=CONFIRM_SECONDS)
-    except OpenError:
-        return False
-    except BROKER_FAILURES as error:
-        logger.warning("the broker did not accept the task %s%s. A sweep repeats it if needed: %s", task, args, error)
-        return False
-    return True
+
+    abstract = True
+
+    def apply_async(self, *args: Any, **options: Any) -> Any:
+        """Send the task. None if the broker did not take it."""
+        try:
+            with broker_breaker.asking():
+                return super().apply_async(*args, **options | {"confirm_timeout": CONFIRM_SECONDS})
+        except OpenError:
+            return None
+        except BROKER_FAILURES as error:
+            logger.warning(
+                "the broker did not accept the task %s%s. A sweep repeats it if needed: %s", self.name, args[:1], error
+            )
+            return None
+
+
+def task(name: str, **options: Any) -> Callable[[Callable[Arguments, Result]], HintTask[Arguments, Result]]:
+    """Decorate a function that workers call. In `tasks.py` are those that only beat sends."""
+    return shared_task(name=name, base=HintTask, **options)
 
 
 def check_lane() -> None:

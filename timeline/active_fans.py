@@ -14,6 +14,7 @@ from accounts.levels import policy
 from relations import rules
 from storage import keys
 from storage.connections import Command, feeds_for_tasks, fetch, pipelined, script
+from storage.queue import task
 from storage.window import RUN
 
 OWN_MEMBERS = 2
@@ -106,6 +107,7 @@ def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
     return by_shard
 
 
+@task("timeline.build_active_fans")
 def build(big_v_id: int) -> bool:
     """Fill every shard of a big-V's active fans from PostgreSQL. True if all are complete."""
     client = feeds_for_tasks()

@@ -5,6 +5,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.levels_admin import handle_column
+from timeline.fanout import fan_out
 from timeline.models import Backfill, Delivery
 from web.admin import DeliveryAdmin, ReadOnlyAdmin
 
@@ -13,6 +14,7 @@ from web.admin import DeliveryAdmin, ReadOnlyAdmin
 class ItemDeliveryAdmin(DeliveryAdmin):
     """Items whose fan-out is not complete."""
 
+    fan_out = fan_out
     list_display = (
         "of_item",
         handle_column("sender", _("author")),

@@ -16,7 +16,7 @@ from relations.followers import follower_parts
 from storage.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined
 from storage.deliveries import OUTAGE_PAUSE
 from storage.ids import NO_BOUND
-from storage.queue import enqueue
+from storage.queue import task
 from timeline import active_fans
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.models import Backfill
@@ -39,7 +39,7 @@ def start(*, sender: User) -> bool:
     backfill, is_new = Backfill.objects.get_or_create(
         sender=sender, finished_at=None, cancelled_at=None, defaults={"followers": follower_count(sender)}
     )
-    transaction.on_commit(lambda: enqueue("timeline.backfill", backfill.pk))
+    run.delay_on_commit(backfill.pk)
     return is_new
 
 
@@ -49,6 +49,7 @@ def cancel(*, sender: User) -> bool:
     return bool(running.update(cancelled_at=Now()))
 
 
+@task("timeline.backfill")
 def run(backfill_id: int) -> bool:
     """Fill the inboxes of the remaining followers, after a kill too. True if the flag was cleared."""
     rows = fetch(CLAIM, {"backfill": backfill_id, "lease": LEASE})
@@ -111,5 +112,5 @@ def sweep() -> int:
         [LEASE],
     )
     for (backfill_id,) in due:
-        enqueue("timeline.backfill", backfill_id)
+        run.delay(backfill_id)
     return len(due)

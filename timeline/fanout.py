@@ -7,7 +7,6 @@ See docs/decisions.md: Experiments that were not worth it.
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -30,7 +29,7 @@ from storage.connections import (
 )
 from storage.deliveries import Attempt
 from storage.ids import NO_BOUND
-from storage.queue import enqueue
+from storage.queue import task
 from storage.window import PIPELINE_LENGTH, Entry, deliver
 from timeline import active_fans, outbox
 from timeline.inbox import Tail, cap_of
@@ -156,10 +155,11 @@ def deliver_anew(*, item: Item, again: bool) -> None:
     params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id, "wait": wait, "retry": retry}
     fetch(INSERT, params)
     if not again:
-        transaction.on_commit(partial(enqueue, "timeline.fan_out", item.pk))
+        fan_out.delay_on_commit(item.pk)
 
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
+@task("timeline.fan_out")
 def fan_out(item_id: int) -> bool:
     """Deliver an item, or split the work. True if all windows have it."""
     claim = _claim(item_id)
@@ -240,7 +240,7 @@ def _to_followers(claim: Claim) -> bool:
             if fans is not None:
                 _deliver_to_fans(work, fans)
                 return True
-        enqueue("timeline.build_active_fans", work.sender_id)
+        active_fans.build.delay(work.sender_id)
     highs = []
     if claim.followers > _few():
         highs = [row[0] for row in fetch(BOUNDARIES, [work.sender_id, settings.FAN_OUT_RANGE])]
@@ -277,9 +277,10 @@ def _split(work: Work, parts: Iterable[tuple[int | None, int, int]]) -> bool:
 
 def _enqueue_ranges(pks: Iterable[int]) -> None:
     for pk in pks:
-        enqueue("timeline.fan_out_range", pk)
+        fan_out_range.delay(pk)
 
 
+@task("timeline.fan_out_range")
 def fan_out_range(range_id: int) -> bool:
     """Deliver one range. True if done. The last range completes the delivery.
 

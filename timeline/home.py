@@ -21,11 +21,10 @@ from items.hydrate import ItemRow, as_met, body
 from items.models import Context
 from runtime import metrics
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
-from storage.queue import enqueue
 from storage.window import INFINITY, Entry, Slice, Window
 from timeline.fold import FOLDED, count_new, folds, folds_and_originals
 from timeline.hydrate import MAYBE, POSTS, Verified, verify_bodies, verify_ids
-from timeline.inbox import Inbox, Tail
+from timeline.inbox import Inbox, Tail, deepen
 from timeline.outbox import Outbox
 from timeline.pull import Pulled, pull_above, pull_below, pull_bodies
 from timeline.reading import Reading, are_too_many, doubting, hint_of, hinting, look
@@ -495,8 +494,8 @@ def _write_findings(walk: Walk) -> None:
     deepen, the others.
     """
     findings, truth, inbox = walk.findings, walk.findings.truth, Inbox(walk.progress.reader_id)
-    missing = [(window, window.builder, epoch, secrets.token_hex(8)) for window, epoch in findings.missing]
-    commands = [window.begin(token, epoch) for window, _, epoch, token in missing]
+    missing = [(window, epoch, secrets.token_hex(8)) for window, epoch in findings.missing]
+    commands = [window.begin(token, epoch) for window, epoch, token in missing]
     if findings.is_shallow and truth and truth.epoch:
         commands.append(inbox.begin_deepening(truth.epoch))
     if truth and (hint := truth.hint) is not None and hint != findings.hinted:
@@ -509,8 +508,8 @@ def _write_findings(walk: Walk) -> None:
     except FeedsUnavailableError:
         return
     # However many readers ask, only one begins, so one task builds.
-    for (window, builder, _, token), began in zip(missing, replies, strict=False):
+    for (window, _, token), began in zip(missing, replies, strict=False):
         if began:
-            enqueue(builder, window.owner, token)
+            window.build_later(token)
     if findings.is_shallow and (deepening := replies[len(missing)]):
-        enqueue("timeline.deepen_inbox", inbox.owner, deepening.decode())
+        deepen.delay(inbox.owner, int(deepening))

@@ -14,8 +14,10 @@ changes the user's generation. So pages trust the window, not the level:
 
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
+import redis
 from django.conf import settings
 
 from accounts.levels import policy
@@ -28,6 +30,7 @@ from storage.connections import (
     script,
 )
 from storage.construction import BuiltWindow, Snapshot
+from storage.queue import task
 from storage.window import (
     BUILD_SECONDS,
     RUN,
@@ -125,11 +128,14 @@ COMPLETE_TAIL = script(
 class Inbox(BuiltWindow):
     """A reader's inbox. Its epoch is policy.EPOCH."""
 
-    builder: ClassVar[str] = "timeline.materialise_inbox"
     __slots__ = ()
 
     def __init__(self, user_id: int) -> None:
         super().__init__(user_id, keys.inbox(user_id))
+
+    def build_later(self, token: str) -> bool:
+        """Have a worker build it."""
+        return bool(materialise.delay(self.owner, token))
 
     def begin_deepening(self, epoch: int) -> Command:
         """Command that begins a deepening and replies its token.
@@ -202,18 +208,26 @@ def begin(user_id: int) -> bool:
     return bool(reader.level) and reader.epoch is not None and construction.begin(Inbox(user_id), reader.epoch)
 
 
+@task("timeline.materialise_inbox")
 def materialise(user_id: int, token: str) -> bool:
     """Fill the inbox that `token` began. True if it is in use.
 
-    Checks the token first, because many queued tasks may be outdated.
+    Checks the token first, because many queued tasks may be outdated. On an error of Redis, drops the inbox.
     """
     inbox = Inbox(user_id)
-    if not construction.is_under_way(inbox, token):
-        return False
-    snapshot = _snapshot(user_id)
-    return snapshot is not None and construction.finish(inbox, token, snapshot)
+    try:
+        if not construction.is_under_way(inbox, token):
+            return False
+        snapshot = _snapshot(user_id)
+        return snapshot is not None and construction.finish(inbox, token, snapshot)
+    except redis.RedisError:
+        # Perhaps another node failed than the inbox's. Without the inbox, pages can begin it again.
+        with suppress(redis.RedisError):
+            pipelined(feeds_for_tasks(), [inbox.drop()])
+        raise
 
 
+@task("timeline.rise")
 def rise(user_id: int) -> bool:
     """Deepen the inbox to the raised level, or build it."""
     reader = _reader(user_id)
@@ -226,6 +240,7 @@ def rise(user_id: int) -> bool:
     return bool(pipelined(client, [inbox.begin(token, reader.epoch)])[0]) and materialise(user_id, token)
 
 
+@task("timeline.deepen_inbox")
 def deepen(user_id: int, token: int) -> bool:
     """Finish the deepening that `token` began. False if the token is gone or no inbox is allowed."""
     snapshot = _snapshot(user_id)

@@ -11,8 +11,6 @@ from storage.deliveries import AbstractDelivery
 class Delivery(AbstractDelivery):
     """An item whose fan-out is not complete."""
 
-    task = "timeline.fan_out"
-
     item = models.OneToOneField(
         Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery", verbose_name=_("post")
     )

@@ -10,7 +10,7 @@ that does not see the row has an older item, which every builder's snapshot hold
 See docs/decisions.md: A followed hashtag is an outbox.
 """
 
-from typing import ClassVar
+from django.conf import settings
 
 from accounts.levels import policy
 from items.models import LISTED
@@ -19,6 +19,7 @@ from relations.rules import known_tags
 from storage import construction, keys
 from storage.connections import fetch
 from storage.construction import BuiltWindow, Snapshot
+from storage.queue import task
 from storage.window import Entry
 
 EPOCH = f"SELECT {policy.outbox_epoch()} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"
@@ -48,11 +49,14 @@ def source_of(*, tag: int) -> int:
 class Outbox(BuiltWindow):
     """A window of a big-V's posts and reposts except private mentions, or of public posts with a hashtag."""
 
-    builder: ClassVar[str] = "timeline.materialise_outbox"
     __slots__ = ()
 
     def __init__(self, source: int) -> None:
         super().__init__(source, keys.outbox(source) if source > 0 else keys.tag_outbox(-source))
+
+    def build_later(self, token: str) -> bool:
+        """Have a worker build it."""
+        return bool(materialise.delay(self.owner, token))
 
 
 def pull(source: int, count: int) -> tuple[list[Entry], int]:
@@ -75,8 +79,10 @@ def begin(user_id: int) -> bool:
     return epoch is not None and construction.begin(Outbox(user_id), epoch)
 
 
-def materialise(source: int, token: str, cap: int) -> bool:
+@task("timeline.materialise_outbox")
+def materialise(source: int, token: str) -> bool:
     """Fill the outbox that `token` began. True if it is in use."""
+    cap = settings.OUTBOX_CAP
     outbox = Outbox(source)
     if not construction.is_under_way(outbox, token):
         return False

@@ -17,8 +17,7 @@ from accounts.signals import (
 from items.models import Item, Visibility
 from items.signals import item_edited, item_imported, item_published, item_tagged, item_withdrawn
 from storage import events
-from storage.queue import enqueue
-from timeline import backfill, export, fanout, outbox, shortening
+from timeline import backfill, export, fanout, inbox, outbox, shortening
 from timeline.models import ReadingPosition
 
 
@@ -83,7 +82,7 @@ def begin_outbox(sender: type[User], user: User, **kwargs: Any) -> None:
 def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> None:
     """Enqueue a deepening for each raised user. If the broker is down, the next page deepens the inbox."""
     for user_id in user_ids:
-        if not enqueue("timeline.rise", user_id):
+        if not inbox.rise.delay(user_id):
             break
 
 

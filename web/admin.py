@@ -15,6 +15,7 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from storage import deliveries
+from storage.queue import HintTask
 from web.paginator import EstimatedPaginator
 from web.uploads import Limit
 
@@ -254,6 +255,8 @@ class ParkedFilter(admin.SimpleListFilter):
 class DeliveryAdmin(ReadOnlyAdmin, ActingAdmin):
     """Incomplete deliveries, with a retry."""
 
+    fan_out: ClassVar[HintTask[..., Any]]
+    """The task that delivers a row by its key."""
     list_filter = (ParkedFilter,)
     actions = ("retry",)
 
@@ -265,7 +268,9 @@ class DeliveryAdmin(ReadOnlyAdmin, ActingAdmin):
     def retry(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Retry the chosen deliveries."""
         rows = self.chosen(request, queryset)
-        started = deliveries.retry(queryset.model._default_manager.filter(pk__in=[row.pk for row in rows]))
+        started = deliveries.retry(
+            queryset.model._default_manager.filter(pk__in=[row.pk for row in rows]), self.fan_out
+        )
         for row in rows:
             self.log_change(request, row, gettext_noop("Retried delivery."))
         if started:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from accounts.mail.letters import plain, template_of
 from accounts.mail.models import ADDRESS_LENGTH, Letter, State
-from storage.queue import enqueue
+from accounts.mail.sending import send_due
 
 LIFE = timedelta(days=3)
 """How long a letter is worth sending, by default."""
@@ -34,7 +34,7 @@ def send(
         context={name: plain(value) for name, value in context.items()},
         expires_at=timezone.now() + life,
     )
-    transaction.on_commit(lambda: enqueue("mail.send"))
+    send_due.delay_on_commit()
 
 
 def is_address(text: str) -> bool:
@@ -51,7 +51,7 @@ def retry(*, letter_id: int) -> bool:
     given_up = Letter.objects.filter(pk=letter_id, state=State.FAILED, expires_at__gt=timezone.now())
     if not given_up.update(state=State.WAITING, attempts=0, next_at=timezone.now()):
         return False
-    transaction.on_commit(lambda: enqueue("mail.send"))
+    send_due.delay_on_commit()
     return True
 
 

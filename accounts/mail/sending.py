@@ -24,7 +24,7 @@ from accounts.mail.letters import compose
 from accounts.mail.models import Letter, State
 from storage import keys
 from storage.connections import fetch
-from storage.queue import enqueue
+from storage.queue import task
 from web import rates
 
 logger = logging.getLogger(__name__)
@@ -66,6 +66,7 @@ UNREACHED = (OSError, SoftTimeLimitExceeded)
 """Errors of the server. smtplib's are all OSErrors, and `_try` handles those of a letter."""
 
 
+@task("mail.send", soft_time_limit=SECONDS)
 def send_due() -> int:
     """Send up to `AT_ONCE` due letters. Returns how many."""
     if cache.get(keys.mail_pause()) or cache.add(keys.mail_turn(), 1, TURN_SECONDS) is False:
@@ -75,7 +76,7 @@ def send_due() -> int:
     finally:
         cache.delete(keys.mail_turn())
     if may_wait:  # let other tasks run first; the turn is free for the worker that takes this one
-        enqueue("mail.send")
+        send_due.delay()
     return sent
 
 

@@ -19,7 +19,7 @@ from accounts import addresses, passwords
 from accounts.actions import check_password_shape, write_password
 from accounts.mail import actions as mail
 from accounts.models import ResetRequest, User
-from storage.queue import enqueue
+from storage.queue import asks, task
 from web import rates
 
 AT_ONCE = 100
@@ -48,11 +48,13 @@ tokens = Tokens()
 def ask(*, asked: str, language: str) -> None:
     """Request a letter for this name or address."""
     ResetRequest.objects.create(asked=asked.strip()[:254], language=language)
-    transaction.on_commit(lambda: enqueue("accounts.send_resets"))
+    work_off.delay_on_commit()
 
 
+@task("accounts.send_resets")
+@asks("accounts.send_resets", "SELECT created_at FROM accounts_resetrequest", work="password resets")
 def work_off() -> int:
-    """Handle waiting requests, each once."""
+    """Handle waiting requests, each once. Also periodic, for lost tasks."""
     ResetRequest.objects.filter(created_at__lt=Now() - KEPT).delete()
     met = 0
     while met < AT_ONCE and _work_off_one():

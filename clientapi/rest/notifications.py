@@ -14,7 +14,6 @@ from notifications import actions
 from notifications.models import ReadMark
 from notifications.ungrouped import ToldAct
 from storage import ids
-from storage.queue import enqueue
 from timeline.models import ReadingPosition
 from timeline.position import note_position
 from web.rest import FeedResponse, parse_id
@@ -80,7 +79,7 @@ class ClearView(ClientView):
         reader = caller_of(request)
         rest = actions.put_away(user=reader)
         if rest is not None:
-            enqueue("notifications.put_away", reader.pk, rest)
+            actions.put_rest_away.delay(reader.pk, rest)
         return FeedResponse({})
 
 

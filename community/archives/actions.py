@@ -4,16 +4,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
 from accounts.models import User
-from community.archives.models import ArchiveImport, BroughtItem, State
+from community.archives.importing import run
+from community.archives.models import ARCHIVE, ArchiveImport, BroughtItem, State, folder_of
 from storage import claims
 
-ARCHIVE = "archive"
-"""File name of the upload."""
 A_DAY = 5
 """Maximum archives per user and day."""
 REPORTS = 20
@@ -42,7 +40,7 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
             made = ArchiveImport.objects.create(
                 user=user, folder=folder.name, is_for_self=is_for_self, takes_profile=takes_profile
             )
-            transaction.on_commit(lambda: claims.send("moving.run_import", ArchiveImport, made.pk))
+            transaction.on_commit(lambda: claims.send(run, ArchiveImport, made.pk))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, IntegrityError) and "archive_import_at_a_time" in str(error):
@@ -65,12 +63,6 @@ def purge(*, user: User, limit: int) -> int:
     gone: tuple[int, Any] = BroughtItem.objects.filter(pk__in=list(brought)).delete()
     imports: tuple[int, Any] = ArchiveImport.objects.filter(user=user).delete()
     return gone[0] + imports[0]
-
-
-def folder_of(name: str) -> Path:
-    """The folder of an import's files."""
-    place: Path = settings.IMPORTS_DIR / name
-    return place
 
 
 def _keep(file: IO[bytes], path: Path) -> None:

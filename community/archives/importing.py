@@ -24,18 +24,18 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from community.archives import extras, finding, listed, outbox, reader
-from community.archives.actions import ARCHIVE, folder_of
 from community.archives.archive import ArchiveError
 from community.archives.finding import Outbox
 from community.archives.listed import Lists, Tally
 from community.archives.media import Shown, shown
-from community.archives.models import NOTES, ArchiveImport, BroughtItem, Listed, State
+from community.archives.models import ARCHIVE, NOTES, ArchiveImport, BroughtItem, Listed, State, folder_of
 from community.archives.outbox import LeftOutError, Post
 from items import actions as items
 from items.models import Item, Status, Visibility
 from items.quotes import fits, may_quote
 from items.text import ContentError
 from storage import claims
+from storage.queue import task
 from web import rates
 
 PART = 20
@@ -47,6 +47,10 @@ workers too.
 """
 ATTEMPTS = 3
 """An import ends after this many failures in a row."""
+UNPACKING_SECONDS = 600
+"""Maximum seconds of a task that waits while other uploads take all decoders."""
+LIMIT_SECONDS = reader.seconds() * reader.WAIT_FACTOR + UNPACKING_SECONDS
+"""Time limit of a task."""
 ORPHAN_SECONDS = 3600
 """A folder without a row may be an upload in progress for this long."""
 LOCK = "lock"
@@ -61,6 +65,7 @@ class StoppedError(Exception):
 
 
 # --- One task --------------------------------------------------------------------------------------------
+@task("moving.run_import", soft_time_limit=LIMIT_SECONDS, time_limit=LIMIT_SECONDS + 30)
 def run(import_id: int, turn: str | None = None) -> bool:
     """Continue an import. Return whether it ended."""
     row = ArchiveImport.objects.filter(pk=import_id, finished_at=None).first()
@@ -140,7 +145,7 @@ def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
     wait = rates.hit("outside_archives", str(row.user_id), spent)
     row.release(rest=timedelta(seconds=wait or 0.0))
     if wait is None:  # else the sweep sends it
-        claims.send("moving.run_import", ArchiveImport, row.pk)
+        claims.send(run, ArchiveImport, row.pk)
     return False
 
 
@@ -325,7 +330,7 @@ one.
 
 def sweep() -> int:
     """Periodic: queue lost imports, and remove old files and reports."""
-    sent = claims.sweep(ArchiveImport, "moving.run_import")
+    sent = claims.sweep(ArchiveImport, run)
     _tidy()
     return sent
 

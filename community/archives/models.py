@@ -1,6 +1,7 @@
 """Imports of archives, and the posts that they brought."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -13,6 +14,8 @@ from relations.csv_files import FAULTS
 from relations.models import REFUSALS
 from storage.claims import ClaimedRow
 
+ARCHIVE = "archive"
+"""File name of the upload."""
 REASONS = {
     "before": _("imported before"),
     "boost": _("a boost of someone's post"),
@@ -238,3 +241,9 @@ class BroughtItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} brought {self.item_id}"
+
+
+def folder_of(name: str) -> Path:
+    """The folder of an import's files."""
+    folder: Path = settings.IMPORTS_DIR / name
+    return folder

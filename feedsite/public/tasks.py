@@ -1,9 +1,8 @@
-from celery import shared_task
-
 from feedsite.public.sitemap import extend
+from storage.queue import task
 
 
-@shared_task(name="public.extend_sitemap")
+@task("public.extend_sitemap")
 def extend_sitemap() -> None:
     """Add full parts of posts to the sitemap."""
     extend()

@@ -33,7 +33,7 @@ from media.models import MediaFile
 from media.objects import entry_of
 from storage import events
 from storage.connections import fetch
-from storage.queue import enqueue
+from storage.queue import asks, task
 from web.hosts import is_own
 from web.outbound import OutboundError, OverBudgetError, spending
 
@@ -119,16 +119,17 @@ def is_refused(host: str) -> bool:
 def expect(item: Item) -> None:
     """Have a worker give an item its card. The task may get lost."""
     if settings.LINK_CARDS and item.link_card_id is None and link_of(item):
-        transaction.on_commit(partial(enqueue, "items.give_link_card", item.pk))
+        give.delay_on_commit(item.pk)
 
 
-def give(*, item_id: int) -> bool:
-    """Give an item its card. True if its page should be read."""
+@task("items.give_link_card")
+def give(item_id: int) -> None:
+    """Give an item its card, and have its page read."""
     with transaction.atomic():
         item = Item.objects.select_for_update(no_key=True, of=("self",)).filter(pk=item_id).first()
         url = link_of(item) if item else ""
         if item is None or not url or not settings.LINK_CARDS or is_refused(_host(url)):
-            return False
+            return
         digest = hashlib.sha256(url.encode()).hexdigest()
         # Locked, so that no sweep takes it for unused.
         card, _made = LinkCard.objects.select_for_update().get_or_create(
@@ -137,7 +138,8 @@ def give(*, item_id: int) -> bool:
         Item.objects.filter(pk=item_id).update(link_card=card)
         if card.facts:
             _tell([item])
-        return _wait(card)
+        if _wait(card):
+            read_waiting.delay_on_commit()
 
 
 def _wait(card: LinkCard) -> bool:
@@ -153,8 +155,10 @@ def _wait(card: LinkCard) -> bool:
 
 
 # --- Reading pages ---------------------------------------------------------------------------------------
+@task("items.read_link_pages")
+@asks("items.read_link_pages", "SELECT asked_at FROM items_linkcard WHERE state = 'waiting'", work="link previews")
 def read_waiting() -> bool:
-    """Read pages for a few seconds. True if there may be more."""
+    """Read pages for a few seconds. True if there may be more, which another task reads."""
     until = time.monotonic() + TURN_SECONDS
     while time.monotonic() < until:
         with transaction.atomic():
@@ -164,6 +168,7 @@ def read_waiting() -> bool:
             return False
         ((card_id, url),) = claimed
         _read(card_id, url)
+    read_waiting.delay()
     return True
 
 
@@ -263,11 +268,12 @@ def _empty(card: LinkCard) -> None:
 def refuse(*, host: RefusedHost) -> None:
     """Show no cards of a host. A worker removes them."""
     host.save()
-    transaction.on_commit(partial(enqueue, "items.remove_refused_cards", host.pk))
+    remove_refused.delay_on_commit(host.pk)
 
 
-def remove_refused(*, host_id: int) -> bool:
-    """Empty some cards of a refused host. True if there may be more."""
+@task("items.remove_refused_cards")
+def remove_refused(host_id: int) -> bool:
+    """Empty some cards of a refused host. True if there may be more, which another task empties."""
     host = RefusedHost.objects.filter(pk=host_id).first()
     if host is None:
         return False
@@ -278,7 +284,10 @@ def remove_refused(*, host_id: int) -> bool:
         cards = list(rows.order_by("domain")[:REMOVED])
         for card in cards:
             _empty(card)
-    return len(cards) == REMOVED
+    if len(cards) < REMOVED:
+        return False
+    remove_refused.delay(host_id)
+    return True
 
 
 @transaction.atomic

@@ -1,13 +1,11 @@
-"""Sending push messages.
+"""Push messages: their text, and the request to the push service.
 
 An act is pushed if the page would show it at that moment, and its recipient has not read it. What waits for a device
 (`waiting`) becomes one message.
 """
 
 import logging
-import time
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from operator import attrgetter
@@ -22,33 +20,23 @@ from items.hydrate import hydrate
 from items.models import Context
 from notifications.feed import act_shown, item_shown, mark
 from notifications.models import Kind, PushSubscription
-from notifications.push import encryption, messages, waiting
+from notifications.push import encryption, messages
 from notifications.push.messages import Told
 from notifications.sessions import sessions
 from relations.rules import follows
 from storage.connections import fetch, id_array
 from storage.ids import moment
-from storage.queue import enqueue
 from web import outbound
 
 logger = logging.getLogger(__name__)
 
-ACTS = 20
-"""Acts of one task."""
 TRIAL_LIFE = timedelta(hours=2)
-GONE = (404, 410)
-"""The answers by which a service says that a device is no longer there."""
-AGAIN = (408, 425, 429)
-"""Refusals after which the same message may be taken."""
 DAY_SECONDS = 24 * 3600
 URGENCY = {Kind.LIVE: "high", Kind.FOLLOW: "low"}
 LIFE = {Kind.LIVE: 3600}
 """Seconds for which an act may wait, and for which a service keeps a message for a device that is off; two days for
 other kinds."""
 
-WITH_DEVICES = """
-    SELECT DISTINCT user_id FROM notifications_pushsubscription WHERE user_id = ANY(%(users)s::bigint[])
-"""
 RECIPIENT = "n.recipient_id"
 
 
@@ -115,54 +103,20 @@ class _Due(NamedTuple):
         return UserCard.from_row(self.actor_id, self.username, self.display_name, self.is_big_v, self.avatar)
 
 
-def push_later(told: Iterable[tuple[int, int]]) -> None:
-    """Have workers push acts to those who have devices."""
-    acts = dict(told)
-    if not acts:
-        return
-    with_devices = [user_id for (user_id,) in fetch(WITH_DEVICES, {"users": id_array(acts)})]
-    for start in range(0, len(with_devices), ACTS):
-        enqueue("notifications.push", [acts[user_id] for user_id in with_devices[start : start + ACTS]])
-
-
-def push(act_ids: Sequence[int]) -> None:
-    """Have acts wait for the devices of their recipients."""
-    acts: dict[int, set[int]] = defaultdict(set)
-    for row in _shown(act_ids):
-        acts[row.subscription_id].add(row.act_id)
-    if acts:
-        waiting.add(acts)
-
-
-def push_device(subscription_id: int) -> None:
-    """Send what waits for a device, as one message."""
-    until = time.monotonic() + waiting.CLAIM_LIFE.total_seconds() - 2 * outbound.SECONDS
-    device = waiting.claim(subscription_id)
-    if device is None:
-        return
-    parcel = _parcel(device)
-    if parcel is None:
-        waiting.end(device)
-    elif time.monotonic() < until:  # else another worker may soon send it
-        _send(device, parcel)
-
-
-def _parcel(device: PushSubscription) -> Parcel | None:
+def parcel_for(device: PushSubscription, *, is_capped: bool) -> Parcel | None:
     """The message of the acts that wait and are still shown, else of a test. None if there is nothing to send."""
-    rows = _shown(device.waiting, only=device.pk) if device.waiting else []
+    rows = shown_to_devices(device.waiting, only=device.pk) if device.waiting else []
     told = _told(rows)
     if told:
         newest = max((row for row in rows if row.act_id in told), key=attrgetter("act_id"))
-        message = messages.message(
-            told[newest.act_id], device, others=len(told) - 1, is_capped=len(device.waiting) == waiting.MOST
-        )
+        message = messages.message(told[newest.act_id], device, others=len(told) - 1, is_capped=is_capped)
         return Parcel(message, newest.kind, f"e{newest.entry_id}")
     if device.trial_at is not None and device.trial_at > timezone.now() - TRIAL_LIFE:
         return Parcel(messages.trial(device), Kind.MENTION, "trial")
     return None
 
 
-def _shown(act_ids: Sequence[int], *, only: int | None = None) -> list[_Due]:
+def shown_to_devices(act_ids: Sequence[int], *, only: int | None = None) -> list[_Due]:
     """The acts that may be pushed now to each device, or to `only` one."""
     now = timezone.now()
     return [
@@ -207,7 +161,8 @@ def _told(rows: Sequence[_Due]) -> Mapping[int, Told]:
     return told
 
 
-def _send(device: PushSubscription, parcel: Parcel) -> None:
+def post(device: PushSubscription, parcel: Parcel) -> int:
+    """Send a message to the service of a device, and return the status. Raises OutboundError."""
     letter = encryption.encrypted(
         parcel.message, p256dh=device.p256dh, auth=device.auth, is_standard=device.is_standard
     )
@@ -218,24 +173,4 @@ def _send(device: PushSubscription, parcel: Parcel) -> None:
         "Urgency": URGENCY.get(Kind(parcel.kind), "normal"),
         "Topic": parcel.topic,
     }
-    try:
-        status = outbound.post(device.endpoint, headers=headers, body=letter.body, member=device.user_id).status
-    except outbound.OverBudgetError as error:
-        waiting.put_off(device, timedelta(seconds=error.seconds))
-    except outbound.OutboundError as error:
-        # The same for a name that does not exist and for one inside the site's network: nobody learns which are there.
-        logger.info("push subscription %s failed: %s", device.pk, error)
-        waiting.failed(device)
-    else:
-        _judge(device, status)
-
-
-def _judge(device: PushSubscription, status: int) -> None:
-    if 200 <= status < 300:
-        waiting.was_taken(device)
-        return
-    logger.info("push subscription %s was refused: status %s", device.pk, status)
-    if status in GONE:
-        PushSubscription.objects.filter(pk=device.pk).delete()
-        return
-    waiting.failed(device, is_final=status not in AGAIN and status < 500)
+    return outbound.post(device.endpoint, headers=headers, body=letter.body, member=device.user_id).status

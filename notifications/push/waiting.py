@@ -1,4 +1,4 @@
-"""What waits for devices, in PostgreSQL.
+"""What waits for devices, in PostgreSQL, and the tasks that send it.
 
 At most one message waits for a device: of the acts in `waiting`, of a test, or of both. At most one is being sent: a
 claim holds `retry_at` in the future. `due_at` is when the sweep takes a device up, because its task was lost, its
@@ -9,7 +9,10 @@ more waits. The sweep runs in the same queue (settings.CELERY_TASK_ROUTES): when
 it has left.
 """
 
-from collections.abc import Mapping
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -20,10 +23,19 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from notifications.models import PushSubscription
-from storage.connections import fetch
-from storage.queue import enqueue
+from notifications.push.sending import Parcel, parcel_for, post, shown_to_devices
+from storage.connections import fetch, id_array
+from storage.queue import HintTask, task
 from web import outbound
 
+logger = logging.getLogger(__name__)
+
+ACTS = 20
+"""Acts of one task."""
+GONE = (404, 410)
+"""The answers by which a service says that a device is no longer there."""
+AGAIN = (408, 425, 429)
+"""Refusals after which the same message may be taken."""
 MOST = 100
 """Most acts that wait for a device. The newest stay."""
 PUSHED = 20
@@ -41,6 +53,9 @@ FORGOTTEN_AFTER = timedelta(days=7)
 """A device that fails for this long is forgotten."""
 SWEPT = 1_000
 
+WITH_DEVICES = """
+    SELECT DISTINCT user_id FROM notifications_pushsubscription WHERE user_id = ANY(%(users)s::bigint[])
+"""
 DUE = "SELECT due_at FROM notifications_pushsubscription WHERE due_at <= now()"
 SWEEP = """
     UPDATE notifications_pushsubscription SET due_at = now() + %(lost_after)s
@@ -49,6 +64,26 @@ SWEEP = """
         ORDER BY due_at LIMIT %(count)s FOR NO KEY UPDATE SKIP LOCKED))
     RETURNING id
 """
+
+
+def push_later(told: Iterable[tuple[int, int]]) -> None:
+    """Have workers push acts to those who have devices."""
+    acts = dict(told)
+    if not acts:
+        return
+    with_devices = [user_id for (user_id,) in fetch(WITH_DEVICES, {"users": id_array(acts)})]
+    for start in range(0, len(with_devices), ACTS):
+        push.delay([acts[user_id] for user_id in with_devices[start : start + ACTS]])
+
+
+@task("notifications.push")
+def push(act_ids: Sequence[int]) -> None:
+    """Have acts wait for the devices of their recipients."""
+    acts: dict[int, set[int]] = defaultdict(set)
+    for row in shown_to_devices(act_ids):
+        acts[row.subscription_id].add(row.act_id)
+    if acts:
+        add(acts)
 
 
 def add(acts: Mapping[int, set[int]]) -> None:
@@ -71,9 +106,53 @@ def add_trial(*, user: User, subscription_id: int) -> bool:
     if row is None or row.is_failing:
         return False
     row.trial_at = row.now
-    _expect(row, "notifications.push_trial")
+    _expect(row, push_trial)
     row.save(update_fields=["trial_at", "due_at"])
     return True
+
+
+@task("notifications.push_device")
+def push_device(subscription_id: int) -> None:
+    """Send what waits for a device, as one message."""
+    until = time.monotonic() + CLAIM_LIFE.total_seconds() - 2 * outbound.SECONDS
+    device = claim(subscription_id)
+    if device is None:
+        return
+    parcel = parcel_for(device, is_capped=len(device.waiting) == MOST)
+    if parcel is None:
+        end(device)
+    elif time.monotonic() < until:  # else another worker may soon send it
+        _send(device, parcel)
+
+
+@task("notifications.push_trial")
+def push_trial(subscription_id: int) -> None:
+    """Send the test that waits for a device."""
+    push_device(subscription_id)
+
+
+def _send(device: PushSubscription, parcel: Parcel) -> None:
+    try:
+        status = post(device, parcel)
+    except outbound.OverBudgetError as error:
+        put_off(device, timedelta(seconds=error.seconds))
+    except outbound.OutboundError as error:
+        # The same for a name that does not exist and for one inside the site's network: nobody learns which are there.
+        logger.info("push subscription %s failed: %s", device.pk, error)
+        failed(device)
+    else:
+        _judge(device, status)
+
+
+def _judge(device: PushSubscription, status: int) -> None:
+    if 200 <= status < 300:
+        was_taken(device)
+        return
+    logger.info("push subscription %s was refused: status %s", device.pk, status)
+    if status in GONE:
+        PushSubscription.objects.filter(pk=device.pk).delete()
+        return
+    failed(device, is_final=status not in AGAIN and status < 500)
 
 
 def claim(subscription_id: int) -> PushSubscription | None:
@@ -148,7 +227,7 @@ def _end(device: PushSubscription, *, is_over: bool, pause: timedelta | None = N
         row.save(update_fields=["waiting", "trial_at", "tries", "pushed", "failing_since", "retry_at", "due_at"])
 
 
-def _expect(row: Any, task: str = "notifications.push_device") -> None:
+def _expect(row: Any, by: HintTask[..., None] | None = None) -> None:
     """Have a task send what waits, unless a task, a worker or the sweep has it in hand."""
     if row.due_at is not None:
         return
@@ -156,7 +235,7 @@ def _expect(row: Any, task: str = "notifications.push_device") -> None:
         row.due_at = row.retry_at
     else:
         row.due_at = row.now + LOST_AFTER
-        transaction.on_commit(partial(enqueue, task, row.pk), robust=True)
+        transaction.on_commit(partial((by or push_device).delay, row.pk), robust=True)
 
 
 def _locked() -> "models.QuerySet[Any]":
@@ -169,6 +248,6 @@ def sweep() -> int:
     """Periodic: enqueue tasks of due devices until the broker refuses. Returns how many were due."""
     due = fetch(SWEEP, {"lost_after": LOST_AFTER, "count": SWEPT})
     for (subscription_id,) in due:
-        if not enqueue("notifications.push_device", subscription_id):
+        if not push_device.delay(subscription_id):
             break
     return len(due)

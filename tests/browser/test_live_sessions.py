@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from live import actions, tasks
+from live import actions, reminders
 from live.models import KeptSnapshot, LiveSession, State
 from relations.actions import follow, unfollow
 from storage import connections
@@ -113,7 +113,7 @@ def test_a_host_and_who_watches(visit: Visit, streams: StreamServer, host: Any, 
 
 def told(session: LiveSession, viewer: Visitor) -> None:
     """Creates the notification that workers would, and waits for the badge."""
-    tasks.remind(session.pk)
+    reminders.send(session.pk)
     expect(viewer.page.locator("#unread")).to_contain_text("1 unread notification")
     viewer.page.context.new_page().goto(f"{viewer.site}/notifications")
     notifications = viewer.page.context.pages[-1]

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
+from accounts import tasks as account_tasks
 from accounts.models import User
 from feedsite.celery import app
 from items import actions as items
 from live import actions as live
+from live import tasks as live_tasks
 from live.models import LiveSession, State
 from relations import actions as relations
 from runtime.embedded import die_with_parent
-from storage.queue import enqueue
 from tests.support.effort import some
 from tests.support.factories import UserFactory
 from tests.support.sites import ROOT, Worker, signal, until
@@ -84,12 +85,12 @@ def test_fault_7_a_worker_whose_clock_is_an_hour_wrong(hours: int, tmp_path: Pat
     worker = ShiftedWorker(tmp_path, hours)
     try:
         worker.start()
-        enqueue("accounts.lower_levels")
+        account_tasks.lower_levels.delay()
         until(lambda: worker.keep() and not Delivery.objects.exists(), 90)
         until(lambda: worker.keep() and LiveSession.objects.get(pk=due.pk).state == State.LIVE, 60)
         said.insert(0, items.publish(sender=sender, content={"text": "words"}).pk)
-        enqueue("accounts.lower_levels")
-        enqueue("live.run")
+        account_tasks.lower_levels.delay()
+        live_tasks.run.delay()
         until(lambda: not Delivery.objects.exists(), 60)
         until(lambda: home_page(User.objects.get(pk=fan.pk)).sources == ["inbox"], 60)
     finally:

@@ -15,8 +15,8 @@ from feedsite import celery
 from items import actions as items
 from items.models import Item
 from live import actions as sessions
+from live import lineup, replays
 from live import oracle as live_oracle
-from live import tasks as live_tasks
 from live.feed import live_page
 from live.models import Host, LiveSession
 from relations import actions as relations
@@ -35,9 +35,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-TASKS = TIMELINE | {
-    task.name: task.run for task in (live_tasks.apply, live_tasks.fan_out, live_tasks.materialise_replays)
-}
+TASKS = TIMELINE | {task.name: task.run for task in (lineup.apply, replays.fan_out, replays.materialise)}
 
 
 @pytest.fixture

@@ -151,7 +151,7 @@ def away(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> User:
     epoch = outbox.epoch_of(big.pk)
     assert epoch is not None
     pipelined(feeds_for_tasks(), [Outbox(big.pk).drop(), Outbox(big.pk).begin("t", epoch)])
-    assert outbox.materialise(big.pk, "t", 100)
+    assert outbox.materialise(big.pk, "t")
     assert inbox.rise(away.pk)
     return away
 

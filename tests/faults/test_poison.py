@@ -20,6 +20,7 @@ from tests.support.changed_settings import changed
 from tests.support.factories import UserFactory
 from tests.support.sites import Worker, until
 from tests.support.windows import epoch_of
+from timeline.fanout import fan_out
 from timeline.home import home_page
 from timeline.inbox import Inbox
 from timeline.models import Delivery
@@ -52,7 +53,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         if not waiting.filter(sender=poisoner).exists():
             items.publish(sender=poisoner, content={"text": "poison"})
         waiting.filter(sender=poisoner).update(sweep_at=timezone.now())
-        deliveries.sweep(Delivery)
+        deliveries.sweep(Delivery, fan_out)
 
     def lag() -> float:
         item = items.publish(sender=speaker, content={"text": "words"})
@@ -78,7 +79,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         worker.start()
         lag()
         assert any(slowed() < 2 for _ in range(MEASUREMENTS))
-        until(lambda: worker.keep() and bool(deliveries.sweep(Delivery) or True) and not waiting.exists(), 60)
+        until(lambda: worker.keep() and bool(deliveries.sweep(Delivery, fan_out) or True) and not waiting.exists(), 60)
         parked = list(Delivery.objects.all())
         assert len(parked) >= SAMPLES // settings.FAN_OUT_ATTEMPTS
         assert {row.sender_id for row in parked} == {poisoner.pk}

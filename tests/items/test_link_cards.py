@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from PIL import Image
 
 from accounts.models import User
+from feedsite import celery
 from items import actions, purge
 from items.bodies import LinkCardBody
 from items.filters import filters
@@ -26,6 +27,7 @@ from tests.support.far_servers import FarServer, answer, dripping, far, moved  #
 from tests.support.picture_posts import sent
 from tests.support.pictures import files_of, jpeg, photo
 from tests.support.statements import statements
+from tests.support.workers import Workers
 from web import outbound
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_folder"), pytest.mark.slow]
@@ -39,19 +41,13 @@ PAGE = (
 @pytest.fixture(autouse=True)
 def work(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Run the enqueued card tasks as a worker would."""
-    waiting: list[tuple[str, int]] = []
-    monkeypatch.setattr(link_cards, "enqueue", lambda name, *args: waiting.append((name, *args)))
+    tasks = (link_cards.give, link_cards.read_waiting, link_cards.remove_refused)
+    workers = Workers({task.name: task.run for task in tasks}, drops_others=True)
+    monkeypatch.setattr(celery.app, "send_task", workers.send_task)
 
     def do() -> None:
-        while waiting:
-            name, number = waiting.pop(0)
-            if name == "items.give_link_card":
-                link_cards.give(item_id=number)
-            else:
-                while link_cards.remove_refused(host_id=number):
-                    pass
-        while link_cards.read_waiting():
-            pass
+        link_cards.read_waiting.delay()  # as beat does
+        workers.work()
 
     return do
 

@@ -131,9 +131,9 @@ def test_an_outage_is_waited_for_and_not_counted(
         assert (row.attempts, bool(row.last_error)) == (0, True)
     connections.feeds_breaker.reset()
     ReplayDelivery.objects.update(sweep_at=F("sweep_at") + timedelta(hours=1))
-    assert deliveries.sweep(ReplayDelivery) == 0
+    assert deliveries.sweep(ReplayDelivery, replays.fan_out) == 0
     ReplayDelivery.objects.update(sweep_at=Now())
-    assert deliveries.sweep(ReplayDelivery) == 1
+    assert deliveries.sweep(ReplayDelivery, replays.fan_out) == 1
     workers.work()
     assert not ReplayDelivery.objects.exists()
 
@@ -150,14 +150,14 @@ def test_a_replay_that_always_fails_is_parked_and_can_be_tried_again(
     for _ in range(9):
         workers.work()
         ReplayDelivery.objects.update(sweep_at=Now())
-        deliveries.sweep(ReplayDelivery)
+        deliveries.sweep(ReplayDelivery, replays.fan_out)
     row = ReplayDelivery.objects.parked().get()
     assert row.attempts == 5
     assert row.last_error == "ValueError: poison"
     monkeypatch.setattr(replays, "deliver", deliver)
     workers.work()
     assert held(feeds, reader) == []
-    assert deliveries.retry(ReplayDelivery.objects.all()) == 1
+    assert deliveries.retry(ReplayDelivery.objects.all(), replays.fan_out) == 1
     workers.work()
     assert held(feeds, reader) == [ended.position]
     assert not ReplayDelivery.objects.exists()

@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 @pytest.fixture(autouse=True)
 def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
-    found = Workers({renaming.TASK: renaming.run, "media.finish_moves": sweeping.finish_moves}, drops_others=True)
+    found = Workers({each.name: each.run for each in (renaming.run, actions.finish_moves)}, drops_others=True)
     monkeypatch.setattr(celery.app, "send_task", found.send_task)
     return found
 

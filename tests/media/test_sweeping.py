@@ -156,10 +156,10 @@ def test_renames_and_sweeps_at_once(medium: MediaFile, media_folder: Path) -> No
 
 
 def test_many_moves_are_done_by_a_task_at_once(ann: User, media_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    workers = Workers({"media.finish_moves": sweeping.finish_moves})
+    workers = Workers({"media.finish_moves": actions.finish_moves})
     monkeypatch.setattr(celery.app, "send_task", workers.send_task)
     monkeypatch.setattr(actions, "FAST", 1)
-    monkeypatch.setattr(sweeping, "BATCH", 2)
+    monkeypatch.setattr(actions, "MOVES", 2)
     rows = [actions.upload(owner_id=ann.pk, file=upload(jpeg())) for _ in range(4)]
     with transaction.atomic():
         actions.forget(rows)
@@ -200,7 +200,7 @@ def test_the_turns_of_a_day_look_at_every_file(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_turn_looks_at_so_many_files_and_no_more(media_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "FILES", 3)
-    monkeypatch.setattr(sweeping, "BATCH", 2)
+    monkeypatch.setattr(actions, "MOVES", 2)
     for number in range(5):
         path = media_folder / "files" / f"a{number}" / f"{number:030x}.jpg"
         path.parent.mkdir(parents=True)

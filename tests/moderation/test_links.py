@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
@@ -83,13 +81,13 @@ def test_the_card_of_a_post(desk: Client, card: LinkCard, item: Item) -> None:
 
 
 def test_refused_hosts(desk: Client, card: LinkCard, monkeypatch: pytest.MonkeyPatch) -> None:
-    enqueued: list[Any] = []
-    monkeypatch.setattr(link_cards, "enqueue", lambda *told: enqueued.append(told))
+    enqueued: list[int] = []
+    monkeypatch.setattr(link_cards.remove_refused, "delay", enqueued.append)
     assert "This isn&#39;t a domain" in text(desk.post(f"{HOSTS}add/", {"host": "http://[", "note": ""}))
     desk.post(f"{HOSTS}add/", {"host": " https://Bad.example/page ", "note": "spam"})
     host = RefusedHost.objects.get()
     assert host.host == "bad.example"
-    assert enqueued == [("items.remove_refused_cards", host.pk)]
+    assert enqueued == [host.pk]
     assert "exists" in text(desk.post(f"{HOSTS}add/", {"host": "bad.example", "note": ""}))
     desk.post(f"{HOSTS}{host.pk}/delete/", {"post": "yes"})
     assert not RefusedHost.objects.exists()

@@ -22,12 +22,12 @@ import pytest
 from django.conf import settings
 
 from accounts.models import User
-from community.archives import actions, archive, finding, importing, reader, tasks
+from community.archives import actions, archive, finding, importing, reader
 from community.archives.archive import ArchiveError, unpack
 from community.archives.finding import OutboxError
 from community.archives.models import ArchiveImport, State
 from items.models import Item
-from relations import tasks as relation_tasks
+from relations import importing as relation_importing
 from tests.support.archives import collection, files_of, note, tarred, zipped
 from tests.support.factories import UserFactory
 
@@ -410,7 +410,7 @@ def test_no_other_worker_begins_while_the_program_of_a_dead_one_runs(tmp_path: P
 
 
 def test_each_import_has_a_time_limit() -> None:
-    for task in (tasks.run_import, relation_tasks.run_import):
+    for task in (importing.run, relation_importing.run):
         assert 0 < task.soft_time_limit < task.time_limit < 3_600
 
 

@@ -521,7 +521,7 @@ def test_an_import_has_one_task_after_another(
         workers.queue.clear()
         assert len(waiting) == 4
         for args in waiting:
-            tasks.run_import(*args)
+            importing.run(*args)
         assert ArchiveImport.objects.get().done == done
 
 

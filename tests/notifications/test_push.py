@@ -4,24 +4,24 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import timezone
+from kombu.exceptions import OperationalError
 from rest_framework.test import APIClient
 
 from accounts import actions as accounts
 from accounts.models import Session, User
 from accounts.proofs import EndedError
+from feedsite import celery
 from items import actions as items
 from items.filters import filters
 from items.models import Visibility
 from items.threads import muting
 from live import actions as live
 from notifications import actions as notifications
-from notifications import tasks
 from notifications.feed import notifications_page
 from notifications.models import PUSHED, PushSubscription, QuietHours, Words
 from notifications.push import actions, messages, sending, waiting
 from notifications.push.actions import Choice, Holder
 from relations import actions as relations
-from storage import queue
 from tests.support.factories import PASSWORD, UserFactory, say
 from tests.support.far_servers import FarServer, answer, names, raw  # noqa: F401
 from tests.support.push_services import Device, headers_of, prompt, service  # noqa: F401
@@ -39,7 +39,7 @@ def later() -> None:
     now = timezone.now()
     PushSubscription.objects.exclude(retry_at=None).update(retry_at=now)
     PushSubscription.objects.exclude(due_at=None).update(due_at=now)
-    tasks.sweep_pushes()
+    waiting.sweep()
 
 
 def pause(row: PushSubscription) -> float:
@@ -180,13 +180,13 @@ def test_people_whom_the_reader_does_not_hear_from(device: Device, reader: User,
 def test_a_mute_between_writing_and_sending(
     device: Device, reader: User, other: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting: list[Any] = []
-    monkeypatch.setattr(sending, "enqueue", lambda task, *args, **more: waiting.append(args[0]))
+    told: list[Any] = []
+    monkeypatch.setattr(waiting.push, "delay", told.append)
     for text in ("@reader one", "@reader two"):
         say(other, text)
-    sending.push(waiting[0])
+    waiting.push(told[0])
     relations.mute(muter=reader, muted=other, notifications=True)
-    sending.push(waiting[1])
+    waiting.push(told[1])
     assert [message["body"] for message in device.messages] == ["@reader one"]
 
 
@@ -200,14 +200,14 @@ def test_a_muted_thread(device: Device, reader: User, other: User) -> None:
 def test_what_was_read_or_deleted_meanwhile(
     device: Device, reader: User, other: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting: list[Any] = []
-    monkeypatch.setattr(sending, "enqueue", lambda task, *args, **more: waiting.append(args[0]))
+    told: list[Any] = []
+    monkeypatch.setattr(waiting.push, "delay", told.append)
     said = say(other, "@reader one")
     items.delete(item=said)
-    sending.push(waiting[0])
+    waiting.push(told[0])
     say(other, "@reader two")
     notifications.mark_read(user=reader)
-    sending.push(waiting[1])
+    waiting.push(told[1])
     assert device.messages == []
 
 
@@ -319,24 +319,24 @@ def test_nothing_is_pushed_in_quiet_hours(device: Device, reader: User, other: U
 
 def test_without_devices_nothing_is_enqueued(reader: User, other: User, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
-    monkeypatch.setattr(sending, "enqueue", lambda *args, **more: sent.append(args))
+    monkeypatch.setattr(waiting.push, "delay", sent.append)
     say(other, "@reader")
     assert sent == []
 
 
 def test_many_recipients_are_several_tasks(service: FarServer, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     sent: list[Any] = []
-    monkeypatch.setattr(sending, "enqueue", lambda task, acts: sent.append(acts))
+    monkeypatch.setattr(waiting.push, "delay", sent.append)
     told = []
-    for number in range(sending.ACTS + 5):
+    for number in range(waiting.ACTS + 5):
         user = UserFactory()
         client = Client()
         client.force_login(user)
         subscribed(client, Device(service, f"/send/{number}"))
         told.append((user.pk, number + 1))
     with statements() as asked:
-        sending.push_later(told)
-    assert [len(acts) for acts in sent] == [sending.ACTS, 5]
+        waiting.push_later(told)
+    assert [len(acts) for acts in sent] == [waiting.ACTS, 5]
     assert len(asked) == 1
 
 
@@ -356,7 +356,7 @@ def test_a_service_that_is_busy_is_asked_again(device: Device, reader: User, oth
     row = PushSubscription.objects.get()
     for seconds in waiting.RETRIES:
         assert seconds - 5 <= pause(row) <= seconds
-        tasks.push_device(row.pk)  # a failed device is paused
+        waiting.push_device(row.pk)  # a failed device is paused
         later()
     assert [message["body"] for message in device.messages] == ["@reader one"] * 4
     row.refresh_from_db()
@@ -683,5 +683,8 @@ def test_bad_choices(client: Client, reader: User, more: Any) -> None:
 def test_a_dead_broker_costs_no_post(
     device: Device, reader: User, other: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sending, "enqueue", queue.enqueue)
+    def fails(*args: Any, **options: Any) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(celery.app, "send_task", fails)
     assert say(other, "@reader").pk

@@ -50,11 +50,11 @@ from seen import played
 from seen.filter_store import FilterKey, month_of
 from seen.store import store
 from tests.support.workers import prompt_tasks
-from timeline import tasks
+from timeline import fanout, inbox, outbox
 from timeline.home import home_page
 
 THIS_MONTH = month_of(timezone.now())
-TASKS = {task.name: task.run for task in (tasks.materialise_inbox, tasks.materialise_outbox, tasks.fan_out)}
+TASKS = {task.name: task.run for task in (inbox.materialise, outbox.materialise, fanout.fan_out)}
 celery.app.send_task = prompt_tasks(lambda name, args: TASKS[name](*args))  # a worker at hand
 
 def pages():

@@ -10,12 +10,13 @@ from kombu.exceptions import ChannelError
 from accounts.models import Level, User
 from feedsite.celery import app
 from items import actions as items
+from items.link_cards.actions import read_waiting
 from operation import gauges
 from relations import actions as relations
 from runtime import metrics
 from storage import connections
 from storage.connections import feeds_for_tasks, pipelined
-from storage.queue import QUEUES, enqueue
+from storage.queue import QUEUES
 from tests.support.factories import UserFactory
 from tests.support.windows import epoch_of
 from timeline import fanout, inbox, tasks
@@ -81,9 +82,9 @@ def test_what_waits_is_seen(queue: Any) -> None:
     assert fanout.fan_out(done.pk)
     home_page(follower)
     queue.clear()
-    enqueue("timeline.sweep")
-    enqueue("timeline.sweep")
-    enqueue("items.read_link_pages")
+    tasks.sweep.delay()
+    tasks.sweep.delay()
+    read_waiting.delay()
 
     gauges.census()
     gauges.observe(now=now)

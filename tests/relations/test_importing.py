@@ -12,7 +12,7 @@ from django.test import Client
 
 from accounts.models import User
 from notifications.models import Notification
-from relations import actions, csv_files, csv_views, importing, tags, tasks
+from relations import actions, csv_files, csv_views, importing, tags
 from relations import lists as own_lists
 from relations.csv_files import CsvError, Kind, Line, read
 from relations.models import Block, CsvImport, Follow, FollowRequest, List, ListMember, Mute
@@ -342,7 +342,7 @@ def test_one_import_at_a_time_and_the_page_tells_of_it(client: Client, reader: U
     assert "0 of 3 rows read" in client.get(PAGE).content.decode()
     part = client.get(PAGE, headers={"HX-Request": "true"}).content.decode()
     assert "every 2s" in part
-    tasks.run_import(CsvImport.objects.get().pk)
+    importing.run(CsvImport.objects.get().pk)
     page = client.get(PAGE).content.decode()
     assert "<p>3 of 3 rows read: 1 added, 2 failed.</p>" in page
     assert "&lt;script&gt;" in page

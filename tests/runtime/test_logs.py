@@ -17,8 +17,8 @@ from feedsite.celery import app
 from runtime import logs
 from runtime.supervisor import relayed
 from storage.postgresql import base
-from storage.queue import enqueue
 from tests.support.factories import UserFactory
+from timeline.tasks import sweep
 
 pytestmark = pytest.mark.django_db
 
@@ -185,7 +185,7 @@ def test_enqueueing_carries_the_id_through_a_real_broker() -> None:
         queue = connection.SimpleQueue("celery", no_ack=True)
         queue.clear()
         token = logs.request_id.set("r1")
-        assert enqueue("timeline.sweep")
+        assert sweep.delay()
         logs.request_id.reset(token)
         message = queue.get(timeout=60)
         queue.close()

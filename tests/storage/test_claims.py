@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
+from relations.importing import run
 from relations.models import CsvImport
 from storage import claims
 from tests.support.factories import UserFactory
@@ -22,7 +23,7 @@ def row(**fields: Any) -> CsvImport:
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sent: list[int] = []
-    monkeypatch.setattr(claims, "enqueue", lambda task, pk, turn: sent.append(pk) is None)
+    monkeypatch.setattr(run, "delay", lambda pk, turn: sent.append(pk) is None)
     return sent
 
 
@@ -48,20 +49,20 @@ def test_a_row_that_is_released_was_at_work_of_late() -> None:
 def test_tasks_for_one_turn_take_the_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep repeats a task that still waits. Each copy went on by one more task, for ever."""
     queue: list[str] = []
-    monkeypatch.setattr(claims, "enqueue", lambda task, pk, turn: queue.append(turn) is None)
+    monkeypatch.setattr(run, "delay", lambda pk, turn: queue.append(turn) is None)
     one = row(created_at=Now() - LONG_AGO)
-    claims.send("relations.run_import", CsvImport, one.pk)
+    claims.send(run, CsvImport, one.pk)
     taken = []
     for _ in range(3):
         for _ in range(2):
-            claims.sweep(CsvImport, "relations.run_import")
+            claims.sweep(CsvImport, run)
         turns, queue[:] = queue.copy(), []
         assert len(turns) == 3
         for turn in turns:
             taken.append(one.claim(turn))
             if taken[-1]:
                 one.release()
-                claims.send("relations.run_import", CsvImport, one.pk)
+                claims.send(run, CsvImport, one.pk)
     assert taken == [True, False, False] * 3
 
 
@@ -74,24 +75,24 @@ def test_rows_without_a_worker_are_sent_again(sent: list[int]) -> None:
     CsvImport.objects.exclude(pk=new.pk).update(created_at=Now() - LONG_AGO)
     CsvImport.objects.filter(pk=dead.pk).update(tried_at=Now() - 2 * claims.CLAIM_LIFE)
     assert living.claim()
-    assert claims.sweep(CsvImport, "relations.run_import") == 2
+    assert claims.sweep(CsvImport, run) == 2
     assert sent == [lost.pk, dead.pk]
     assert CsvImport.objects.filter(pk=done.pk).exists()
 
 
 def test_a_sweep_ends_where_the_broker_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(claims, "enqueue", lambda task, pk, turn: bool(asked.append(pk)))
+    monkeypatch.setattr(run, "delay", lambda pk, turn: bool(asked.append(pk)))
     for _ in range(2):
         row()
     CsvImport.objects.update(created_at=Now() - LONG_AGO)
-    claims.sweep(CsvImport, "relations.run_import")
+    claims.sweep(CsvImport, run)
     assert len(asked) == 1
 
 
 def test_old_rows_are_forgotten(sent: list[int]) -> None:
     kept = row(finished_at=Now())
     row(finished_at=Now() - 2 * claims.KEPT)
-    claims.sweep(CsvImport, "relations.run_import")
+    claims.sweep(CsvImport, run)
     assert list(CsvImport.objects.values_list("pk", flat=True)) == [kept.pk]
     assert sent == []

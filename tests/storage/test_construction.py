@@ -1,5 +1,3 @@
-from typing import ClassVar
-
 import pytest
 import redis
 
@@ -12,25 +10,27 @@ from tests.support.servers import Valkey, dead
 
 
 class Some(BuiltWindow):
-    builder: ClassVar[str] = "some.task"
     __slots__ = ()
+
+    def build_later(self, token: str) -> bool:
+        raise NotImplementedError
 
 
 WINDOW = Some(1, "inbox:1")
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
-    tasks: list[tuple[str, int, str]] = []
-    monkeypatch.setattr(construction, "enqueue", lambda *task: tasks.append(task) is None)
-    return tasks
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
+    builds: list[tuple[int, str]] = []
+    monkeypatch.setattr(Some, "build_later", lambda self, token: builds.append((self.owner, token)) is None)
+    return builds
 
 
-def test_one_construction_is_asked_for_and_filled(feeds: redis.Redis, asked: list[tuple[str, int, str]]) -> None:
+def test_one_construction_is_asked_for_and_filled(feeds: redis.Redis, asked: list[tuple[int, str]]) -> None:
     assert construction.begin(WINDOW, 5)
     assert not construction.begin(WINDOW, 5), "it is under way"
-    ((task, user_id, token),) = asked
-    assert (task, user_id) == ("some.task", 1)
+    ((user_id, token),) = asked
+    assert user_id == 1
     assert construction.is_under_way(WINDOW, token)
     assert not construction.is_under_way(WINDOW, "another")
     deliver(feeds, Entry(400, 7), [WINDOW.key], [10])
@@ -45,7 +45,7 @@ def test_one_construction_is_asked_for_and_filled(feeds: redis.Redis, asked: lis
     assert construction.begin(WINDOW, 6)
 
 
-def test_without_redis_no_worker_is_asked(feeds_server: Valkey, asked: list[tuple[str, int, str]]) -> None:
+def test_without_redis_no_worker_is_asked(feeds_server: Valkey, asked: list[tuple[int, str]]) -> None:
     with dead(feeds_server):
         assert not construction.begin(WINDOW, 5)
     assert asked == []

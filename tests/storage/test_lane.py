@@ -11,11 +11,13 @@ from django.conf import settings
 
 from community.archives import reader
 from feedsite.celery import app
+from items.link_cards import actions as link_cards
 from media.decoder import decoder
 from runtime.embedded import wait_for
-from storage.queue import OUTSIDE, enqueue
+from storage.queue import OUTSIDE
 from tests.support.sites import Worker
 from tests.support.workers import queue_server
+from timeline.fanout import fan_out
 from web import outbound
 
 
@@ -90,8 +92,8 @@ def test_each_takes_its_own_tasks_alone_and_the_lane_ends_with_its_worker(worker
     for pid in worker.pids()[OUTSIDE]:
         os.kill(pid, signal.SIGSTOP)
     for _ in range(20):
-        assert enqueue("items.give_link_card", 1)
-        assert enqueue("timeline.fan_out", 1)
+        assert link_cards.give.delay(1)
+        assert fan_out.delay(1)
     assert wait_for(lambda: not queues.llen("celery"), 60)
     assert queues.llen(OUTSIDE) >= 20 - settings.OUTSIDE_PROCESSES
     for pid in worker.pids()[OUTSIDE]:

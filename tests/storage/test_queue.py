@@ -13,11 +13,11 @@ from feedsite.celery import app
 from items.models import IdempotencyKey
 from runtime.embedded import wait_for
 from storage import connections
-from storage.queue import enqueue
 from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, dead, frozen
 from tests.support.sites import Worker
 from tests.support.workers import queue_server
+from timeline.tasks import sweep
 
 
 def test_every_scheduled_task_exists() -> None:
@@ -45,21 +45,21 @@ def test_periodic_tasks_run() -> None:
 
 def test_a_dead_broker_is_told_and_not_raised(broker_server: Valkey) -> None:
     with dead(broker_server):
-        assert enqueue("timeline.sweep") is False
-        assert enqueue("timeline.sweep") is False, "not even asked again for a second"
+        assert not sweep.delay()
+        assert not sweep.delay(), "not even asked again for a second"
     connections.broker_breaker.reset()
-    assert enqueue("timeline.sweep") is True, "the connection is another"
+    assert sweep.delay(), "the connection is another"
 
 
 @pytest.mark.slow
 def test_a_frozen_broker_is_told_in_little_time(broker_server: Valkey) -> None:
-    assert enqueue("timeline.sweep") is True
+    assert sweep.delay()
     with frozen(broker_server):
         began = time.monotonic()
-        assert enqueue("timeline.sweep") is False
+        assert not sweep.delay()
         assert time.monotonic() - began < 5
     connections.broker_breaker.reset()
-    assert wait_for(lambda: enqueue("timeline.sweep"), 30)
+    assert wait_for(lambda: sweep.delay(), 30)
 
 
 # --- Messages of another version -------------------------------------------------------------------------

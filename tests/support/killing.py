@@ -103,7 +103,7 @@ def relate(chance: random.Random) -> None:
 
 
 def sweep(chance: random.Random) -> None:
-    deliveries.sweep(Delivery)
+    deliveries.sweep(Delivery, fanout.fan_out)
     backfill.sweep()
     big = User.objects.get(username="big")
     chance.choice([big_v.make_big_v, big_v.demote])(user=big)

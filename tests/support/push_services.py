@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from feedsite import celery
-from notifications import tasks
+from notifications.push import waiting
 from notifications.push.encryption import CURVE, bytes_of, letters, point
 from tests.support.far_servers import FarServer, answer, certificate, running
 from tests.support.workers import prompt_tasks
@@ -91,9 +91,9 @@ def headers_of(head: str) -> dict[str, str]:
 def prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pushes run at once."""
     run = {
-        "notifications.push": tasks.push,
-        "notifications.push_device": tasks.push_device,
-        "notifications.push_trial": tasks.push_trial,
+        "notifications.push": waiting.push,
+        "notifications.push_device": waiting.push_device,
+        "notifications.push_trial": waiting.push_trial,
     }
     monkeypatch.setattr(celery.app, "send_task", prompt_tasks(lambda name, args: name in run and run[name](*args)))
 

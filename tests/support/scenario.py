@@ -516,9 +516,10 @@ class Scenario:
         self.refused: list[str] = []
         self.names: dict[str, Any] = {}
 
-    def send_task(self, name: str, args: Any = (), *more: Any, **options: Any) -> None:
+    def send_task(self, name: str, args: Any = (), *more: Any, **options: Any) -> bool:
         """Replaces the broker."""
         self.queue.append((name, tuple(args)))
+        return True
 
     def work(self) -> None:
         """Run what is queued, and what that queues."""

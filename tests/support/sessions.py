@@ -7,12 +7,12 @@ from django.utils import timezone
 
 from accounts.models import User
 from feedsite import celery
-from live import actions, tasks
+from live import actions, lineup, replays
 from live.models import LiveSession, State
 from tests.support.factories import UserFactory
 from tests.support.workers import Workers
 
-TASKS = {task.name: task.run for task in (tasks.apply, tasks.fan_out, tasks.materialise_replays)}
+TASKS = {task.name: task.run for task in (lineup.apply, replays.fan_out, replays.materialise)}
 
 
 @pytest.fixture

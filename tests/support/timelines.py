@@ -4,29 +4,29 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from accounts import tasks as accounts_tasks
 from accounts.models import User
+from accounts.purge import purge
 from feedsite import celery
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from tests.support.factories import UserFactory
 from tests.support.workers import Workers
-from timeline import tasks
+from timeline import active_fans, backfill, fanout, inbox, outbox
 from timeline.home import home_page
 
 TASKS = {
     task.name: task.run
     for task in (
-        tasks.fan_out,
-        tasks.fan_out_range,
-        tasks.run_backfill,
-        tasks.materialise_inbox,
-        tasks.materialise_outbox,
-        tasks.rise,
-        tasks.deepen_inbox,
-        tasks.build_active_fans,
-        accounts_tasks.run_purge,
+        fanout.fan_out,
+        fanout.fan_out_range,
+        backfill.run,
+        inbox.materialise,
+        inbox.rise,
+        inbox.deepen,
+        outbox.materialise,
+        active_fans.build,
+        purge,
     )
 }
 

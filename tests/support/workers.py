@@ -10,12 +10,13 @@ from tests.support import servers
 from tests.support.rabbits import Rabbit
 
 
-def prompt_tasks(send: Callable[[str, tuple[Any, ...]], object]) -> Callable[..., None]:
+def prompt_tasks(send: Callable[[str, tuple[Any, ...]], object]) -> Callable[..., bool]:
     """Replaces Celery's `send_task`, without delayed tasks. Those only inform open pages."""
 
-    def send_task(name: str, args: Iterable[Any], countdown: float | None = None, **options: Any) -> None:
+    def send_task(name: str, args: Iterable[Any], *more: Any, countdown: float | None = None, **options: Any) -> bool:
         if countdown is None:
             send(name, tuple(args))
+        return True
 
     return send_task
 
@@ -31,9 +32,9 @@ class Workers:
         self.drops_others = drops_others
         self.queue: list[tuple[str, tuple[Any, ...]]] = []
 
-    def send_task(self, name: str, args: Iterable[Any], **options: Any) -> None:
+    def send_task(self, name: str, args: Iterable[Any], *more: Any, **options: Any) -> bool:
         """Stands in for Celery's."""
-        prompt_tasks(lambda *task: self.queue.append(task))(name, args, **options)
+        return prompt_tasks(lambda *task: self.queue.append(task))(name, args, **options)
 
     def work(self) -> None:
         """Run what is queued, and what that queues."""

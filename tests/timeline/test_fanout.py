@@ -133,7 +133,7 @@ def test_a_lost_range_is_swept(follow: Any, say: Say, workers: Workers, settings
     fanout.fan_out(item.pk)
     workers.queue.clear()
     Delivery.objects.update(sweep_at=timezone.now())
-    assert deliveries.sweep(Delivery) == 1
+    assert deliveries.sweep(Delivery, fanout.fan_out) == 1
     workers.work()
     assert not Delivery.objects.exists()
 
@@ -279,9 +279,9 @@ def test_a_poison_item_is_parked_and_read_all_the_same(
     assert (row.attempts, row.parked_at is not None) == (5, True)
     assert "WRONGTYPE" in row.last_error
     assert read(reader) == [item.pk]
-    assert deliveries.sweep(Delivery) == 0
+    assert deliveries.sweep(Delivery, fanout.fan_out) == 0
     feeds.delete(keys.outbox(sender.pk))
-    assert deliveries.retry(Delivery.objects.all()) == 1
+    assert deliveries.retry(Delivery.objects.all(), fanout.fan_out) == 1
     workers.work()
     assert not Delivery.objects.exists()
     assert read(reader) == [item.pk]
@@ -311,12 +311,12 @@ def test_an_outage_of_redis_parks_nothing(reader: User, say: Say, workers: Worke
 
 def test_sweeping_backs_off(reader: User, say: Say, workers: Workers) -> None:
     say(reader)
-    assert deliveries.sweep(Delivery) == 0, "the message of the publishing has its time first"
+    assert deliveries.sweep(Delivery, fanout.fan_out) == 0, "the message of the publishing has its time first"
     waits = []
     for _ in range(4):
         now = timezone.now()
         Delivery.objects.update(sweep_at=now)
-        assert deliveries.sweep(Delivery) == 1
+        assert deliveries.sweep(Delivery, fanout.fan_out) == 1
         waits.append((Delivery.objects.get().sweep_at - now).total_seconds())
     assert [round(wait / 10) for wait in waits] == [1, 2, 4, 8]
 

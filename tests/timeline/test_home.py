@@ -192,7 +192,7 @@ def test_restored_items_are_there_again_although_they_were_forgotten(
     workers.work()
     assert Delivery.objects.filter(item=item).exists(), "nothing completes before a lazy delete can be over"
     Delivery.objects.update(not_before=timezone.now(), sweep_at=timezone.now())
-    assert deliveries.sweep(Delivery) == 1
+    assert deliveries.sweep(Delivery, fanout.fan_out) == 1
     workers.work()
     assert not Delivery.objects.exists()
     assert feeds.zscore(keys.inbox(reader.pk), f"{sender.pk}:{item.pk}") == item.pk

@@ -614,7 +614,7 @@ class Home(RuleBasedStateMachine):
         policy.follow_timeline()
         relations.fold_follower_counts()
         counts.fold()
-        deliveries.sweep(Delivery)
+        deliveries.sweep(Delivery, fanout.fan_out)
         backfill.sweep()
 
     # --- Redis -------------------------------------------------------------------------------------------

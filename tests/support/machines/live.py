@@ -31,6 +31,7 @@ from live import walk as walking
 from live.feed import live_page
 from live.models import Host, LiveSession, ReplayDelivery, State
 from live.oracle import feed
+from live.replays import fan_out
 from live.snapshot import Snapshot, SnapshotExpiredError, UnknownSnapshotError
 from live.walk import Page
 from relations import actions as relations
@@ -291,7 +292,7 @@ class Live(RuleBasedStateMachine):
     @rule()
     def sweep(self) -> None:
         ReplayDelivery.objects.update(sweep_at=Now())
-        deliveries.sweep(ReplayDelivery)
+        deliveries.sweep(ReplayDelivery, fan_out)
         lineup.sweep(now=datetime.now(UTC) + timedelta(minutes=1))
 
     @rule(host=hosts, reader=readers, kind=st.sampled_from(["lineup", "replays", "snapshot", "everything"]), pick=some)
