@@ -31,7 +31,7 @@ import psycopg
 from django.apps import apps
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from lmdb.verify import VerifyError, verify
 
 from accounts.models import User
@@ -40,7 +40,7 @@ from media.files import NAME, PREFIXES, Stored, StoreError
 from operation import dumps
 from operation.dumps import BackupError, Progress, chunks, copy
 from runtime.disk import sync
-from runtime.older_database import is_older
+from runtime.older_database import is_applied, known, refusal
 from seen import forgetting, lmdb_file, played
 from seen.lmdb_store import LmdbStore
 from seen.store import store
@@ -186,7 +186,7 @@ def _manifest(now: datetime) -> dict[str, Any]:
         "format": FORMAT,
         "made_at": now.isoformat(),
         "postgresql": fetch("SHOW server_version_num")[0][0],
-        "migrations": sorted(map(list, MigrationLoader(connection).applied_migrations)),
+        "migrations": sorted(map(list, MigrationRecorder(connection).applied_migrations())),
         "users": User.objects.count(),
         "left_out": left_out(),
     }
@@ -307,14 +307,11 @@ def _check_version(manifest: Manifest, members: set[str]) -> None:
         raise BackupError("A newer version of the site made this backup. Restore it with that version.")
     if not {"database.dump", "plays"} <= members:
         raise BackupError("The backup has no database in it.")
-    if is_older(manifest.migrations):
-        raise BackupError(
-            "The backup is older than version 0.2.0. This version cannot read it. Restore it with the version that "
-            "made it."
-        )
-    known = MigrationLoader(None).disk_migrations.keys()
-    mine = {app for app, _ in known}
-    if newer := [name for app, name in manifest.migrations if app in mine and (app, name) not in known]:
+    if why := refusal("backup", manifest.migrations):
+        raise BackupError(why)
+    names = {name for each in known() for name in [(each.app_label, each.name), *each.replaces]}
+    mine = {app for app, _ in names}
+    if newer := [name for app, name in manifest.migrations if app in mine and (app, name) not in names]:
         raise BackupError(
             f"A newer version of the site made this backup (it has {newer[0]}). Restore it with that version."
         )
@@ -511,7 +508,7 @@ def _try_tables(session: psycopg.Connection, manifest: Manifest) -> None:
     """
     applied = set(session.execute("SELECT app, name FROM django_migrations").fetchall())
     tables = {name for (name,) in session.execute("SELECT relname FROM pg_class WHERE relkind IN ('r', 'p')")}
-    pending = {app for app, name in MigrationLoader(None).disk_migrations if (app, name) not in applied}
+    pending = {each.app_label for each in known() if not is_applied(each, applied)}
     models = [each for each in apps.get_models(include_auto_created=True) if each._meta.app_label not in pending]
     missing = sorted({each._meta.db_table for each in models if each._meta.managed} - tables)
     missing += [f"{app}.{name}" for app, name in set(manifest.migrations) - applied]

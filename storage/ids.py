@@ -1,7 +1,7 @@
 """Item ids: 53-bit integers that serve as sort key, ZSET score and cursor.
 
 41 bits are milliseconds since 2000-01-01 UTC (until 2069), 12 bits a sequence. Exact as a double and in JavaScript.
-PostgreSQL makes them (storage/sql/later_ids.sql); imports compose them. The sequence and the primary key keep ids
+PostgreSQL makes them (storage/sql/ids.sql); imports compose them. The sequence and the primary key keep ids
 unique, not the clock.
 
 If PostgreSQL's clock is set back by 2 seconds to 7 days, ids go on from the greatest until the clock is there again. So

@@ -8,10 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = [
-        ("items", "0001_tables"),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-    ]
+    dependencies = [("items", "0001_squashed"), migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 
     operations = [
         migrations.CreateModel(
@@ -35,20 +32,14 @@ class Migration(migrations.Migration):
             name="SearchIndex",
             fields=[
                 ("name", models.CharField(max_length=200, primary_key=True, serialize=False)),
-                (
-                    "position",
-                    models.BigIntegerField(help_text="The items from this id on have been loaded into it; 0: all."),
-                ),
-                (
-                    "version",
-                    models.BigIntegerField(default=0, help_text="Of the last documents written; it only grows."),
-                ),
+                ("position", models.BigIntegerField()),
+                ("version", models.BigIntegerField(default=0)),
             ],
         ),
         migrations.CreateModel(
             name="ItemChange",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 (
                     "item",
                     models.ForeignKey(
@@ -64,8 +55,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="WordRarity",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("word", models.TextField(help_text="As items.search.words has it.")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("word", models.TextField()),
                 ("rarity", models.FloatField()),
             ],
             options={
@@ -75,16 +66,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="IssuedPage",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("request_id", models.CharField(help_text="The client's name for the call.", max_length=64, null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("request_id", models.CharField(max_length=64, null=True)),
                 ("item_ids", django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None)),
                 (
                     "reasons",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=200),
-                        help_text="Why each of them, as recall put it.",
-                        size=None,
-                    ),
+                    django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=200), size=None),
                 ),
                 ("has_more", models.BooleanField()),
                 ("issued_at", models.DateTimeField()),
@@ -117,7 +104,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="NotInterested",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "item",

@@ -4,7 +4,6 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
-import items.links
 import items.models
 import storage.draws
 
@@ -13,8 +12,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("feedsite", "0001_functions"),
-        ("accounts", "0001_users"),
+        ("feedsite", "0001_squashed"),
+        ("accounts", "0001_squashed"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -22,103 +21,26 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="LiveSession",
             fields=[
-                (
-                    "id",
-                    models.BigIntegerField(
-                        db_default=items.models.ItemId(),
-                        editable=False,
-                        primary_key=True,
-                        serialize=False,
-                        verbose_name="ID",
-                    ),
-                ),
-                ("title", models.CharField(max_length=200, verbose_name="title")),
-                (
-                    "url",
-                    models.CharField(
-                        blank=True,
-                        help_text="Where people watch it. Starts with https.",
-                        max_length=2000,
-                        validators=[items.links.check_link],
-                        verbose_name="address",
-                    ),
-                ),
-                (
-                    "cover_url",
-                    models.CharField(
-                        blank=True,
-                        help_text="Address of a picture. Starts with https.",
-                        max_length=2000,
-                        validators=[items.links.check_link],
-                        verbose_name="cover",
-                    ),
-                ),
-                (
-                    "cover",
-                    models.JSONField(
-                        blank=True,
-                        editable=False,
-                        help_text="The facts of a picture (media.objects).",
-                        null=True,
-                        verbose_name="cover picture",
-                    ),
-                ),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("upcoming", "upcoming"),
-                            ("live", "live"),
-                            ("replay", "replay"),
-                            ("cancelled", "cancelled"),
-                            ("missed", "missed"),
-                        ],
-                        default="upcoming",
-                        max_length=16,
-                        verbose_name="state",
-                    ),
-                ),
+                ("id", models.BigIntegerField(db_default=items.models.ItemId(), primary_key=True, serialize=False)),
+                ("title", models.CharField(max_length=200)),
+                ("url", models.CharField(max_length=2000)),
+                ("cover_url", models.CharField(max_length=2000)),
+                ("cover", models.JSONField(null=True)),
+                ("state", models.CharField(default="upcoming", max_length=16)),
                 ("version", models.PositiveIntegerField(default=1)),
-                ("starts_at", models.DateTimeField(verbose_name="planned for")),
-                ("started_at", models.DateTimeField(blank=True, null=True, verbose_name="started")),
-                ("ended_at", models.DateTimeField(blank=True, null=True, verbose_name="ended")),
-                ("position", models.BigIntegerField(blank=True, editable=False, null=True, unique=True)),
-                ("automatic", models.BooleanField(default=False, verbose_name="automatic")),
-                (
-                    "minutes",
-                    models.PositiveSmallIntegerField(
-                        default=60, help_text="How long an automatic session lasts.", verbose_name="minutes"
-                    ),
-                ),
-                ("repeat_minutes", models.PositiveIntegerField(blank=True, editable=False, null=True)),
-                ("reminders_due", models.BooleanField(db_default=False, default=False, editable=False)),
-                ("hidden_at", models.DateTimeField(blank=True, null=True, verbose_name="hidden since")),
-                (
-                    "review",
-                    models.CharField(
-                        blank=True,
-                        choices=[("in_review", "in review"), ("rejected", "rejected")],
-                        db_default="",
-                        default="",
-                        max_length=16,
-                        verbose_name="moderation",
-                    ),
-                ),
-                (
-                    "worded_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
-                        editable=False,
-                        verbose_name="words changed",
-                    ),
-                ),
-                ("pulled", models.BooleanField(db_default=False, default=False, editable=False)),
-                (
-                    "modified_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), verbose_name="last changed"
-                    ),
-                ),
+                ("starts_at", models.DateTimeField()),
+                ("started_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("position", models.BigIntegerField(null=True, unique=True)),
+                ("automatic", models.BooleanField(default=False)),
+                ("minutes", models.PositiveSmallIntegerField(default=60)),
+                ("repeat_minutes", models.PositiveIntegerField(null=True)),
+                ("reminders_due", models.BooleanField(db_default=False, default=False)),
+                ("hidden_at", models.DateTimeField(null=True)),
+                ("review", models.CharField(db_default="", default="", max_length=16)),
+                ("worded_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("pulled", models.BooleanField(db_default=False, default=False)),
+                ("modified_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "host",
                     models.ForeignKey(
@@ -126,7 +48,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="live_sessions",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="host",
                     ),
                 ),
             ],
@@ -199,12 +120,7 @@ class Migration(migrations.Migration):
                 ),
                 ("version", models.BigIntegerField(db_default=items.models.ItemId())),
                 ("applied", models.BigIntegerField(default=0)),
-                (
-                    "scheduled",
-                    models.PositiveIntegerField(
-                        default=0, help_text="Sessions that are live or upcoming, and not hidden."
-                    ),
-                ),
+                ("scheduled", models.PositiveIntegerField(default=0)),
                 ("has_pulled", models.BooleanField(db_default=False, default=False)),
             ],
             options={
@@ -222,7 +138,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Reminder",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "session",
@@ -247,17 +163,10 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="KeptSnapshot",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("digest", models.CharField(help_text="Of what was frozen.", max_length=24)),
-                ("lives", models.IntegerField(help_text="How many of the entries were live; they come first.")),
-                (
-                    "entries",
-                    django.contrib.postgres.fields.ArrayField(
-                        base_field=models.BigIntegerField(),
-                        help_text="Ids in the frozen order; minus the id where upcoming.",
-                        size=None,
-                    ),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("digest", models.CharField(max_length=24)),
+                ("lives", models.IntegerField()),
+                ("entries", django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None)),
                 ("expires_at", models.DateTimeField(db_index=True)),
                 (
                     "reader",
@@ -278,30 +187,12 @@ class Migration(migrations.Migration):
             name="ReplayDelivery",
             fields=[
                 ("revision", models.IntegerField(db_default=storage.draws.DrawRevision())),
-                (
-                    "attempts",
-                    models.IntegerField(
-                        default=0,
-                        help_text="Counted before each try, so a killed worker counts too.",
-                        verbose_name="attempts",
-                    ),
-                ),
-                ("enqueued", models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")),
-                (
-                    "sweep_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
-                        db_index=True,
-                        help_text="When it's queued again.",
-                        verbose_name="next try",
-                    ),
-                ),
-                ("parked_at", models.DateTimeField(blank=True, null=True, verbose_name="given up")),
-                ("last_error", models.TextField(blank=True, verbose_name="last error")),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
-                ),
+                ("attempts", models.IntegerField(default=0)),
+                ("enqueued", models.IntegerField(default=0)),
+                ("sweep_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),
+                ("parked_at", models.DateTimeField(null=True)),
+                ("last_error", models.TextField()),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "session",
                     models.OneToOneField(
@@ -310,7 +201,6 @@ class Migration(migrations.Migration):
                         related_name="delivery",
                         serialize=False,
                         to="live.livesession",
-                        verbose_name="replay",
                     ),
                 ),
                 ("position", models.BigIntegerField(unique=True)),
@@ -321,7 +211,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="host",
                     ),
                 ),
             ],

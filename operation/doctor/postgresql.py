@@ -5,11 +5,13 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import Error, connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 
 from accounts.about.site import read
 from operation.doctor.findings import Finding, Findings, clock, judge
 from operation.locks import holders
+from operation.upgrade import unapplied
+from runtime.older_database import refusal
 from storage import replica, site_key
 from storage.connections import fetch
 
@@ -135,17 +137,14 @@ def _indexes() -> Finding:
 
 
 def _migrations() -> Finding:
-    executor = MigrationExecutor(connection)
-    missing = [
-        f"{each.app_label}.{each.name}" for each, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())
-    ]
+    why = refusal("database", MigrationRecorder(connection).applied_migrations())
+    missing = [] if why else unapplied()
+    names = ", ".join(missing[:5]) + (" …" if missing[5:] else "")
     return judge(
         "migrations",
-        f"{len(missing)} not applied: {', '.join(missing[:5])}" + (" …" if missing[5:] else "")
-        if missing
-        else "are applied",
-        error=bool(missing),
-        todo="Run `manage.py migrate`.",
+        why or (f"{len(missing)} not applied: {names}" if missing else "are applied"),
+        error=bool(why or missing),
+        todo="docs/runbook.md, Upgrade." if why else "Run `manage.py migrate`.",
     )
 
 

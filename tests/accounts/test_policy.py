@@ -170,7 +170,7 @@ def test_a_row_that_is_gone_is_made_anew_with_both(settings: Any) -> None:
 def test_a_new_site_begins_with_what_the_settings_say(settings: Any, push_level: int, inbox_from: int) -> None:
     settings.BIG_V_PUSH_LEVEL, settings.INBOX_FROM = push_level, inbox_from
     Policy.objects.all().delete()
-    import_module("accounts.migrations.0002_tables").seed(apps, None)
+    import_module("accounts.migrations.0002_squashed").seed(apps, None)
     assert policy.current()[:2] == (push_level, inbox_from)
     assert policy.current().generation is not None
     assert (Policy.objects.get().timeline is None) == (inbox_from > 0)

@@ -47,7 +47,7 @@ from django.db import migrations
 
 class Migration(migrations.Migration):
     atomic = {atomic}
-    dependencies = [("items", "0001_tables"), {after}]
+    dependencies = [("items", "0001_squashed"), {after}]
     operations = [migrations.RunSQL({statements!r})]
 """
 MIGRATIONS = {

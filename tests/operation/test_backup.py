@@ -309,6 +309,10 @@ def test_a_server_of_plays_that_does_not_answer(tmp_path: Path, monkeypatch: pyt
         ({"format": 2}, "newer version"),
         ({"migrations": [["items", "9999_of_tomorrow"]]}, "9999_of_tomorrow"),
         ({"migrations": [["accounts", "0001_initial"], ["items", "0003_search"]]}, r"^The backup is older than .*\.$"),
+        (
+            {"migrations": [["seen", "0001_tables"]]},
+            r"^The backup lacks seen\.0002_no_played_history, a migration that",
+        ),
         ({}, "has no database"),
     ],
 )

@@ -172,7 +172,7 @@ def test_faults_of_postgresql() -> None:
     result = found(postgresql.postgresql())
     assert "user_level_seen" in result["postgresql indexes"].text
     assert "REINDEX INDEX CONCURRENTLY user_level_seen" in result["postgresql indexes"].todo
-    assert "seen.0001_tables" in result["migrations"].text
+    assert "seen.0001_squashed" in result["migrations"].text
     assert {result[name].state for name in ("postgresql indexes", "migrations", "postgresql synchronous_commit")} == {
         ERROR
     }

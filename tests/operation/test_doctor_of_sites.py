@@ -142,9 +142,9 @@ def test_a_public_site(place: Place, tmp_path: Path) -> None:
 # --- One fault each ----------------------------------------------------------------------------------------
 @contextmanager
 def unapplied(place: Place) -> Iterator[None]:
-    place.execute("UPDATE django_migrations SET app = 'gone' WHERE app = 'seen' AND name = '0002_no_played_history'")
+    place.execute("UPDATE django_migrations SET app = 'gone' WHERE app = 'mail' AND name = '0001_tables'")
     yield
-    place.execute("UPDATE django_migrations SET app = 'seen' WHERE app = 'gone'")
+    place.execute("UPDATE django_migrations SET app = 'mail' WHERE app = 'gone'")
 
 
 @contextmanager
@@ -178,7 +178,7 @@ FAULTS: dict[str, tuple[Callable[[Place], AbstractContextManager[None]], dict[st
         {"site key"},
         "site key: differs from this machine's key",
     ),
-    "a missing migration": (unapplied, {}, 1, {"migrations"}, "migrations: 1 not applied: seen.0002_no_played_history"),
+    "a missing migration": (unapplied, {}, 1, {"migrations"}, "migrations: 1 not applied: mail.0001_tables"),
     "a server of plays that evicts": (
         evicting,
         {},

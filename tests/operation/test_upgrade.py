@@ -13,11 +13,15 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection, connections
 from django.db.migrations.recorder import MigrationRecorder
+from django.test.utils import CaptureQueriesContext
 
 from media import actions as media
 from operation.backup import most_bytes
+from operation.doctor import postgresql
+from operation.doctor.findings import ERROR
 from operation.upgrade import ROOM_BYTES, UpgradeError, check_room, unapplied
 from runtime.embedded import mentions, wait_for
+from runtime.older_database import known
 from tests.support.factories import UserFactory
 from tests.support.pictures import jpeg, upload
 
@@ -72,12 +76,49 @@ def test_an_upgrade_fails_while_programs_of_another_supervisor_go_on() -> None:
 
 
 @pytest.mark.django_db
-def test_a_database_of_an_older_version_is_refused() -> None:
-    MigrationRecorder(connection).record_applied("accounts", "0001_initial")
-    with pytest.raises(CommandError, match=r"^The database is older than version 0\.2\.0.*\.$"):
+@pytest.mark.parametrize(
+    ("has", "lacks", "why"),
+    [
+        (("accounts", "0001_initial"), None, r"The database is older than version 0\.2\.0\."),
+        (None, ("items", "0013_filter_groups"), r"The database lacks items\.0013_filter_groups, a migration that"),
+        (None, ("accounts", "0008_token_codes"), r"The database lacks accounts\.0008_token_codes, a migration that"),
+    ],
+)
+def test_a_database_of_an_older_version_is_refused(
+    has: tuple[str, str] | None, lacks: tuple[str, str] | None, why: str
+) -> None:
+    recorder = MigrationRecorder(connection)
+    if has:
+        recorder.record_applied(*has)
+    if lacks:
+        recorder.record_unapplied(*lacks)
+    with pytest.raises(CommandError, match=f"^{why}.*\\.$"):
         call_command("migrate", verbosity=0)
-    with pytest.raises(CommandError, match=r"is older than version 0\.2\.0.*\.\nThe step `check` failed"):
+    with pytest.raises(CommandError, match=rf"^{why}.*\.\nThe step `check` failed"):
         call_command("upgrade", "--no-backup", stdout=io.StringIO())
+    found = next(each for each in postgresql.postgresql() if each.name == "migrations")
+    assert (found.state, found.todo) == (ERROR, "docs/runbook.md, Upgrade.")
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+def test_a_database_with_all_squashed_migrations_goes_on() -> None:
+    """No statement touches its tables."""
+    squashed = [(each.app_label, each.name) for each in known() if each.replaces]
+    for name in squashed:
+        MigrationRecorder(connection).record_unapplied(*name)
+    assert unapplied() == []
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        call_command("migrate", verbosity=0)
+    writes = [
+        each["sql"]
+        for each in captured
+        if each["sql"].startswith(("INSERT", "UPDATE", "DELETE", "ALTER", "CREATE", "DROP"))
+    ]
+    assert {each.split(" (")[0] for each in writes} == {'INSERT INTO "django_migrations"'}
+    assert len(writes) == len(squashed)
 
 
 @pytest.mark.slow

@@ -12,9 +12,11 @@ from django.contrib.postgres.operations import AddConstraintNotValid
 from django.core.management import call_command
 from django.db import connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.questioner import MigrationQuestioner
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.models import functions
 
+from runtime.management.commands.makemigrations import Autodetector
 from storage.indexes import AddIndexConcurrently
 
 ROOT = Path(settings.BASE_DIR)
@@ -131,7 +133,8 @@ def _type(field: Any) -> str | None:
 # --- Checks ----------------------------------------------------------------------------------------------
 def all_migrations() -> list[tuple[str, str]]:
     loader = MigrationLoader(None)
-    return sorted(key for key, migration in loader.disk_migrations.items() if key[0] in APPS and not migration.initial)
+    later = {key for key, each in loader.disk_migrations.items() if not (each.initial or each.replaces)}
+    return sorted(key for key in later if key[0] in APPS)
 
 
 @pytest.mark.slow
@@ -150,7 +153,7 @@ def test_every_room_with_tables_is_looked_at() -> None:
 
 
 def test_first_migrations_are_first() -> None:
-    """The checks skip first migrations."""
+    """The checks skip first and squashed migrations."""
     loader = MigrationLoader(None)
     for (app, name), migration in loader.disk_migrations.items():
         if app in APPS and migration.initial:
@@ -215,6 +218,21 @@ SQL = migrations.RunSQL
 def test_refused_operations(shop: ProjectState, operations: list[Any], count: int) -> None:
     migration = SimpleNamespace(app_label="shop", atomic=False, operations=operations)
     assert len(list(offences(migration, shop))) == count
+
+
+# --- What stands in migrations ---------------------------------------------------------------------------
+def test_only_what_the_database_holds_needs_a_migration() -> None:
+    def changed(**kwargs: Any) -> dict[str, list[Any]]:
+        before, after = ProjectState(), ProjectState()
+        before.add_model(ModelState("shop", "thing", [("name", models.CharField(max_length=10))]))
+        after.add_model(ModelState("shop", "thing", [("name", models.CharField(**{"max_length": 10} | kwargs))]))
+        asks = MigrationQuestioner({"ask_initial": True})
+        return Autodetector(before, after, asks).changes(MigrationLoader(None).graph)
+
+    assert changed(verbose_name="n", help_text="Of it.", choices=[("a", "A")], validators=[print], blank=True) == {}
+    assert changed(max_length=11)
+    (migration,) = changed(db_default="", help_text="Of it.")["shop"]
+    assert migration.operations[0].field.help_text == ""
 
 
 # --- Indexes that are built concurrently -----------------------------------------------------------------

@@ -14,8 +14,8 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("accounts", "0001_users"),
-        ("items", "0001_tables"),
+        ("accounts", "0001_squashed"),
+        ("items", "0001_squashed"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -23,18 +23,13 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Import",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("fingerprint", models.CharField(help_text="SHA-256 of the files.", max_length=64, unique=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("fingerprint", models.CharField(max_length=64, unique=True)),
                 ("users", models.IntegerField()),
                 ("follows", models.IntegerField()),
                 ("posts", models.IntegerField()),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                (
-                    "settled_at",
-                    models.DateTimeField(
-                        help_text="When windows and recommendations had followed the rows.", null=True
-                    ),
-                ),
+                ("settled_at", models.DateTimeField(null=True)),
             ],
         ),
         migrations.CreateModel(
@@ -50,13 +45,8 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("item_id", models.BigIntegerField(help_text="The entry at the top of the screen.")),
-                (
-                    "left_id",
-                    models.BigIntegerField(
-                        blank=True, help_text="Where the visit before this one ended, while it lies below.", null=True
-                    ),
-                ),
+                ("item_id", models.BigIntegerField()),
+                ("left_id", models.BigIntegerField(null=True)),
                 ("updated_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
@@ -64,30 +54,12 @@ class Migration(migrations.Migration):
             name="Delivery",
             fields=[
                 ("revision", models.IntegerField(db_default=storage.draws.DrawRevision())),
-                (
-                    "attempts",
-                    models.IntegerField(
-                        default=0,
-                        help_text="Counted before each try, so a killed worker counts too.",
-                        verbose_name="attempts",
-                    ),
-                ),
-                ("enqueued", models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")),
-                (
-                    "sweep_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
-                        db_index=True,
-                        help_text="When it's queued again.",
-                        verbose_name="next try",
-                    ),
-                ),
-                ("parked_at", models.DateTimeField(blank=True, null=True, verbose_name="given up")),
-                ("last_error", models.TextField(blank=True, verbose_name="last error")),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
-                ),
+                ("attempts", models.IntegerField(default=0)),
+                ("enqueued", models.IntegerField(default=0)),
+                ("sweep_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),
+                ("parked_at", models.DateTimeField(null=True)),
+                ("last_error", models.TextField()),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "item",
                     models.OneToOneField(
@@ -96,16 +68,9 @@ class Migration(migrations.Migration):
                         related_name="delivery",
                         serialize=False,
                         to="items.item",
-                        verbose_name="post",
                     ),
                 ),
-                (
-                    "not_before",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
-                        help_text="No fan-out completes before this moment.",
-                    ),
-                ),
+                ("not_before", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "sender",
                     models.ForeignKey(
@@ -113,7 +78,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="author",
                     ),
                 ),
             ],
@@ -125,14 +89,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="DeliveryRange",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 ("revision", models.IntegerField()),
-                (
-                    "selective",
-                    models.BooleanField(
-                        default=False, help_text="To followers whose level takes pushes from big-Vs only."
-                    ),
-                ),
+                ("selective", models.BooleanField(default=False)),
                 ("shard", models.SmallIntegerField(null=True)),
                 ("low", models.BigIntegerField()),
                 ("high", models.BigIntegerField()),
@@ -147,37 +106,21 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Backfill",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("followers", models.IntegerField(help_text="Followers when it began.", verbose_name="followers")),
-                (
-                    "done",
-                    models.IntegerField(
-                        default=0, help_text="Followers whose inbox has been filled.", verbose_name="filled"
-                    ),
-                ),
-                (
-                    "position",
-                    models.BigIntegerField(
-                        default=0, help_text="The last follower id that was filled; a restart goes on from it."
-                    ),
-                ),
-                (
-                    "started_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="started"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("followers", models.IntegerField()),
+                ("done", models.IntegerField(default=0)),
+                ("position", models.BigIntegerField(default=0)),
+                ("started_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("sweep_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("lease", models.BigIntegerField(editable=False, null=True)),
-                ("leased_until", models.DateTimeField(editable=False, null=True)),
-                ("finished_at", models.DateTimeField(blank=True, null=True, verbose_name="finished")),
-                ("cancelled_at", models.DateTimeField(blank=True, null=True, verbose_name="cancelled at")),
-                ("last_error", models.TextField(blank=True, verbose_name="last error")),
+                ("lease", models.BigIntegerField(null=True)),
+                ("leased_until", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("cancelled_at", models.DateTimeField(null=True)),
+                ("last_error", models.TextField()),
                 (
                     "sender",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="author",
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
                     ),
                 ),
             ],
@@ -206,7 +149,7 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("original_id", models.BigIntegerField(help_text="The id in the data set.")),
+                ("original_id", models.BigIntegerField()),
                 (
                     "source",
                     models.ForeignKey(

@@ -7,47 +7,23 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = [
-        ("items", "0001_tables"),
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-    ]
+    dependencies = [("items", "0001_squashed"), migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 
     operations = [
         migrations.CreateModel(
             name="ArchiveImport",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("attempts", models.SmallIntegerField(default=0, help_text="Since a worker last came further.")),
-                ("tried_at", models.DateTimeField(help_text="When a worker last took it, or came further.", null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("attempts", models.SmallIntegerField(default=0)),
+                ("tried_at", models.DateTimeField(null=True)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("folder", models.CharField(max_length=64)),
-                (
-                    "is_for_self",
-                    models.BooleanField(default=False, help_text="Whether only the author sees the posts."),
-                ),
-                (
-                    "takes_profile",
-                    models.BooleanField(default=False, help_text="Whether empty parts of the profile are filled."),
-                ),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[
-                            ("running", "running"),
-                            ("done", "done"),
-                            ("cancelled", "stopped by you"),
-                            ("failed", "ended early"),
-                        ],
-                        default="running",
-                        max_length=16,
-                    ),
-                ),
-                ("failure", models.CharField(blank=True, max_length=16)),
-                (
-                    "total",
-                    models.IntegerField(help_text="Items of the archive; empty until it is unpacked.", null=True),
-                ),
+                ("is_for_self", models.BooleanField(default=False)),
+                ("takes_profile", models.BooleanField(default=False)),
+                ("state", models.CharField(default="running", max_length=16)),
+                ("failure", models.CharField(max_length=16)),
+                ("total", models.IntegerField(null=True)),
                 ("done", models.IntegerField(default=0)),
                 ("brought", models.IntegerField(default=0)),
                 ("media", models.IntegerField(default=0)),
@@ -86,8 +62,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="BroughtItem",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("origin", models.CharField(help_text="SHA-256 of the post's address.", max_length=64)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("origin", models.CharField(max_length=64)),
                 (
                     "item",
                     models.ForeignKey(

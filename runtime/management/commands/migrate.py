@@ -16,6 +16,7 @@ from django.db.migrations.exceptions import AmbiguityError
 from django.db.migrations.executor import MigrationExecutor
 from psycopg.errors import LockNotAvailable
 
+from runtime.management.commands.makemigrations import Autodetector
 from runtime.members import refuse_with_members
 from runtime.older_database import refuse_older
 
@@ -35,6 +36,8 @@ class Command(MigrateCommand):
     DDL that waits for a long query blocks all later readers. So it waits briefly for a lock, rolls back, and retries. A
     non-atomic migration must be repeatable.
     """
+
+    autodetector = Autodetector
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Add Django's options, and the wait for PostgreSQL."""

@@ -1,6 +1,4 @@
-import importlib
 import itertools
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -68,13 +66,3 @@ def test_the_verbs(sender: User) -> None:
     items.restore(item=item)
     reindex()
     assert told(item) == {True}
-
-
-def test_hashtags_of_before_say_so_too(sender: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    posts = [say(sender, "#tea #milk", visibility=one) for one in ("public", "public", "followers", "public")]
-    items.delete(item=posts[1])
-    ItemTag.objects.update(is_public_post=False)
-    migration = importlib.import_module("items.migrations.0003_tag_posts_of_before")
-    monkeypatch.setattr(migration, "BATCH", 2)
-    migration.fill(None, SimpleNamespace(connection=connection))
-    assert [told(item) for item in posts] == [{True}, {False}, {False}, {True}]

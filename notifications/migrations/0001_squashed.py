@@ -1,17 +1,32 @@
+from pathlib import Path
+
 import django.contrib.postgres.fields
 import django.db.models.deletion
+import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
 import items.models
 
+SQL = Path(__file__).parents[1] / "sql"
+
 
 class Migration(migrations.Migration):
+    replaces = [
+        ("notifications", "0001_tables"),
+        ("notifications", "0002_quotes"),
+        ("notifications", "0003_polls"),
+        ("notifications", "0004_push_subscriptions"),
+        ("notifications", "0005_scheduled_posts"),
+        ("notifications", "0006_waiting_pushes"),
+    ]
+
     initial = True
 
     dependencies = [
-        ("accounts", "0001_users"),
-        ("items", "0001_tables"),
+        ("items", "0001_squashed"),
+        ("oauth2_provider", "0001_initial"),
+        ("sessions", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -55,28 +70,11 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Notification",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[
-                            ("like", "Like"),
-                            ("reply", "Reply"),
-                            ("repost", "Repost"),
-                            ("follow", "Follow"),
-                            ("follow_request", "Follow Request"),
-                            ("follow_accepted", "Follow Accepted"),
-                            ("mention", "Mention"),
-                            ("live", "Live"),
-                            ("warning", "Warning"),
-                            ("picture", "Picture"),
-                        ],
-                        max_length=16,
-                    ),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=16)),
                 ("day", models.DateField(null=True)),
                 ("session_id", models.BigIntegerField(null=True)),
-                ("text", models.CharField(db_default="", default="", help_text="Of moderators.", max_length=1000)),
+                ("text", models.CharField(db_default="", default="", max_length=1000)),
                 ("position", models.BigIntegerField(db_default=items.models.ItemId())),
                 (
                     "item",
@@ -140,9 +138,13 @@ class Migration(migrations.Migration):
                             ),
                             models.Q(("day", None), ("item", None), ("kind", "live"), ("session_id__isnull", False)),
                             models.Q(("day", None), ("item", None), ("kind", "warning"), ("session_id", None)),
+                            models.Q(("day", None), ("kind", "scheduled"), ("session_id", None)),
                             models.Q(
                                 models.Q(
-                                    ("kind__in", ["follow", "follow_request", "follow_accepted", "live", "warning"]),
+                                    (
+                                        "kind__in",
+                                        ["follow", "follow_request", "follow_accepted", "live", "warning", "scheduled"],
+                                    ),
                                     _negated=True,
                                 ),
                                 ("day", None),
@@ -159,12 +161,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Act",
             fields=[
-                (
-                    "id",
-                    models.BigIntegerField(
-                        db_default=items.models.ItemId(), editable=False, primary_key=True, serialize=False
-                    ),
-                ),
+                ("id", models.BigIntegerField(db_default=items.models.ItemId(), primary_key=True, serialize=False)),
                 (
                     "actor",
                     models.ForeignKey(
@@ -201,4 +198,87 @@ class Migration(migrations.Migration):
                 "constraints": [models.UniqueConstraint(fields=("notification", "actor"), name="act_once")],
             },
         ),
+        migrations.CreateModel(
+            name="QuietHours",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("begins", models.PositiveSmallIntegerField()),
+                ("ends", models.PositiveSmallIntegerField()),
+                ("time_zone", models.CharField(max_length=64)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="PushSubscription",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("session_key", models.CharField(max_length=40, null=True)),
+                ("token_id", models.BigIntegerField(null=True)),
+                ("app_token", models.TextField(default="")),
+                ("endpoint", models.CharField(max_length=2000)),
+                ("p256dh", models.CharField(max_length=88)),
+                ("auth", models.CharField(max_length=24)),
+                ("server_key", models.CharField(max_length=88)),
+                ("is_standard", models.BooleanField(default=True)),
+                (
+                    "kinds",
+                    django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=16), size=None),
+                ),
+                ("policy", models.CharField(default="all", max_length=8)),
+                ("words", models.CharField(default="open", max_length=8)),
+                ("language", models.CharField(max_length=16)),
+                ("user_agent", models.CharField(default="", max_length=200)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("failing_since", models.DateTimeField(null=True)),
+                ("retry_at", models.DateTimeField(null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("due_at", models.DateTimeField(null=True)),
+                (
+                    "pushed",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), db_default=[], default=list, size=None
+                    ),
+                ),
+                ("trial_at", models.DateTimeField(null=True)),
+                ("tries", models.SmallIntegerField(db_default=0, default=0)),
+                (
+                    "waiting",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), db_default=[], default=list, size=None
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("endpoint",), name="push_endpoint"),
+                    models.UniqueConstraint(fields=("session_key",), name="push_session"),
+                    models.UniqueConstraint(fields=("token_id",), name="push_token"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("session_key", None), ("token_id__isnull", False)),
+                            models.Q(("session_key__isnull", False), ("token_id", None)),
+                            _connector="OR",
+                        ),
+                        name="push_of_one",
+                    ),
+                ],
+                "indexes": [
+                    models.Index(condition=models.Q(("due_at__isnull", False)), fields=["due_at"], name="push_due")
+                ],
+            },
+        ),
+        migrations.RunSQL((SQL / "push.sql").read_text()),
     ]

@@ -5,21 +5,23 @@ import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+import storage.draws
+
 SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
+    replaces = [("relations", "0001_tables"), ("relations", "0002_followed_tags")]
+
     initial = True
 
-    dependencies = [
-        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-    ]
+    dependencies = [migrations.swappable_dependency(settings.AUTH_USER_MODEL)]
 
     operations = [
         migrations.CreateModel(
             name="FollowerCountChange",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 ("change", models.SmallIntegerField()),
                 (
                     "user",
@@ -32,13 +34,10 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="List",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("title", models.CharField(max_length=100, verbose_name="title")),
-                ("is_exclusive", models.BooleanField(db_default=False, default=False, verbose_name="hidden from home")),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("title", models.CharField(max_length=100)),
+                ("is_exclusive", models.BooleanField(db_default=False, default=False)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "owner",
                     models.ForeignKey(
@@ -46,7 +45,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="lists",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="owner",
                     ),
                 ),
             ],
@@ -59,7 +57,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ListMember",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "list",
@@ -102,20 +100,10 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Mute",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "notifications",
-                    models.BooleanField(
-                        db_default=True,
-                        default=True,
-                        help_text="Whether notifications of what the muted user does are left out too.",
-                    ),
-                ),
-                ("expires_at", models.DateTimeField(null=True, verbose_name="until")),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("notifications", models.BooleanField(db_default=True, default=True)),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "muted",
                     models.ForeignKey(
@@ -123,7 +111,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="muted_by",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="muted user",
                     ),
                 ),
                 (
@@ -133,7 +120,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="mutes",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="muter",
                     ),
                 ),
             ],
@@ -158,11 +144,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Block",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "blocked",
                     models.ForeignKey(
@@ -170,7 +153,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="blocked_by",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="blocked user",
                     ),
                 ),
                 (
@@ -180,7 +162,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="blocks",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="blocker",
                     ),
                 ),
             ],
@@ -202,9 +183,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="CsvImport",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("attempts", models.SmallIntegerField(default=0, help_text="Since a worker last came further.")),
-                ("tried_at", models.DateTimeField(help_text="When a worker last took it, or came further.", null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("attempts", models.SmallIntegerField(default=0)),
+                ("tried_at", models.DateTimeField(null=True)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("kind", models.CharField(max_length=16)),
@@ -244,19 +225,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Follow",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "reposts",
-                    models.BooleanField(
-                        db_default=True,
-                        default=True,
-                        help_text="Whether the follower's home shows what the followee reposts.",
-                    ),
-                ),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("reposts", models.BooleanField(db_default=True, default=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "followee",
                     models.ForeignKey(
@@ -264,7 +235,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="followed_by",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="follows",
                     ),
                 ),
                 (
@@ -274,7 +244,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="follows",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="follower",
                     ),
                 ),
             ],
@@ -301,12 +270,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="FollowRequest",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("reposts", models.BooleanField(default=True, help_text="As of the follow that it becomes.")),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="since"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("reposts", models.BooleanField(default=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "followee",
                     models.ForeignKey(
@@ -314,7 +280,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="asked_by",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="asks to follow",
                     ),
                 ),
                 (
@@ -324,7 +289,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="asks",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="follower",
                     ),
                 ),
             ],
@@ -339,6 +303,46 @@ class Migration(migrations.Migration):
                         name="follow_request_not_self",
                     ),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Tag",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("name", models.CharField(max_length=100)),
+                ("epoch", models.BigIntegerField(db_default=storage.draws.Draw())),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("name",), name="tag_name")],
+            },
+        ),
+        migrations.CreateModel(
+            name="TagFollow",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "tag",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="followed_by",
+                        to="relations.tag",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="followed_tags",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [models.Index(fields=["user", "-id"], name="tag_follow_page")],
+                "constraints": [models.UniqueConstraint(fields=("user", "tag"), name="tag_follow_pair")],
             },
         ),
         # CreateModel adds constraints at the end of the migration, but the foreign key below needs this one.

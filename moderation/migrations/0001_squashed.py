@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.conf import settings
@@ -8,6 +7,7 @@ from django.contrib.auth.management import create_permissions
 from django.db import migrations, models
 
 SQL = Path(__file__).parents[1] / "sql"
+
 
 MODERATORS = {
     "accounts": ["view_user"],
@@ -41,15 +41,22 @@ def make_moderators(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
+    replaces = [
+        ("moderation", "0001_tables"),
+        ("moderation", "0002_link_cards"),
+        ("moderation", "0003_account_reports"),
+        ("moderation", "0004_readings"),
+    ]
+
     initial = True
 
     dependencies = [
-        ("accounts", "0001_users"),
+        ("accounts", "0001_squashed"),
         ("auth", "0012_alter_user_first_name_max_length"),
         ("contenttypes", "0002_remove_content_type_name"),
         ("live", "0001_tables"),
-        ("about", "0001_tables"),
-        ("items", "0001_tables"),
+        ("about", "0001_squashed"),
+        ("items", "0001_squashed"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -64,24 +71,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="WordRule",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("text", models.CharField(max_length=100, unique=True, verbose_name="word or phrase")),
-                (
-                    "whole",
-                    models.BooleanField(
-                        default=True,
-                        help_text="“cat” won't match “category”. Text without spaces, like Chinese, matches anywhere.",
-                        verbose_name="whole words only",
-                    ),
-                ),
-                ("is_enabled", models.BooleanField(default=True, verbose_name="enabled")),
-                ("note", models.CharField(blank=True, max_length=200, verbose_name="note")),
-                (
-                    "created_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="since"
-                    ),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("text", models.CharField(max_length=100, unique=True)),
+                ("whole", models.BooleanField(default=True)),
+                ("is_enabled", models.BooleanField(default=True)),
+                ("note", models.CharField(max_length=200)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
                 "verbose_name": "word rule",
@@ -91,34 +86,14 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Case",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 ("session_id", models.BigIntegerField(null=True)),
-                (
-                    "source",
-                    models.CharField(
-                        choices=[("rule", "a rule"), ("report", "a report"), ("hand", "a moderator")],
-                        max_length=8,
-                        verbose_name="source",
-                    ),
-                ),
-                (
-                    "reasons",
-                    models.JSONField(
-                        default=list, help_text="Why: a list of strings `code: words` (sentences.explained)."
-                    ),
-                ),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[("open", "open"), ("approved", "approved"), ("rejected", "rejected")],
-                        default="open",
-                        max_length=8,
-                        verbose_name="state",
-                    ),
-                ),
+                ("source", models.CharField(max_length=8)),
+                ("reasons", models.JSONField(default=list)),
+                ("state", models.CharField(default="open", max_length=8)),
                 ("opened_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("decided_at", models.DateTimeField(null=True)),
-                ("note", models.CharField(blank=True, max_length=500)),
+                ("note", models.CharField(max_length=500)),
                 (
                     "decided_by",
                     models.ForeignKey(
@@ -127,7 +102,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="decided by",
                     ),
                 ),
                 (
@@ -150,7 +124,7 @@ class Migration(migrations.Migration):
                         to="items.item",
                     ),
                 ),
-                ("words", models.ManyToManyField(editable=False, related_name="cases", to="moderation.wordrule")),
+                ("words", models.ManyToManyField(related_name="cases", to="moderation.wordrule")),
             ],
             options={
                 "verbose_name": "case",
@@ -166,6 +140,11 @@ class Migration(migrations.Migration):
                         fields=["session_id", "-id"],
                         name="case_session",
                     ),
+                    models.Index(
+                        condition=models.Q(("item", None), ("session_id", None), ("state", "open")),
+                        fields=["host"],
+                        name="case_account",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
@@ -179,16 +158,17 @@ class Migration(migrations.Migration):
                         ),
                         name="case_decided_when_closed",
                     ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "open")), fields=("session_id",), name="case_session_open_once"
+                    ),
                     models.CheckConstraint(
                         condition=models.Q(
                             models.Q(("item__isnull", False), ("session_id", None)),
                             models.Q(("item", None), ("session_id__isnull", False)),
+                            models.Q(("item", None), ("session_id", None), ("host__isnull", False)),
                             _connector="OR",
                         ),
                         name="case_of_one",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(("state", "open")), fields=("session_id",), name="case_session_open_once"
                     ),
                 ],
             },
@@ -196,56 +176,25 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="PictureRule",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("sha256", models.CharField(editable=False, max_length=64, unique=True, verbose_name="SHA-256")),
-                (
-                    "phash",
-                    models.BigIntegerField(editable=False, help_text="Empty: only the same file is found.", null=True),
-                ),
-                (
-                    "action",
-                    models.CharField(
-                        choices=[("hold", "hold the post for review"), ("reject", "refuse the upload")],
-                        max_length=8,
-                        verbose_name="action",
-                    ),
-                ),
-                (
-                    "distance",
-                    models.SmallIntegerField(
-                        default=6,
-                        help_text="From 0 (looks the same) to 10. 6 also finds it resized, recompressed, recolored or stamped.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0),
-                            django.core.validators.MaxValueValidator(10),
-                        ],
-                        verbose_name="difference",
-                    ),
-                ),
-                ("note", models.CharField(max_length=200, verbose_name="note")),
-                ("is_enabled", models.BooleanField(default=True, verbose_name="enabled")),
-                (
-                    "medium_id",
-                    models.BigIntegerField(editable=False, help_text="Where it was blocked from.", null=True),
-                ),
-                (
-                    "created_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="since"
-                    ),
-                ),
-                ("attempts", models.IntegerField(db_default=0, default=0, editable=False, verbose_name="attempts")),
-                ("last_attempt_at", models.DateTimeField(editable=False, null=True, verbose_name="last attempt")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("sha256", models.CharField(max_length=64, unique=True)),
+                ("phash", models.BigIntegerField(null=True)),
+                ("action", models.CharField(max_length=8)),
+                ("distance", models.SmallIntegerField(default=6)),
+                ("note", models.CharField(max_length=200)),
+                ("is_enabled", models.BooleanField(default=True)),
+                ("medium_id", models.BigIntegerField(null=True)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("attempts", models.IntegerField(db_default=0, default=0)),
+                ("last_attempt_at", models.DateTimeField(null=True)),
                 (
                     "by",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="by",
                     ),
                 ),
             ],
@@ -257,45 +206,24 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="SenderRule",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[
-                            ("black", "always review: every post waits for a moderator"),
-                            ("white", "trusted: posts are never held"),
-                            ("ban", "suspended: logged out and hidden from the site"),
-                        ],
-                        max_length=8,
-                        verbose_name="rule",
-                    ),
-                ),
-                ("reason", models.CharField(blank=True, max_length=200, verbose_name="why")),
-                (
-                    "created_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), editable=False, verbose_name="since"
-                    ),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("kind", models.CharField(max_length=8)),
+                ("reason", models.CharField(max_length=200)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "by",
                     models.ForeignKey(
                         db_index=False,
-                        editable=False,
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="by",
                     ),
                 ),
                 (
                     "user",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="user",
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
                     ),
                 ),
             ],
@@ -307,47 +235,21 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Decision",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="at")),
-                (
-                    "verb",
-                    models.CharField(
-                        choices=[
-                            ("hold", "hold for review"),
-                            ("open", "open a case"),
-                            ("approve", "approve"),
-                            ("reject", "reject"),
-                            ("end", "end a live session"),
-                            ("warn", "warn"),
-                            ("ban", "suspend"),
-                            ("unban", "lift a suspension"),
-                            ("list", "set an account rule"),
-                            ("unlist", "remove an account rule"),
-                            ("word", "add or change a word"),
-                            ("unword", "remove a word"),
-                            ("hide", "hide pictures"),
-                            ("show", "show pictures again"),
-                            ("block", "block a picture"),
-                            ("unblock", "unblock a picture"),
-                        ],
-                        max_length=16,
-                        verbose_name="kind",
-                    ),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("verb", models.CharField(max_length=16)),
                 ("session_id", models.BigIntegerField(null=True)),
-                ("note", models.CharField(blank=True, max_length=500, verbose_name="why")),
+                ("note", models.CharField(max_length=500)),
                 ("before", models.JSONField(null=True)),
                 ("after", models.JSONField(null=True)),
                 (
                     "by",
                     models.ForeignKey(
                         db_index=False,
-                        help_text="Empty: the site itself, by a rule or by reports.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="by",
                     ),
                 ),
                 (
@@ -359,7 +261,6 @@ class Migration(migrations.Migration):
                 (
                     "user",
                     models.ForeignKey(
-                        help_text="Whom it concerns.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
@@ -383,8 +284,8 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="PictureAttempt",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("item_id", models.BigIntegerField(help_text="The item that was held.", null=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("item_id", models.BigIntegerField(null=True)),
                 ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "user",
@@ -413,36 +314,15 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Report",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("session_id", models.BigIntegerField(null=True, verbose_name="live session")),
-                (
-                    "reason",
-                    models.CharField(
-                        choices=[
-                            ("spam", "Spam or advertising"),
-                            ("abuse", "Harassment or hate"),
-                            ("violence", "Violence or threats"),
-                            ("sexual", "Sexual content"),
-                            ("illegal", "Against the law"),
-                            ("false", "False or misleading"),
-                            ("other", "Something else"),
-                        ],
-                        max_length=16,
-                        verbose_name="why",
-                    ),
-                ),
-                ("text", models.CharField(blank=True, max_length=500, verbose_name="words")),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="at"),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("session_id", models.BigIntegerField(null=True)),
+                ("reason", models.CharField(max_length=16)),
+                ("text", models.CharField(max_length=500)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "case",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="reports",
-                        to="moderation.case",
-                        verbose_name="case",
+                        on_delete=django.db.models.deletion.PROTECT, related_name="reports", to="moderation.case"
                     ),
                 ),
                 (
@@ -453,29 +333,34 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="items.item",
-                        verbose_name="post",
                     ),
                 ),
                 (
                     "reporter",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                        verbose_name="reported by",
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
                     ),
                 ),
                 (
                     "rule",
                     models.ForeignKey(
-                        blank=True,
                         db_constraint=False,
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="about.rule",
-                        verbose_name="rule",
+                    ),
+                ),
+                (
+                    "account",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -492,12 +377,26 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
-                            models.Q(("item__isnull", False), ("session_id", None)),
-                            models.Q(("item", None), ("session_id__isnull", False)),
+                            models.Q(
+                                models.Q(
+                                    models.Q(("item__isnull", False), ("session_id", None)),
+                                    models.Q(("item", None), ("session_id__isnull", False)),
+                                    _connector="OR",
+                                ),
+                                ("account", None),
+                            ),
+                            models.Q(("item", None), ("session_id", None), ("account__isnull", False)),
                             _connector="OR",
                         ),
                         name="report_of_one",
                     ),
+                ],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("account__isnull", False)),
+                        fields=["account", "reporter"],
+                        name="report_account",
+                    )
                 ],
             },
         ),

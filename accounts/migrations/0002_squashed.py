@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import django.contrib.postgres.indexes
-import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.db.models.functions.text
@@ -25,8 +23,10 @@ def seed(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
+    replaces = [("accounts", "0002_tables"), ("accounts", "0008_token_codes")]
+
     dependencies = [
-        ("accounts", "0001_users"),
+        ("accounts", "0001_squashed"),
         ("account", "0009_emailaddress_unique_primary_email"),
         ("oauth2_provider", "0022_refreshtoken_token_family_index"),
         ("sessions", "0001_initial"),
@@ -34,6 +34,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunSQL((SQL / "policy.sql").read_text()),
+        migrations.RunSQL((SQL / "sessions.sql").read_text()),
         migrations.CreateModel(
             name="HeldName",
             fields=[
@@ -44,9 +45,9 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ResetRequest",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 ("asked", models.CharField(max_length=254)),
-                ("language", models.CharField(blank=True, max_length=10)),
+                ("language", models.CharField(max_length=10)),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
             options={
@@ -64,24 +65,11 @@ class Migration(migrations.Migration):
                         related_name="+",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="user",
                     ),
                 ),
-                (
-                    "created_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), verbose_name="requested at"
-                    ),
-                ),
-                (
-                    "tried_at",
-                    models.DateTimeField(
-                        help_text="When a worker last worked on it.",
-                        null=True,
-                        verbose_name="last tried",
-                    ),
-                ),
-                ("attempts", models.IntegerField(default=0, verbose_name="attempts")),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("tried_at", models.DateTimeField(null=True)),
+                ("attempts", models.IntegerField(default=0)),
             ],
             options={
                 "verbose_name": "account deletion",
@@ -91,21 +79,16 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Application",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("username", models.CharField(max_length=30, verbose_name="username")),
-                ("display_name", models.CharField(blank=True, max_length=50, verbose_name="display name")),
-                ("password", models.CharField(editable=False, help_text="Hashed, as a user's.", max_length=128)),
-                ("email", models.EmailField(blank=True, max_length=254, verbose_name="email")),
-                (
-                    "language",
-                    models.CharField(blank=True, help_text="Of the letter that tells the decision.", max_length=10),
-                ),
-                ("reason", models.TextField(blank=True, max_length=1000, verbose_name="reason")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("username", models.CharField(max_length=30)),
+                ("display_name", models.CharField(max_length=50)),
+                ("password", models.CharField(max_length=128)),
+                ("email", models.EmailField(max_length=254)),
+                ("language", models.CharField(max_length=10)),
+                ("reason", models.TextField(max_length=1000)),
                 (
                     "created_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), db_index=True, verbose_name="applied"
-                    ),
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True),
                 ),
             ],
             options={
@@ -123,40 +106,18 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="BigVChange",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="at")),
-                (
-                    "kind",
-                    models.CharField(
-                        choices=[
-                            ("made", "made a big account"),
-                            ("demotion", "started making it ordinary"),
-                            ("taken_back", "kept big"),
-                            ("demoted", "ordinary: followers' home timelines filled"),
-                            ("allowed", "can become big automatically again"),
-                        ],
-                        max_length=16,
-                        verbose_name="kind",
-                    ),
-                ),
-                (
-                    "origin",
-                    models.CharField(
-                        choices=[("automatic", "automatically"), ("admin", "by an admin"), ("command", "by a command")],
-                        max_length=16,
-                        verbose_name="origin",
-                    ),
-                ),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("kind", models.CharField(max_length=16)),
+                ("origin", models.CharField(max_length=16)),
                 (
                     "by",
                     models.ForeignKey(
                         db_index=False,
-                        help_text="The admin; empty for what happened automatically or by a command.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="by",
                     ),
                 ),
                 (
@@ -166,7 +127,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="big_v_changes",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="user",
                     ),
                 ),
             ],
@@ -180,16 +140,13 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Invitation",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
                 ("code", models.CharField(max_length=32, unique=True)),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name="created"),
-                ),
-                ("expires_at", models.DateTimeField(blank=True, null=True, verbose_name="until")),
-                ("uses", models.IntegerField(db_default=0, default=0, verbose_name="uses")),
-                ("most_uses", models.IntegerField(db_default=1, default=1, verbose_name="limit")),
-                ("revoked_at", models.DateTimeField(blank=True, null=True, verbose_name="revoked")),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("uses", models.IntegerField(db_default=0, default=0)),
+                ("most_uses", models.IntegerField(db_default=1, default=1)),
+                ("revoked_at", models.DateTimeField(null=True)),
                 (
                     "made_by",
                     models.ForeignKey(
@@ -197,7 +154,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="invitations",
                         to=settings.AUTH_USER_MODEL,
-                        verbose_name="created by",
                     ),
                 ),
             ],
@@ -222,34 +178,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Policy",
             fields=[
-                ("id", models.SmallIntegerField(default=1, editable=False, primary_key=True, serialize=False)),
-                (
-                    "push_level",
-                    models.SmallIntegerField(
-                        help_text="Posts of big accounts are delivered to followers at this level or above. 4: to nobody.",
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(4),
-                        ],
-                        verbose_name="push level",
-                    ),
-                ),
-                (
-                    "inbox_from",
-                    models.IntegerField(
-                        db_default=0,
-                        default=0,
-                        help_text="Readers who follow fewer people have no inbox: a query builds their pages. 0: every active reader has one.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0),
-                            django.core.validators.MaxValueValidator(100000),
-                        ],
-                        verbose_name="inbox from",
-                    ),
-                ),
-                ("generation", models.BigIntegerField(db_default=storage.draws.Draw(), editable=False)),
-                ("drawn_on", models.BigIntegerField(db_default=accounts.models.Timeline(), editable=False, null=True)),
-                ("timeline", models.BigIntegerField(db_default=accounts.models.Timeline(), editable=False, null=True)),
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("push_level", models.SmallIntegerField()),
+                ("inbox_from", models.IntegerField(db_default=0, default=0)),
+                ("generation", models.BigIntegerField(db_default=storage.draws.Draw())),
+                ("drawn_on", models.BigIntegerField(db_default=accounts.models.Timeline(), null=True)),
+                ("timeline", models.BigIntegerField(db_default=accounts.models.Timeline(), null=True)),
             ],
             options={
                 "verbose_name": "policy",
@@ -287,7 +221,6 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="invited",
                         to="accounts.invitation",
-                        verbose_name="invitation",
                     ),
                 ),
             ],
@@ -296,16 +229,12 @@ class Migration(migrations.Migration):
                 "indexes": [models.Index(fields=["invitation", "user"], name="invited_invitation")],
             },
         ),
-        migrations.RunSQL((SQL / "sessions.sql").read_text()),
         migrations.CreateModel(
             name="Session",
             fields=[
-                (
-                    "session_key",
-                    models.CharField(max_length=40, primary_key=True, serialize=False, verbose_name="session key"),
-                ),
-                ("session_data", models.TextField(verbose_name="session data")),
-                ("expire_date", models.DateTimeField(db_index=True, verbose_name="expire date")),
+                ("session_key", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("session_data", models.TextField()),
+                ("expire_date", models.DateTimeField(db_index=True)),
                 ("user_id", models.BigIntegerField(null=True)),
             ],
             options={
@@ -317,7 +246,6 @@ class Migration(migrations.Migration):
                 "default_permissions": (),
             },
         ),
-        migrations.RunPython(seed),
         migrations.CreateModel(
             name="AddressCheck",
             fields=[
@@ -353,11 +281,17 @@ class Migration(migrations.Migration):
                         to="oauth2_provider.accesstoken",
                     ),
                 ),
-                ("user_agent", models.CharField(blank=True, max_length=200)),
-                ("ip", models.CharField(blank=True, max_length=45)),
+                ("user_agent", models.CharField(max_length=200)),
+                ("ip", models.CharField(max_length=45)),
+                ("code_digest", models.CharField(max_length=64, null=True)),
             ],
             options={
                 "default_permissions": (),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("code_digest__isnull", False)), fields=["code_digest"], name="token_code"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
@@ -368,9 +302,8 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "tokens",
                 "proxy": True,
                 "default_permissions": ("view", "delete"),
-                "indexes": [],
-                "constraints": [],
             },
             bases=("oauth2_provider.accesstoken",),
         ),
+        migrations.RunPython(seed),
     ]

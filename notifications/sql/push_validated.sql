@@ -1,2 +1,0 @@
-ALTER TABLE notifications_pushsubscription VALIDATE CONSTRAINT push_of_session;
-ALTER TABLE notifications_pushsubscription VALIDATE CONSTRAINT push_of_token;
