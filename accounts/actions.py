@@ -31,6 +31,7 @@ from accounts.signals import account_deleted, levels_lowered, sessions_ended
 from accounts.signing_in_models import OWN_APP, ClientApp
 from storage.draws import Draw
 from storage.events import Revoked, announce
+from web.refusals import ConflictError
 
 # Missing from Django's Chinese catalogue.
 TOO_SHORT = ngettext_lazy(
@@ -65,8 +66,10 @@ SCRUBBED = [
 """Fields that deleting an account writes. `password` becomes unusable."""
 
 
-class LastSuperuserError(Exception):
+class LastSuperuserError(ConflictError):
     """The last active superuser must stay."""
+
+    sentence = "You're this site's last admin. Make another member an admin first."
 
 
 def _wrong_password() -> ValidationError:

@@ -1,10 +1,8 @@
 """Looking up what a member owns."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404
 
 from accounts.models import User
@@ -29,12 +27,3 @@ def own_or_404(find: Callable[[User, int], Found | None], owner: User, number: s
     if found is None:
         raise Http404
     return found
-
-
-@contextmanager
-def missing_as_404() -> Iterator[None]:
-    """Turn DoesNotExist into Http404."""
-    try:
-        yield
-    except ObjectDoesNotExist as error:
-        raise Http404 from error

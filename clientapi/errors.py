@@ -13,24 +13,29 @@ from rest_framework.response import Response
 from accounts.models import User
 from clientapi.entities import moment
 from clientapi.oauth.bearer import BearerAuthentication
-from web.rest import FILES_TYPE, ApiView, FilesParser, StrictFormParser, exception_handler
+from items.actions import PrivateRepostError, RepostError
+from items.filters.filters import FILTERS, FilterCapError, NothingToFindError
+from items.idempotency import IdempotencyConflictError
+from items.polls import ChoiceError, PollEndedError, PollFixedError, VotedError
+from items.profiles.pins import NotPinnableError
+from items.quotes import NotQuotableError
+from items.scheduling import TimeError
+from items.text import ContentError
+from moderation.reports import OwnItemError
+from notifications.push.actions import BadSubscriptionError, TakenError
+from relations.actions import FollowCapError, RequestCapError
+from web.refusals import RefusalError
+from web.rest import FILES_TYPE, ApiView, FilesParser, StrictFormParser, answerable, exception_handler
 from web.strict_json import JSON_TYPE, StrictJSONParser
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 NEEDS_USER = "This method requires an authenticated user"
 NOT_FOUND = "Record not found"
+NOT_ALLOWED = "This action is not allowed"
 NOT_OFFERED = "is not offered by this site"
 """End of a sentence about something that the site lacks."""
 LENGTH = 500
 """Maximum characters of an error."""
-
-
-class InvalidError(exceptions.APIException):
-    """A well-formed request that cannot be done: 422."""
-
-    status_code = HTTPStatus.UNPROCESSABLE_ENTITY
-    default_detail = "Validation failed"
-    default_code = "invalid"
 
 
 class Problem(exceptions.APIException):
@@ -41,8 +46,51 @@ class Problem(exceptions.APIException):
         self.status_code = status
 
 
+class InvalidError(Problem):
+    """A well-formed request that cannot be done: 422."""
+
+    def __init__(self, words: str = "Validation failed") -> None:
+        super().__init__(HTTPStatus.UNPROCESSABLE_ENTITY, words)
+
+
+INVALID = "Validation failed: {}"
+TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
+    ContentError: (422, INVALID),
+    RepostError: (422, INVALID),
+    TimeError: (422, INVALID),
+    BadSubscriptionError: (422, "Validation failed: {0.field}: {0}"),
+    NotQuotableError: (403, "You can't quote this post for this audience"),
+    PrivateRepostError: (403, NOT_ALLOWED),
+    IdempotencyConflictError: (422, "The Idempotency-Key was used for something else"),
+    NothingToFindError: (422, "Validation failed: Keyword can't be blank"),
+    FilterCapError: (422, f"Validation failed: You can have up to {FILTERS} keywords"),
+    ChoiceError: (422, "Validation failed: Choices must be answers of the poll"),
+    VotedError: (422, "Validation failed: You have already voted on this poll"),
+    PollEndedError: (422, "Validation failed: The poll has already ended"),
+    PollFixedError: (422, "Validation failed: Someone has voted, so the poll can't be changed"),
+    NotPinnableError: (422, "Validation failed: You can only pin public posts"),
+    FollowCapError: (422, "Validation failed: You can't follow more people"),
+    RequestCapError: (422, "Validation failed: You have too many open follow requests"),
+    OwnItemError: (422, "Validation failed: You cannot report yourself"),
+    TakenError: (422, "Validation failed: Endpoint belongs to another account"),
+}
+"""Refusals whose status or sentence differs from the usual one: 422, and the site's own sentence without its stop."""
+
+
+def refused(error: RefusalError) -> Exception:
+    """A refusal in Mastodon's words."""
+    if error.wait is not None or error.status == HTTPStatus.NOT_FOUND:
+        return answerable(error)
+    for kind in type(error).__mro__:
+        if kind in TO_APPS:
+            status, words = TO_APPS[kind]
+            return Problem(status, words.format(error))
+    return InvalidError(INVALID.format(error.words.removesuffix(".")))
+
+
 def answer_to(exc: Exception, context: dict[str, Any]) -> Response | None:
     """The answer to an exception, in Mastodon's shape. Validation errors become 422."""
+    exc = refused(exc) if isinstance(exc, RefusalError) else answerable(exc)
     response = exception_handler(exc, context)
     if response is None:
         return None

@@ -8,7 +8,6 @@ from discover import feedback, recent
 from discover.history import viewed_page
 from items.finding import item_or_404, take_back_or_404
 from items.listing import ItemPage
-from storage.connections import FeedsUnavailableError
 from web.credentials import WHOLE
 from web.openapi import PAGED
 from web.rest import ApiView, FeedResponse, OutageError, limit, position
@@ -32,10 +31,7 @@ class HistoryView(ApiView):
     @extend_schema(operation_id="clear_history", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
         """Clear the caller's history."""
-        try:
-            recent.clear(signed_in(request).pk)
-        except FeedsUnavailableError as error:
-            raise OutageError from error
+        recent.clear(signed_in(request).pk)
         return HttpResponse(status=204)
 
 

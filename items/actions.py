@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
@@ -38,6 +39,7 @@ from media import attaching
 from media.offering import telling
 from storage import ids
 from storage.connections import fetch
+from web.refusals import RefusalError
 
 ID_ATTEMPTS = 3
 LATER = Greatest(Now(), F("modified_at") + ids.MILLISECOND, F("created_at") + ids.MILLISECOND)
@@ -164,10 +166,17 @@ def _original(item: Item | None) -> Item | None:
     return item.repost_of or item if item else None
 
 
-class AudienceError(ValueError):
+class AudienceError(RefusalError, ValueError):
     """A private mention does not allow this: an earlier date, a repost, or another audience. Nor a quote, for more
     people than may know of what it quotes.
     """
+
+
+class PrivateRepostError(AudienceError):
+    """A private mention cannot be reposted."""
+
+    status = HTTPStatus.FORBIDDEN
+    sentence = "Private mentions can't be reposted."
 
 
 class PastError(ValueError):
@@ -230,7 +239,7 @@ def publish_past(
 def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
     """Repost an item. Returns whether it is new, too."""
     if item.is_private:
-        raise AudienceError("Private mentions can't be reposted.")
+        raise PrivateRepostError
     original_id = item.repost_of_id or item.pk
     mine = Item.objects.published().filter(sender=sender, repost_of=original_id)
     if there := mine.first():
@@ -381,7 +390,7 @@ def renew_media(*, item_id: int) -> None:
         item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
 
 
-class RepostError(ValueError):
+class RepostError(RefusalError, ValueError):
     """A repost can only be published and deleted."""
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from datetime import timedelta
+from http import HTTPStatus
 from typing import Any
 
 from django.db import connection
@@ -10,16 +11,21 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from items.models import IdempotencyKey, Item
+from web.refusals import ConflictError, RefusalError
 
 LIFE = timedelta(days=1)
 
 
-class IdempotencyConflictError(Exception):
+class IdempotencyConflictError(ConflictError):
     """The key was used for other content."""
 
+    sentence = "The Idempotency-Key was used for something else."
 
-class IdempotencyGoneError(Exception):
+
+class IdempotencyGoneError(RefusalError):
     """The key's item was deleted."""
+
+    status = HTTPStatus.NOT_FOUND
 
 
 def fingerprint_of(fields: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -15,6 +16,7 @@ from items.models import Item, ItemType, Poll, Vote
 from items.signals import poll_ended
 from items.text import POLL_FIELD, ContentError, check_poll, poll_end
 from storage.connections import fetch, id_array
+from web.refusals import ConflictError, RefusalError
 
 SHORTEST, LONGEST = timedelta(minutes=5), timedelta(days=30)
 SLACK = timedelta(minutes=1)
@@ -39,24 +41,35 @@ TAKE_BACK = """
 """
 
 
-class VotedError(Exception):
+class VotedError(ConflictError):
     """The user has voted in this poll."""
 
+    sentence = "You already voted in this poll."
 
-class PollEndedError(Exception):
+
+class PollEndedError(ConflictError):
     """Voting has ended."""
 
+    sentence = "This poll has ended."
 
-class OwnPollError(Exception):
+
+class OwnPollError(RefusalError):
     """Nobody votes in a poll of their own."""
 
+    status = HTTPStatus.FORBIDDEN
+    sentence = "You can't vote in your own poll."
 
-class PollFixedError(Exception):
+
+class PollFixedError(ConflictError):
     """Someone has voted, so the poll can't be changed."""
 
+    sentence = "Someone has voted or the poll has ended, so it can't be changed."
 
-class ChoiceError(ValueError):
+
+class ChoiceError(RefusalError, ValueError):
     """The choices do not fit. The message is for people."""
+
+    field = "choices"
 
 
 class AnswersChangedError(ChoiceError):

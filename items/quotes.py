@@ -3,6 +3,7 @@
 See docs/decisions.md: A quote is asked for at every reading.
 """
 
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -15,6 +16,7 @@ from items.listing import ItemPage, Walk, listing
 from items.models import Context, Item, Status, Visibility, is_within
 from items.visibility import is_listed
 from relations.visibility import is_following
+from web.refusals import RefusalError
 
 QUOTES = """
     SELECT i.id FROM items_item i WHERE i.quote_of_id = %(item)s AND i.status = 'published' AND NOT i.is_quote_revoked
@@ -23,10 +25,14 @@ QUOTES = """
 QUOTING = Walk(*(listing([QUOTES], order, keep=is_listed("i")) for order in ("DESC", "ASC")))
 
 
-class NotQuotableError(Exception):
+class NotQuotableError(RefusalError):
     """The quoted item's sender does not allow it, or the quote is for people who may not know of that item. The
     message is for people.
     """
+
+    status = HTTPStatus.FORBIDDEN
+    code = "not_quotable"
+    sentence = "You can't quote that item for this audience."
 
 
 def quoters(item: Item | ItemBody) -> str:

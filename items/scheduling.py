@@ -28,6 +28,7 @@ from media import attaching
 from media.models import MediaFile
 from media.objects import MediaObject, media_object
 from media.offering import telling
+from web.refusals import ConflictError, RefusalError
 
 logger = logging.getLogger(__name__)
 
@@ -41,12 +42,14 @@ BATCH = 100
 """Posts that one run of the task publishes."""
 
 
-class ScheduledCapError(Exception):
+class ScheduledCapError(ConflictError):
     """The user would schedule more than `MOST` posts."""
 
 
-class TimeError(ValueError):
+class TimeError(RefusalError, ValueError):
     """The time is wrong. The message is for people."""
+
+    field = "publish_at"
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------
@@ -91,7 +94,7 @@ def schedule(
         return known
     _check_time(publish_at)
     if own.count() >= MOST:
-        raise ScheduledCapError
+        raise ScheduledCapError(f"You can have up to {MOST} scheduled posts.")
     _reserve(sender, post)
     return ScheduledPost.objects.create(
         sender=sender, post=post, publish_at=publish_at, key=idempotency_key or uuid.uuid4().hex

@@ -15,6 +15,7 @@ from items.models import URL_LENGTH, ItemType
 from web.hashtags import TAG, canonical_tag
 from web.hosts import is_own
 from web.letters import COMPLEX, LETTER, SHAPING, UNSPACED, compiled, is_blank
+from web.refusals import RefusalError
 
 TITLE_LENGTH = 200
 TEXT_LENGTH = 5_000
@@ -30,7 +31,7 @@ POLL_FIELD = "content.poll"
 MEDIA_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
-class ContentError(ValueError):
+class ContentError(RefusalError, ValueError):
     """The content does not fit. The message is for people."""
 
     def __init__(self, message: str, field: str = "content") -> None:

@@ -26,6 +26,7 @@ from media.offering import telling
 from storage import events, ids
 from storage.connections import fetch
 from web.letters import is_blank
+from web.refusals import ConflictError
 
 LATE = timedelta(minutes=5)
 """How far in the past a new session may start, because filling in a form takes time."""
@@ -51,20 +52,26 @@ RESCHEDULE = f"""
 """
 
 
-class WrongStateError(Exception):
+class WrongStateError(ConflictError):
     """The session's state, `state`, does not allow this."""
 
     def __init__(self, state: str) -> None:
-        super().__init__(state)
         self.state = State(state)
+        super().__init__(f"The session is {self.state.label.lower()}.")
+
+    def body(self) -> dict[str, Any]:
+        """The answer, with the state."""
+        return super().body() | {"state": self.state.value}
 
 
 class RejectedError(WrongStateError):
-    """Moderators rejected the session."""
+    sentence = "Moderators rejected the session."
 
 
-class TooManyError(Exception):
+class TooManyError(ConflictError):
     """The host has reached settings.LIVE_SCHEDULED_CAP."""
+
+    sentence = "You've reached the limit of scheduled sessions. Cancel one first."
 
 
 # --- Planning --------------------------------------------------------------------------------------------

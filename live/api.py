@@ -1,10 +1,8 @@
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
-from django.core.exceptions import ValidationError as DjangoValidationError
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
@@ -20,7 +18,6 @@ from relations.api import user_or_404
 from web.openapi import EMPTY_BODY, PAGED
 from web.rest import (
     ApiView,
-    ConflictError,
     FeedResponse,
     FlagField,
     MomentField,
@@ -31,7 +28,6 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
-    invalid,
     limit,
     parse_id,
     position,
@@ -94,23 +90,6 @@ class SessionEdit(StrictSerializer):
     minutes = NumberField(required=False, min_value=1, max_value=actions.LONGEST_MINUTES)
 
 
-@contextmanager
-def answers() -> Iterator[None]:
-    """Turn exceptions of the actions into answers."""
-    try:
-        yield
-    except actions.RejectedError as error:
-        detail = {"detail": "Moderators rejected the session.", "state": error.state.value}
-        raise ConflictError(detail) from error
-    except actions.WrongStateError as error:
-        detail = {"detail": f"The session is {error.state.label.lower()}.", "state": error.state.value}
-        raise ConflictError(detail) from error
-    except actions.TooManyError as error:
-        raise ConflictError("You've reached the limit of scheduled sessions. Cancel one first.") from error
-    except DjangoValidationError as error:
-        raise invalid(error) from error
-
-
 def body_or_404(text: str, reader: User | AnonymousUser) -> SessionBody:
     """A visible session. Raises NotFound."""
     number = parse_id(text)
@@ -156,8 +135,7 @@ class LiveSessionsView(ApiView):
         """Plan a session. It is in followers' feeds at once, unless moderators must review it first (`review`)."""
         host = signed_in(request)
         fields = body(request, NewSession)
-        with answers():
-            session = actions.create(host=host, now=timezone.now(), **fields)
+        session = actions.create(host=host, now=timezone.now(), **fields)
         return shown(session, host, 201)
 
 
@@ -177,16 +155,14 @@ class LiveSessionView(PublicApiView):
         """Change your own session. Omitted fields stay."""
         session = own_session(request, session_id)
         fields = body(request, SessionEdit)
-        with answers():
-            session = actions.edit(session=session, now=timezone.now(), **fields)
+        session = actions.edit(session=session, now=timezone.now(), **fields)
         return shown(session, signed_in(request))
 
     @extend_schema(operation_id="cancel_live_session", responses={204: None, 409: WRONG_STATE})
     def delete(self, request: Request, session_id: str) -> HttpResponse:
         """Cancel your own upcoming session."""
         session = own_session(request, session_id)
-        with answers():
-            actions.cancel(session=session, now=timezone.now())
+        actions.cancel(session=session, now=timezone.now())
         return HttpResponse(status=204)
 
 
@@ -201,8 +177,7 @@ class StartView(ApiView):
         """Go live with your own upcoming session, at any time."""
         session = own_session(request, session_id)
         body(request, Nothing)
-        with answers():
-            session = actions.start(session=session, now=timezone.now())
+        session = actions.start(session=session, now=timezone.now())
         return shown(session, signed_in(request))
 
 
@@ -215,8 +190,7 @@ class EndView(ApiView):
         """End your own live session. It becomes a replay."""
         session = own_session(request, session_id)
         body(request, Nothing)
-        with answers():
-            session = actions.end(session=session, now=timezone.now())
+        session = actions.end(session=session, now=timezone.now())
         return shown(session, signed_in(request))
 
 
@@ -229,8 +203,7 @@ class ReminderView(ApiView):
     def put(self, request: Request, session_id: str) -> HttpResponse:
         """Get a notification when an upcoming session starts."""
         user = signed_in(request)
-        with answers():
-            actions.remind(user=user, session=session_or_404(session_id, user))
+        actions.remind(user=user, session=session_or_404(session_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="forget_live_reminder", responses={204: None})

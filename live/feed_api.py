@@ -1,22 +1,17 @@
-from http import HTTPStatus
-
 import msgspec
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.rest.accounts import signed_in
 from live.feed import live_page
 from live.hydrate import SessionBody
-from live.snapshot import SnapshotExpiredError, UnknownSnapshotError
 from live.walk import Page
 from storage.paging import as_text
 from web.openapi import LAST_ID
 from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, Problem, limit, once, position
 
-EXPIRED = "snapshot_expired"
 PAGE_SIZE = OpenApiParameter(
     "page_size",
     {"type": "integer", "minimum": 1, "default": PAGE},
@@ -52,15 +47,6 @@ class Expired(msgspec.Struct):
     code: str
 
 
-class ExpiredError(exceptions.APIException):
-    """The walk's snapshot is gone: 410."""
-
-    status_code = HTTPStatus.GONE
-
-    def __init__(self) -> None:
-        super().__init__({"detail": "This walk has expired; begin a new one.", "code": EXPIRED})
-
-
 def keep_after(response: HttpResponse, page: Page) -> HttpResponse:
     """Write the page's snapshot after the response."""
     response._resource_closers.append(page.keep)  # type: ignore[attr-defined]  # called when the server closes it
@@ -89,12 +75,7 @@ class LiveFeedView(ApiView):
             position(request),
             limit(request, "page_size"),
         )
-        try:
-            page = live_page(reader, session_id=session_id, last_id=last_id, page_size=count, now=timezone.now())
-        except UnknownSnapshotError as error:
-            raise exceptions.NotFound from error
-        except SnapshotExpiredError as error:
-            raise ExpiredError from error
+        page = live_page(reader, session_id=session_id, last_id=last_id, page_size=count, now=timezone.now())
         response = FeedResponse(
             LiveFeedPage(page.items, as_text(page.last_id), page.session_id, page.has_more),
             headers={"X-Feed-Source": ",".join(page.sources)},

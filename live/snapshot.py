@@ -16,6 +16,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -23,6 +24,7 @@ from django.utils.crypto import salted_hmac
 
 from storage import keys
 from storage.connections import Command, fetch, id_array, script
+from web.refusals import RefusalError
 
 SALT = "live.snapshot"
 SEAL_BYTES = 16
@@ -103,12 +105,18 @@ OVER = """
 """
 
 
-class UnknownSnapshotError(LookupError):
+class UnknownSnapshotError(RefusalError, LookupError):
     """The reader was never given this session_id."""
 
+    status = HTTPStatus.NOT_FOUND
 
-class SnapshotExpiredError(Exception):
+
+class SnapshotExpiredError(RefusalError):
     """The walk paused too long, or its snapshot was lost."""
+
+    status = HTTPStatus.GONE
+    code = "snapshot_expired"
+    sentence = "This walk has expired; begin a new one."
 
 
 @dataclass(frozen=True, slots=True)

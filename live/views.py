@@ -25,7 +25,7 @@ from live.feed import live_page
 from live.feed_api import keep_after
 from live.hydrate import SessionBody, visible_session
 from live.models import LiveSession, State
-from live.snapshot import SnapshotExpiredError, UnknownSnapshotError
+from live.snapshot import SnapshotExpiredError
 from live.walk import Page
 from relations.suggestions import suggestions
 from relations.visibility import standing
@@ -49,8 +49,6 @@ def live(request: PageRequest, reader: User) -> HttpResponse:
     last_id, size, session_id = position(request), limit(request, "page_size"), once(request.GET, "session_id") or None
     try:
         page = live_page(reader, session_id=session_id, last_id=last_id, page_size=size, now=now)
-    except UnknownSnapshotError:
-        raise Http404 from None
     except SnapshotExpiredError:
         return _restarted(request, reader, size, now)
     if last_id is None:

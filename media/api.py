@@ -19,10 +19,10 @@ from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
 from media.objects import MediaObject, media_object
 from web import uploads
 from web.openapi import IDEMPOTENCY_KEY
+from web.refusals import ConflictError
 from web.rest import (
     FILES_TYPE,
     ApiView,
-    ConflictError,
     FeedResponse,
     FilesParser,
     OutageError,

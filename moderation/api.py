@@ -42,10 +42,7 @@ class ReportView(ApiView):
         if item is None:
             raise exceptions.NotFound
         fields = body(request, NewReport)
-        try:
-            reports.report(item=item, reporter=reporter, **fields)
-        except reports.OwnItemError as error:
-            raise exceptions.ParseError("You can't report your own item.") from error
+        reports.report(item=item, reporter=reporter, **fields)
         return HttpResponse(status=204)
 
 
@@ -59,10 +56,7 @@ class AccountReportView(ApiView):
         reporter = signed_in(request)
         account = user_or_404(username, reporter)
         fields = body(request, NewReport)
-        try:
-            reports.report_account(account=account, reporter=reporter, **fields)
-        except reports.OwnItemError as error:
-            raise exceptions.ParseError("That is your own account.") from error
+        reports.report_account(account=account, reporter=reporter, **fields)
         return HttpResponse(status=204)
 
 
@@ -77,8 +71,5 @@ class SessionReportView(ApiView):
         if number is None or review.sessions.seen(number, reporter) is None:
             raise exceptions.NotFound
         fields = body(request, NewReport)
-        try:
-            reports.report_session(session_id=number, reporter=reporter, **fields)
-        except reports.OwnItemError as error:
-            raise exceptions.ParseError("You can't report your own session.") from error
+        reports.report_session(session_id=number, reporter=reporter, **fields)
         return HttpResponse(status=204)

@@ -15,9 +15,10 @@ from media import attaching
 from moderation.actions import open_account_case, open_case, open_session_case, record_session_hold
 from moderation.log import logger
 from moderation.models import Case, Report, SenderKind, SenderRule, Source, State
+from web.refusals import RefusalError
 
 
-class OwnItemError(Exception):
+class OwnItemError(RefusalError):
     """Users cannot report themselves, their own items or sessions."""
 
 
@@ -35,7 +36,7 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int
         .get(pk=item.repost_of_id or item.pk)
     )
     if item.sender_id == reporter.pk:
-        raise OwnItemError
+        raise OwnItemError("You can't report your own item.")
     if Report.objects.filter(item=item, reporter=reporter).exists():
         return False
     case = open_case(item=item, source=Source.REPORT, reasons=[])
@@ -57,7 +58,7 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
     if subject is None or Report.objects.filter(session_id=session_id, reporter=reporter).exists():
         return False
     if subject.author.pk == reporter.pk:
-        raise OwnItemError
+        raise OwnItemError("You can't report your own session.")
     case = open_session_case(session_id, subject.author, Source.REPORT, [], None)
     Report.objects.create(session_id=session_id, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
     logger.info("reported session=%s host=%s reason=%s", session_id, subject.author.pk, reason)
@@ -75,7 +76,7 @@ def report_account(*, account: User, reporter: User, reason: str, text: str = ""
     Raises OwnItemError.
     """
     if account.pk == reporter.pk:
-        raise OwnItemError
+        raise OwnItemError("That is your own account.")
     User.objects.select_for_update(no_key=True).only("pk").get(pk=account.pk)  # so that there is one open case
     earlier = Report.objects.filter(account=account, reporter=reporter)
     if earlier.filter(case__state=State.OPEN).exists():

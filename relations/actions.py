@@ -18,6 +18,7 @@ from relations.models import Block, Follow, FollowerCountChange, FollowRequest, 
 from relations.visibility import FOLLOWER_COUNT
 from storage.connections import fetch
 from storage.draws import Draw
+from web.refusals import ConflictError, RefusalError
 
 # One statement: a separate read could be outdated at the insertion.
 BLOCK = "INSERT INTO relations_block (blocker_id, blocked_id) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING id"
@@ -45,16 +46,22 @@ REQUEST_CAP = 500
 FOLLOWER_COUNT_OF = f"SELECT {FOLLOWER_COUNT} FROM accounts_user u WHERE u.id = %s"
 
 
-class SelfRelationError(ValueError):
+class SelfRelationError(RefusalError, ValueError):
     """A user cannot follow, block or mute themselves."""
 
+    sentence = "You can't do this to yourself."
 
-class FollowCapError(Exception):
+
+class FollowCapError(ConflictError):
     """The follower has reached the setting FOLLOW_CAP."""
 
+    sentence = "You've reached the limit of follows. Unfollow someone first."
 
-class RequestCapError(Exception):
+
+class RequestCapError(ConflictError):
     """The follower has `REQUEST_CAP` waiting requests."""
+
+    sentence = "You have too many open follow requests. Withdraw some first."
 
 
 def _pair(user: User, other: User) -> None:

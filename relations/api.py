@@ -17,9 +17,9 @@ from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, List
 from relations.visibility import is_username, users_visible_to, visible_user
 from storage.paging import as_text
 from web.openapi import EMPTY_BODY, PAGED
+from web.refusals import ConflictError
 from web.rest import (
     ApiView,
-    ConflictError,
     FeedResponse,
     FlagField,
     NumberField,
@@ -105,14 +105,7 @@ class RelationView(ApiView):
         user = signed_in(request)
         other = user_or_404(username, user)
         options = body(request, self.takes)
-        try:
-            self.begin(user, other, **options)
-        except actions.SelfRelationError as error:
-            raise exceptions.ParseError("You can't do this to yourself.") from error
-        except actions.FollowCapError as error:
-            raise ConflictError("You've reached the limit of follows. Unfollow someone first.") from error
-        except actions.RequestCapError as error:
-            raise ConflictError("You have too many open follow requests. Withdraw some first.") from error
+        self.begin(user, other, **options)
         return self.begun(user, other)
 
     def delete(self, request: Request, username: str) -> HttpResponse:

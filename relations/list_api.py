@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-from contextlib import contextmanager
 from operator import attrgetter
 
 import msgspec
@@ -10,9 +8,9 @@ from rest_framework.request import Request
 
 from accounts.cards import UserCard
 from accounts.models import User
-from accounts.owned import missing_as_404, own_or_404
+from accounts.owned import own_or_404
 from accounts.rest.accounts import signed_in
-from relations import actions, lists
+from relations import lists
 from relations.api import UserPage, is_visible, user_or_404
 from relations.lists import Listed
 from relations.models import TITLE_LENGTH
@@ -21,7 +19,6 @@ from storage.paging import as_text, part_of
 from web.openapi import PAGED
 from web.rest import (
     ApiView,
-    ConflictError,
     FeedResponse,
     FlagField,
     Problem,
@@ -72,21 +69,6 @@ class ListEdit(StrictSerializer):
     exclusive = FlagField(required=False)
 
 
-@contextmanager
-def _answers() -> Iterator[None]:
-    try:
-        with missing_as_404():
-            yield
-    except actions.SelfRelationError as error:
-        raise exceptions.ParseError("You can't do this to yourself.") from error
-    except lists.NotFollowedError as error:
-        raise ConflictError("Follow them first.") from error
-    except lists.ListCapError as error:
-        raise ConflictError(f"You can have up to {lists.LISTS} lists.") from error
-    except lists.MemberCapError as error:
-        raise ConflictError(f"A list can have up to {lists.MEMBERS} members.") from error
-
-
 def list_or_404(list_id: str | int, owner: User) -> Listed:
     """The owner's list. Raises Http404."""
     return own_or_404(lists.list_of, owner, list_id)
@@ -110,8 +92,7 @@ class ListsView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Create a list."""
         owner, fields = signed_in(request), body(request, NewList)
-        with _answers():
-            made = lists.create(owner=owner, title=fields["title"], is_exclusive=fields["exclusive"])
+        made = lists.create(owner=owner, title=fields["title"], is_exclusive=fields["exclusive"])
         return FeedResponse(ListBody.of(list_or_404(made.pk, owner)), status=201)
 
 
@@ -130,21 +111,19 @@ class ListView(ApiView):
         listed = list_or_404(list_id, owner)
         fields = body(request, ListEdit)
         if fields:
-            with _answers():
-                lists.change(
-                    owner=owner,
-                    list_id=listed.id,
-                    title=fields.get("title"),
-                    is_exclusive=fields.get("exclusive"),
-                )
+            lists.change(
+                owner=owner,
+                list_id=listed.id,
+                title=fields.get("title"),
+                is_exclusive=fields.get("exclusive"),
+            )
         return FeedResponse(ListBody.of(list_or_404(list_id, owner)))
 
     @extend_schema(operation_id="delete_list", responses={204: None})
     def delete(self, request: Request, list_id: str) -> HttpResponse:
         """Delete a list. Its members stay followed."""
         owner = signed_in(request)
-        with _answers():
-            lists.delete(owner=owner, list_id=parse_id(list_id) or 0)
+        lists.delete(owner=owner, list_id=parse_id(list_id) or 0)
         return HttpResponse(status=204)
 
 
@@ -172,8 +151,7 @@ class MemberView(ApiView):
         """Add a followee to a list."""
         owner = signed_in(request)
         listed, member = list_or_404(list_id, owner), user_or_404(username, owner)
-        with _answers():
-            lists.add(owner=owner, list_id=listed.id, member=member)
+        lists.add(owner=owner, list_id=listed.id, member=member)
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="remove_member", responses={204: None})
@@ -184,8 +162,7 @@ class MemberView(ApiView):
         member = User.objects.named(username).first() if is_username(username) else None
         if member is None:
             raise exceptions.NotFound
-        with _answers():
-            is_gone = lists.remove(owner=owner, list_id=listed.id, member=member)
+        is_gone = lists.remove(owner=owner, list_id=listed.id, member=member)
         if not is_gone and not is_visible(member, owner):
             raise exceptions.NotFound
         return HttpResponse(status=204)

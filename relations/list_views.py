@@ -8,7 +8,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import signed_in
 from accounts.models import User
-from accounts.owned import missing_as_404
 from relations import actions, lists
 from relations.api import user_or_404
 from relations.forms import ListForm, MembershipForm
@@ -52,13 +51,12 @@ def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     listed = list_or_404(list_id, reader)
     form = ListForm(request.POST or None, initial={"title": listed.title, "exclusive": listed.is_exclusive})
     if form.is_valid():
-        with missing_as_404():
-            lists.change(
-                owner=reader,
-                list_id=listed.id,
-                title=form.cleaned_data["title"],
-                is_exclusive=form.cleaned_data["exclusive"],
-            )
+        lists.change(
+            owner=reader,
+            list_id=listed.id,
+            title=form.cleaned_data["title"],
+            is_exclusive=form.cleaned_data["exclusive"],
+        )
         messages.success(request, _("Saved."))
         return redirect("list", listed.id)
     page = lists.members_page(reader, listed.id, last_id=position(request), limit=PAGE)
@@ -74,8 +72,7 @@ def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpRespons
     listed = list_or_404(list_id, reader)
     if request.method != "POST":
         return show(request, "relations/list_delete.html", {"list": listed})
-    with missing_as_404():
-        lists.delete(owner=reader, list_id=listed.id)
+    lists.delete(owner=reader, list_id=listed.id)
     messages.success(request, _("Deleted."))
     return redirect("lists")
 
@@ -107,8 +104,7 @@ def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpRespo
     member = User.objects.named(username).first() if is_username(username) else None
     if member is None:
         raise Http404
-    with missing_as_404():
-        lists.remove(owner=reader, list_id=listed.id, member=member)
+    lists.remove(owner=reader, list_id=listed.id, member=member)
     messages.success(request, _("Saved."))
     return redirect("list-edit", listed.id)
 

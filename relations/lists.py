@@ -21,6 +21,7 @@ from relations.actions import SelfRelationError
 from relations.models import Follow, List, ListMember
 from storage.connections import fetch
 from storage.paging import below, part_of
+from web.refusals import ConflictError
 
 LISTS = 50
 """Most lists of a user."""
@@ -28,16 +29,18 @@ MEMBERS = 500
 """Most members of a list: a page costs one index probe for each."""
 
 
-class ListCapError(Exception):
+class ListCapError(ConflictError):
     """The user would have more than `LISTS` lists."""
 
 
-class MemberCapError(Exception):
+class MemberCapError(ConflictError):
     """The list would have more than `MEMBERS` members."""
 
 
-class NotFollowedError(Exception):
+class NotFollowedError(ConflictError):
     """The owner does not follow the user."""
+
+    sentence = "Follow them first."
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------
@@ -46,7 +49,7 @@ def create(*, owner: User, title: str, is_exclusive: bool = False) -> List:
     """Create an empty list. Raises ListCapError."""
     _lock(owner)
     if List.objects.filter(owner=owner).count() >= LISTS:
-        raise ListCapError
+        raise ListCapError(f"You can have up to {LISTS} lists.")
     return List.objects.create(owner=owner, title=title, is_exclusive=is_exclusive)
 
 
@@ -91,7 +94,7 @@ def add_each(*, owner: User, list_id: int, members: Collection[int]) -> int:
     if Follow.objects.filter(follower=owner, followee__in=new).count() < len(new):
         raise NotFollowedError
     if ListMember.objects.filter(list=to).count() + len(new) > MEMBERS:
-        raise MemberCapError
+        raise MemberCapError(f"A list can have up to {MEMBERS} members.")
     ListMember.objects.bulk_create(ListMember(list=to, owner=owner, member_id=member) for member in new)
     return len(new)
 

@@ -5,11 +5,11 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.rest.accounts import signed_in
-from relations.tags import TAGS, TagCapError, follow_tag, followed_tags_page, unfollow_tag
+from relations.tags import follow_tag, followed_tags_page, unfollow_tag
 from storage.paging import as_text
 from web.hashtags import canonical_tag
 from web.openapi import PAGED
-from web.rest import ApiView, ConflictError, FeedResponse, Problem, limit, position
+from web.rest import ApiView, FeedResponse, Problem, limit, position
 from web.times import Time
 
 
@@ -58,10 +58,7 @@ class FollowedTagView(ApiView):
     )
     def put(self, request: Request, tag: str) -> HttpResponse:
         """Follow a hashtag, without #, in any case and width. Home shows public posts with it as "#tag"."""
-        try:
-            follow_tag(user=signed_in(request), tag=tag_or_404(tag))
-        except TagCapError as error:
-            raise ConflictError(f"You can follow up to {TAGS} hashtags.") from error
+        follow_tag(user=signed_in(request), tag=tag_or_404(tag))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unfollow_tag", responses={204: None})

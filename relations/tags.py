@@ -19,12 +19,13 @@ from relations.models import TagFollow
 from relations.rules import followed_tags
 from storage.connections import fetch
 from storage.paging import below, part_of
+from web.refusals import ConflictError
 
 TAGS = 100
 """Most followed hashtags of a user: a page of home costs one index probe for each."""
 
 
-class TagCapError(Exception):
+class TagCapError(ConflictError):
     """The user would follow more than `TAGS` hashtags."""
 
 
@@ -44,7 +45,7 @@ def follow_tag(*, user: User, tag: str) -> bool:
     if TagFollow.objects.filter(user=user, tag__name=tag).exists():
         return False
     if count >= TAGS:
-        raise TagCapError
+        raise TagCapError(f"You can follow up to {TAGS} hashtags.")
     params = {"user": user.pk, "tag": tag}
     fetch(KNOW, params)
     fetch(FOLLOW, params)

@@ -12,10 +12,8 @@ from accounts.rest.accounts import signed_in
 from seen import played
 from seen.access import is_there, may_act_for, those_there
 from seen.checker import unseen
-from seen.filter_store import StoreUnavailableError
-from seen.played import PlayedUnavailableError
 from seen.reporting import report
-from web.rest import MAX_POSITION, NUMBER, ApiView, FeedResponse, IdField, OutageError, Problem, StrictSerializer, body
+from web.rest import MAX_POSITION, NUMBER, ApiView, FeedResponse, IdField, Problem, StrictSerializer, body
 
 NO_USER = OpenApiResponse(Problem, "No such user.")
 REPORTED = 500
@@ -146,10 +144,7 @@ def _whose(request: Request, fields: dict[str, Any]) -> int:
 
 def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
     """Take plays. Returns the seconds to wait for users whose plays were not taken. Raises OutageError."""
-    try:
-        return report(plays, now=timezone.now())
-    except PlayedUnavailableError as error:
-        raise OutageError from error
+    return report(plays, now=timezone.now())
 
 
 class PlaysView(ApiView):
@@ -205,10 +200,7 @@ class IssuedView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Record issued items, the last one at the end. The last hundred count as seen."""
         fields = body(request, ReportSerializer)
-        try:
-            played.issue([(_whose(request, fields), fields["ids"])])
-        except PlayedUnavailableError as error:
-            raise OutageError from error
+        played.issue([(_whose(request, fields), fields["ids"])])
         return HttpResponse(status=204)
 
 
@@ -224,8 +216,5 @@ class FilterView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Which of these items the user has not seen: not played within three months, nor among the last 100 issued."""
         fields = body(request, AskSerializer)
-        try:
-            left = unseen(_whose(request, fields), fields["ids"], now=timezone.now())
-        except (PlayedUnavailableError, StoreUnavailableError) as error:
-            raise OutageError from error
+        left = unseen(_whose(request, fields), fields["ids"], now=timezone.now())
         return FeedResponse(Unseen(list(map(str, left))))

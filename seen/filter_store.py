@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from django.conf import settings
 
 from seen.hashing import splitmix64
+from storage.breaker import UnavailableError
 
 MONTHS = 4
 """Months to ask for a play. Three whole months need four, because the current one is not over."""
@@ -24,7 +25,7 @@ BATCH = 10_000
 """Keys to remove at once."""
 
 
-class StoreUnavailableError(Exception):
+class StoreUnavailableError(UnavailableError):
     """The store did not answer, or could not write."""
 
 

@@ -20,7 +20,7 @@ from seen.migration import old
 from seen.ring import NODES, node_of, shard_of
 from seen.signals import room_filled
 from storage import keys
-from storage.breaker import Breaker
+from storage.breaker import Breaker, UnavailableError
 from storage.connections import Command, client_of, pipelined, script
 
 TIMEOUT_SECONDS = 2.0
@@ -49,7 +49,7 @@ TAKE = script(
 )
 
 
-class PlayedUnavailableError(Exception):
+class PlayedUnavailableError(UnavailableError):
     """The plays' server did not answer."""
 
 

@@ -35,7 +35,7 @@ from seen import played
 from seen.access import is_there, may_act_for, those_there
 from seen.api import ASKED, BATCH, REPORTED, USERS
 from seen.checker import unseen_ids
-from seen.filter_store import FilterKey, StoreUnavailableError
+from seen.filter_store import FilterKey
 from seen.filters import Ids
 from seen.generated.seen_pb2 import (
     DESCRIPTOR,
@@ -48,7 +48,6 @@ from seen.generated.seen_pb2 import (
     RecordPlaysRequest,
     RecordPlaysResponse,
 )
-from seen.played import PlayedUnavailableError
 from seen.reporting import report
 from seen.store import store
 from storage.connections import drop_ended_sessions
@@ -191,7 +190,7 @@ def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Req
         return work(request, caller)
     except RefusedError as error:
         refusal = error
-    except (PlayedUnavailableError, StoreUnavailableError, *OUTAGES) as error:
+    except OUTAGES as error:
         logger.error("%s failed: %s", method, error)
         refusal = RefusedError(
             grpc.StatusCode.UNAVAILABLE, "The service is unavailable for a moment.", retry_after=RETRY_SECONDS

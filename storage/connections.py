@@ -30,7 +30,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from runtime.addresses import names_cluster
-from storage.breaker import FAILURES, Breaker
+from storage.breaker import FAILURES, Breaker, UnavailableError
 from storage.cluster import Cluster, Trip
 from storage.replies import LEAST_WAIT_SECONDS, borrowed, replies
 
@@ -40,7 +40,7 @@ LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
 """An SQL condition that lets a commit not wait for the disk. Only for work that is repeated after a crash."""
 
 
-class FeedsUnavailableError(Exception):
+class FeedsUnavailableError(UnavailableError):
     """The feeds server did not answer in time."""
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
+from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
 from django.shortcuts import render
 from django.template import TemplateDoesNotExist, loader
@@ -16,6 +16,7 @@ from storage.postgresql import long_statements
 from web import uploads
 from web.headers import nonce
 from web.pages import theme
+from web.refusals import RefusalError
 from web.requests import is_user_known
 from web.rest import OUTAGES, RETRY_SECONDS, ApiView, FeedResponse, LockedError, OutageError, outage_of
 
@@ -23,7 +24,9 @@ logger = logging.getLogger(__name__)
 
 
 class OutageMiddleware:
-    """Answers 503 in an outage, and 413 for a body that was not read. The admin's pages may run longer statements."""
+    """Answers refusals, 503 in an outage, and 413 for a body that was not read. The admin's pages may run longer
+    statements.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -38,7 +41,11 @@ class OutageMiddleware:
         return wrong_method(request, response) if isinstance(response, HttpResponseNotAllowed) else response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
-        """Answer 503 for an outage. None for other errors."""
+        """The answer to a refusal or an outage. None for other errors."""
+        if isinstance(exception, ObjectDoesNotExist):
+            return not_found(request, exception)
+        if isinstance(exception, RefusalError):
+            return {403: permission_denied, 404: not_found}.get(exception.status, bad_request)(request, exception)
         if not isinstance(exception, OUTAGES):
             return None
         return unavailable(request, outage=outage_of(exception))

@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from django.core.exceptions import (
     BadRequest,
+    ObjectDoesNotExist,
     RequestDataTooBig,
     SuspiciousOperation,
 )
@@ -37,6 +38,7 @@ from storage.postgresql import waited_for_lock
 from web import rates, uploads
 from web.credentials import Bounded, Scoped
 from web.rates import Call
+from web.refusals import RefusalError
 from web.strict_json import BODY_BYTES, JSON_TYPE, PayloadTooLargeError, StrictJSONParser
 
 logger = logging.getLogger(__name__)
@@ -55,14 +57,6 @@ FILES_TYPE = "multipart/form-data"
 KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 NO_UTF8 = "The request cannot be read: it is not UTF-8."
-
-
-class ConflictError(exceptions.APIException):
-    """The request conflicts with the present state."""
-
-    status_code = HTTPStatus.CONFLICT
-    default_detail = "Conflict."
-    default_code = "conflict"
 
 
 class OutageError(exceptions.APIException):
@@ -317,16 +311,38 @@ class Problem(msgspec.Struct):
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """The answer to an exception. Also for Django's errors, which DRF does not answer."""
-    if isinstance(exc, OUTAGES):
-        exc = outage_of(exc)
-    elif isinstance(exc, ParameterError):
-        exc = serializers.ValidationError({exc.name: [exc.reason]})
-    elif isinstance(exc, RequestDataTooBig):
-        exc = PayloadTooLargeError()
-    elif isinstance(exc, SuspiciousOperation | MultiPartParserError | UnreadablePostError):
-        exc = exceptions.ParseError("The request can't be read.")
-    return default_exception_handler(exc, context)
+    """The answer to an exception. Also for the site's refusals and Django's errors, which DRF does not answer."""
+    return default_exception_handler(answerable(exc), context)
+
+
+def answerable(exc: Exception) -> Exception:
+    """An exception as DRF's, if it has an answer."""
+    match exc:
+        case RefusalError():
+            return _refused(exc)
+        case DjangoValidationError():
+            return invalid(exc)
+        case ObjectDoesNotExist():
+            return exceptions.NotFound()
+        case ParameterError():
+            return serializers.ValidationError({exc.name: [exc.reason]})
+        case RequestDataTooBig():
+            return PayloadTooLargeError()
+        case SuspiciousOperation() | MultiPartParserError() | UnreadablePostError():
+            return exceptions.ParseError("The request can't be read.")
+        case _ if isinstance(exc, OUTAGES):
+            return outage_of(exc)
+    return exc
+
+
+def _refused(error: RefusalError) -> exceptions.APIException:
+    if error.wait is not None:
+        return exceptions.Throttled(error.wait)
+    if error.status == HTTPStatus.NOT_FOUND:
+        return exceptions.NotFound()
+    answer = exceptions.APIException()
+    answer.status_code, answer.detail = error.status, error.body()
+    return answer
 
 
 def spend(scope: str, who: str, cost: int = 1) -> None:

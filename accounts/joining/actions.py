@@ -4,6 +4,7 @@ A valid invitation works in every mode but `closed`.
 """
 
 from collections.abc import Callable, Collection
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -24,6 +25,7 @@ from accounts.mail import actions as mail
 from accounts.models import HeldName, Level, User
 from storage.connections import fetch
 from web import rates
+from web.refusals import RefusalError
 
 UNAVAILABLE = """
     SELECT 'name', lower(username) FROM accounts_user WHERE lower(username) = ANY(%(lower)s)
@@ -38,8 +40,12 @@ class AdminExistsError(Exception):
     """There is a superuser already."""
 
 
-class ClosedError(Exception):
+class ClosedError(RefusalError):
     """The site takes no new accounts."""
+
+    status = HTTPStatus.FORBIDDEN
+    code = "sign_up_closed"
+    sentence = "This site takes no new accounts."
 
 
 class Candidate(NamedTuple):

@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.models import AnonymousUser
-from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db import transaction
 from django.http import FileResponse, HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -27,7 +26,6 @@ from web import rates, uploads
 from web.rest import (
     FILES_TYPE,
     ApiView,
-    ConflictError,
     FeedResponse,
     FilesParser,
     FlagField,
@@ -35,7 +33,6 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
-    invalid,
     spend,
 )
 from web.times import Time
@@ -197,13 +194,7 @@ class UsersView(ApiView):
         wait = joining.count(rates.address(request._request), code=invite)
         if wait is not None:
             raise exceptions.Throttled(wait)
-        try:
-            user = joining.join(joining.Candidate(**fields), invite=invite)
-        except DjangoValidationError as error:
-            raise invalid(error) from error
-        except joining.ClosedError:
-            refusal = Refusal("This site takes no new accounts.", "sign_up_closed")
-            return FeedResponse(refusal, status=HTTPStatus.FORBIDDEN)
+        user = joining.join(joining.Candidate(**fields), invite=invite)
         if user is None:
             return FeedResponse(Waiting("waiting"), status=HTTPStatus.ACCEPTED)
         return FeedResponse(Account.of(user), status=HTTPStatus.CREATED)
@@ -225,19 +216,16 @@ class MeView(ApiView):
         fields, user = body(request, ProfileEdit), signed_in(request)
         address, password, code = (fields.pop(name, "") for name in ("email", "current_password", "code"))
         preferences = {name: fields.pop(name, None) for name in ("is_indexable", "quotable_by", "takes_requests")}
-        try:
+        if address:
+            spend("password", str(user.pk))
+            step_up.check_password(request, user, password=password, field="current_password", code=code)
+        with transaction.atomic():
             if address:
-                spend("password", str(user.pk))
-                step_up.check_password(request, user, password=password, field="current_password", code=code)
-            with transaction.atomic():
-                if address:
-                    addresses.add(user=user, address=address)
-                actions.edit_preferences(user=user, **preferences)
-                if "fields" in fields:
-                    fields["fields"] = [(one["name"], one["value"]) for one in fields["fields"]]
-                actions.edit_profile(user=user, **fields)
-        except DjangoValidationError as error:
-            raise invalid(error) from error
+                addresses.add(user=user, address=address)
+            actions.edit_preferences(user=user, **preferences)
+            if "fields" in fields:
+                fields["fields"] = [(one["name"], one["value"]) for one in fields["fields"]]
+            actions.edit_profile(user=user, **fields)
         return FeedResponse(Account.of(user))
 
 
@@ -300,16 +288,13 @@ class PasswordView(ApiView):
         """Set a new password. Your other sessions and tokens end. With a second factor it needs a `code`."""
         fields, user = body(request, PasswordChange), signed_in(request)
         current, code = fields["current_password"], fields.get("code", "")
-        try:
-            step_up.check_password(request, user, password=current, field="current_password", code=code)
-            user = actions.change_password(
-                user=user,
-                current=current,
-                new=fields["new_password"],
-                keep_token=token_of(request),
-            )
-        except DjangoValidationError as error:
-            raise invalid(error) from error
+        step_up.check_password(request, user, password=current, field="current_password", code=code)
+        user = actions.change_password(
+            user=user,
+            current=current,
+            new=fields["new_password"],
+            keep_token=token_of(request),
+        )
         return _stayed(request, user)
 
 
@@ -338,13 +323,8 @@ class DeleteMeView(ApiView):
         """Delete your account and items for good. With a second factor it needs a `code`."""
         fields, user = body(request, Proof), signed_in(request)
         password, code = fields["password"], fields.get("code", "")
-        try:
-            step_up.check_password(request, user, password=password, field="password", code=code)
-            actions.delete_account(user=user, by_owner=True)
-        except DjangoValidationError as error:
-            raise invalid(error) from error
-        except actions.LastSuperuserError as error:
-            raise ConflictError("You're this site's last admin. Make another member an admin first.") from error
+        step_up.check_password(request, user, password=password, field="password", code=code)
+        actions.delete_account(user=user, by_owner=True)
         return HttpResponse(status=204)
 
 
@@ -372,10 +352,7 @@ class ExportView(ApiView):
         """The same, for your password, and a `code` with a second factor."""
         fields, user = body(request, Proof), signed_in(request)
         password, code = fields["password"], fields.get("code", "")
-        try:
-            step_up.check_password(request, user, password=password, field="password", code=code)
-        except DjangoValidationError as error:
-            raise invalid(error) from error
+        step_up.check_password(request, user, password=password, field="password", code=code)
         spend("export", str(user.pk))
         return archive_response(user)
 

@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import IO, Any
 
 import msgspec
-from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
@@ -33,15 +32,10 @@ from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, List
 from relations.visibility import standing, users_visible_to, visible_user
 from web import uploads
 from web.hosts import is_own
-from web.rest import FeedResponse, invalid, parse_id
+from web.rest import FeedResponse, parse_id
 
 BIO_LENGTH, NAME_LENGTH = 500, 50
 FILES = {"avatar": Use.AVATAR, "header": Use.BANNER}
-CAPS = {
-    actions.SelfRelationError: "You can't do this to yourself",
-    actions.FollowCapError: "You can't follow more people",
-    actions.RequestCapError: "You have too many open follow requests",
-}
 
 
 def own_account(user: User) -> CredentialAccount:
@@ -125,8 +119,6 @@ def _present(user: User, params: Params, files: dict[Use, IO[bytes]]) -> None:
     except FacesError as error:
         for use, reason in error.reasons.items():
             taken(use, lambda reason=reason: _raise(reason))  # type: ignore[misc]
-    except ValidationError as error:
-        raise invalid(error) from error
 
 
 def _fields(params: Params) -> list[Pair]:
@@ -255,10 +247,7 @@ class RelationView(ClientView):
         other = any_or_404(account_id) if self.is_end else user_or_404(account_id, reader)
         if other.pk == reader.pk:
             raise InvalidError("Validation failed: You can't do this to yourself")
-        try:
-            has_changed = self.act(reader, other, params)
-        except tuple(CAPS) as error:
-            raise InvalidError(f"Validation failed: {CAPS[type(error)]}") from error
+        has_changed = self.act(reader, other, params)
         if self.is_end and not has_changed and not is_visible(other, reader):
             raise exceptions.NotFound
         found = relationships(reader, [other.pk])

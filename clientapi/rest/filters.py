@@ -3,8 +3,6 @@
 A version 1 filter is the first keyword of a filter. Without keywords its title is one.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,7 +21,6 @@ from items.filters import filters
 from items.filters.filters import TITLE_LENGTH, Keyword, Listed
 from items.finding import filter_or_404
 from items.models import PHRASE_LENGTH, FilterAction
-from items.models import Filter as FilterRow
 from web.rest import FeedResponse, parse_id
 
 LONGEST_SECONDS = 10 * 366 * 86_400
@@ -62,18 +59,6 @@ def _keyword(keyword: Keyword) -> FilterKeyword:
     return FilterKeyword(str(keyword.id), keyword.phrase, keyword.whole_word)
 
 
-@contextmanager
-def _answers() -> Iterator[None]:
-    try:
-        yield
-    except FilterRow.DoesNotExist as error:
-        raise exceptions.NotFound from error
-    except filters.NothingToFindError as error:
-        raise InvalidError("Validation failed: Keyword can't be blank") from error
-    except filters.FilterCapError as error:
-        raise InvalidError(f"Validation failed: You can have up to {filters.FILTERS} keywords") from error
-
-
 def _phrase(params: Params, name: str) -> str:
     phrase = params.text(name, most=PHRASE_LENGTH).strip()
     if not phrase:
@@ -110,15 +95,13 @@ class FilterView(ClientView):
         owner = caller_of(request)
         listed = filter_or_404(filter_id, owner)
         fields = changed_fields(Params(request), is_first=self.is_first, listed=listed)
-        with _answers():
-            if fields:
-                filters.change(owner=owner, filter_id=listed.id, read=listed.keywords, **fields)
+        if fields:
+            filters.change(owner=owner, filter_id=listed.id, read=listed.keywords, **fields)
         return FeedResponse(_shown(filter_or_404(filter_id, owner), is_first=self.is_first))
 
     def delete(self, request: Request, filter_id: str) -> HttpResponse:
         """Delete the filter."""
-        with _answers():
-            filters.delete(owner=caller_of(request), filter_id=parse_id(filter_id) or 0)
+        filters.delete(owner=caller_of(request), filter_id=parse_id(filter_id) or 0)
         return nothing()
 
 
@@ -176,8 +159,7 @@ class FiltersView(ClientView):
         """Create a filter."""
         owner = caller_of(request)
         fields = changed_fields(Params(request), is_first=self.is_first)
-        with _answers():
-            made = filters.create(owner=owner, **({"whole_word": False} | fields))
+        made = filters.create(owner=owner, **({"whole_word": False} | fields))
         return FeedResponse(_shown(filter_or_404(made.pk, owner), is_first=self.is_first))
 
 
@@ -205,8 +187,7 @@ class KeywordsView(ClientView):
         owner, params = caller_of(request), Params(request)
         listed = filter_or_404(filter_id, owner)
         new = Keyword(_phrase(params, "keyword"), params.flag("whole_word"))
-        with _answers():
-            filters.change(owner=owner, filter_id=listed.id, keywords=[*listed.keywords, new], read=listed.keywords)
+        filters.change(owner=owner, filter_id=listed.id, keywords=[*listed.keywords, new], read=listed.keywords)
         return FeedResponse(_keyword(filter_or_404(filter_id, owner).keywords[-1]))
 
 
@@ -226,9 +207,8 @@ class KeywordView(ClientView):
         listed, known = _found(owner, filter_id)
         phrase, whole_word = _phrase(params, "keyword"), params.flag("whole_word", default=known.whole_word)
         changed = Keyword(phrase, whole_word, known.id)
-        with _answers():
-            keywords = [changed if one.id == known.id else one for one in listed.keywords]
-            filters.change(owner=owner, filter_id=listed.id, keywords=keywords, read=listed.keywords)
+        keywords = [changed if one.id == known.id else one for one in listed.keywords]
+        filters.change(owner=owner, filter_id=listed.id, keywords=keywords, read=listed.keywords)
         return FeedResponse(_keyword(changed))
 
     def delete(self, request: Request, filter_id: str) -> HttpResponse:
@@ -237,9 +217,8 @@ class KeywordView(ClientView):
         listed, known = _found(owner, filter_id)
         if len(listed.keywords) == 1:
             raise InvalidError("Validation failed: A filter has a keyword; delete the filter")
-        with _answers():
-            keywords = [one for one in listed.keywords if one.id != known.id]
-            filters.change(owner=owner, filter_id=listed.id, keywords=keywords, read=listed.keywords)
+        keywords = [one for one in listed.keywords if one.id != known.id]
+        filters.change(owner=owner, filter_id=listed.id, keywords=keywords, read=listed.keywords)
         return nothing()
 
 

@@ -1,6 +1,3 @@
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import msgspec
 from django.http import HttpResponse
 from rest_framework import exceptions
@@ -10,10 +7,10 @@ from clientapi.accounts.people import accounts_of
 from clientapi.errors import ClientView, InvalidError, caller_of, nothing
 from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
-from relations import actions, lists
+from relations import lists
 from relations.list_api import list_or_404
 from relations.lists import Listed
-from relations.models import TITLE_LENGTH, List
+from relations.models import TITLE_LENGTH
 from relations.visibility import users_visible_to
 from web.rest import FeedResponse, parse_id
 
@@ -29,22 +26,6 @@ class ListBody(msgspec.Struct):
 
 def list_of(listed: Listed) -> ListBody:
     return ListBody(str(listed.id), listed.title, "none", listed.is_exclusive)
-
-
-@contextmanager
-def _answers() -> Iterator[None]:
-    try:
-        yield
-    except List.DoesNotExist as error:
-        raise exceptions.NotFound from error
-    except actions.SelfRelationError as error:
-        raise InvalidError("Validation failed: You can't do this to yourself") from error
-    except lists.NotFollowedError as error:
-        raise InvalidError("Validation failed: Follow them first") from error
-    except lists.ListCapError as error:
-        raise InvalidError(f"Validation failed: You can have up to {lists.LISTS} lists") from error
-    except lists.MemberCapError as error:
-        raise InvalidError(f"Validation failed: A list can have up to {lists.MEMBERS} members") from error
 
 
 def _title(params: Params) -> str:
@@ -64,8 +45,7 @@ class ListsView(ClientView):
     def post(self, request: Request) -> HttpResponse:
         """Create a list."""
         owner, params = caller_of(request), Params(request)
-        with _answers():
-            made = lists.create(owner=owner, title=_title(params), is_exclusive=params.flag("exclusive"))
+        made = lists.create(owner=owner, title=_title(params), is_exclusive=params.flag("exclusive"))
         return FeedResponse(list_of(list_or_404(made.pk, owner)))
 
 
@@ -83,14 +63,12 @@ class ListView(ClientView):
         listed = list_or_404(list_id, owner)
         title = _title(params) if "title" in params else None
         is_exclusive = None if params.is_blank("exclusive") else params.flag("exclusive")
-        with _answers():
-            lists.change(owner=owner, list_id=listed.id, title=title, is_exclusive=is_exclusive)
+        lists.change(owner=owner, list_id=listed.id, title=title, is_exclusive=is_exclusive)
         return FeedResponse(list_of(list_or_404(list_id, owner)))
 
     def delete(self, request: Request, list_id: str) -> HttpResponse:
         """Delete the list. Members stay followed."""
-        with _answers():
-            lists.delete(owner=caller_of(request), list_id=parse_id(list_id) or 0)
+        lists.delete(owner=caller_of(request), list_id=parse_id(list_id) or 0)
         return nothing()
 
 
@@ -135,6 +113,5 @@ class MembersView(ClientView):
         if is_joining and users_visible_to(owner).filter(pk__in=ids).count() < len(ids):
             raise exceptions.NotFound
         change = lists.add_each if is_joining else lists.remove_each
-        with _answers():
-            change(owner=owner, list_id=listed.id, members=ids)
+        change(owner=owner, list_id=listed.id, members=ids)
         return nothing()

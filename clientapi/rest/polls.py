@@ -61,13 +61,8 @@ class VotesView(ClientView):
         user, params = caller_of(request), Params(request)
         item = item_or_404(poll_id, user)
         try:
-            polls.vote(user=user, item=item, choices=[int(str(one)) for one in params.several("choices")])
-        except (polls.ChoiceError, ValueError) as error:
-            raise InvalidError("Validation failed: Choices must be answers of the poll") from error
-        except polls.OwnPollError as error:
-            raise InvalidError("Validation failed: You can't vote in your own poll") from error
-        except polls.VotedError as error:
-            raise InvalidError("Validation failed: You have already voted on this poll") from error
-        except polls.PollEndedError as error:
-            raise InvalidError("Validation failed: The poll has already ended") from error
+            choices = [int(str(one)) for one in params.several("choices")]
+        except ValueError as error:
+            raise polls.ChoiceError from error
+        polls.vote(user=user, item=item, choices=choices)
         return _shown(body_or_404(poll_id, user), request)

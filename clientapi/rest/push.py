@@ -7,12 +7,12 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.signing_in.places import agent_of
-from clientapi.errors import ClientView, InvalidError, caller_of
+from clientapi.errors import ClientView, caller_of
 from clientapi.oauth.bearer import AppToken, BearerAuthentication
 from clientapi.params import Params
 from notifications.models import Kind, Policy, PushSubscription
 from notifications.push import actions
-from notifications.push.actions import BadSubscriptionError, Choice, Device, Holder, TakenError
+from notifications.push.actions import Choice, Device, Holder
 from web.rest import FeedResponse
 
 ALERTS = {
@@ -82,12 +82,7 @@ class SubscriptionView(ClientView):
             agent_of(request._request),
             language,
         )
-        try:
-            row = actions.subscribe(user=user, holder=_holder(request), device=device, choice=_choice(params))
-        except BadSubscriptionError as error:
-            raise InvalidError(f"Validation failed: {error.field}: {error.reason}") from error
-        except TakenError as error:
-            raise InvalidError("Validation failed: Endpoint belongs to another account") from error
+        row = actions.subscribe(user=user, holder=_holder(request), device=device, choice=_choice(params))
         return FeedResponse(Subscription.of(row))
 
     def put(self, request: Request) -> HttpResponse:

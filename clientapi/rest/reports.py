@@ -55,15 +55,12 @@ class ReportsView(ClientView):
         comment = params.text("comment", most=REPORT_LENGTH)
         rules = _rules(params)
         reason = REASONS.get(category, ReportReason.OTHER)
-        try:
-            if not items:
-                reports.report_account(
-                    account=target, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None)
-                )
-            for item in items:
-                reports.report(item=item, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None))
-        except reports.OwnItemError as error:
-            raise InvalidError("Validation failed: You cannot report yourself") from error
+        if not items:
+            reports.report_account(
+                account=target, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None)
+            )
+        for item in items:
+            reports.report(item=item, reporter=reporter, reason=reason, text=comment, rule=next(iter(rules), None))
         body = ReportBody(
             id=str(items[0].pk if items else target.pk),
             action_taken=False,

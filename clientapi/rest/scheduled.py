@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 from django.http import HttpResponse
-from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.models import User
@@ -18,7 +17,6 @@ from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from items import scheduling
 from items.models import ScheduledPost
-from items.text import ContentError
 from storage.paging import below
 from web.rest import FeedResponse
 
@@ -121,20 +119,12 @@ class ScheduledStatusView(ClientView):
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
         publish_at = scheduled_at(Params(request))
         if publish_at:
-            try:
-                post = scheduling.change(sender=sender, post_id=post.pk, publish_at=publish_at)
-            except ScheduledPost.DoesNotExist as error:
-                raise exceptions.NotFound from error
-            except (ContentError, scheduling.TimeError) as error:
-                raise InvalidError(f"Validation failed: {error}") from error
+            post = scheduling.change(sender=sender, post_id=post.pk, publish_at=publish_at)
         return FeedResponse(scheduled_statuses([post], sender)[0])
 
     def delete(self, request: Request, scheduled_id: str) -> HttpResponse:
         """Delete the scheduled status."""
         sender = caller_of(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
-        try:
-            scheduling.cancel(sender=sender, post_id=post.pk)
-        except ScheduledPost.DoesNotExist as error:
-            raise exceptions.NotFound from error
+        scheduling.cancel(sender=sender, post_id=post.pk)
         return nothing()

@@ -10,7 +10,7 @@ from accounts.models import User
 from accounts.rest.accounts import reader_of
 from clientapi.accounts.people import people_answer
 from clientapi.entities import QUOTABLE_BY, Context, Status, StatusSource
-from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of
+from clientapi.errors import NOT_ALLOWED, NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of
 from clientapi.html import rendered
 from clientapi.paging import MOST_STATUSES, answer, wanted
 from clientapi.params import Params
@@ -20,18 +20,16 @@ from clientapi.rest.scheduled import scheduled_at, scheduled_statuses
 from clientapi.statuses import timelines
 from clientapi.statuses.presenting import Reader, edits, statuses
 from clientapi.statuses.threads import thread_of
-from items import actions, idempotency, scheduling
+from items import actions, scheduling
 from items.attachments import attachments
 from items.bodies import ItemBody
-from items.conversations.recipients import StrangersError, is_for
+from items.conversations.recipients import is_for
 from items.finding import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.hydrate import hydrate, verified
 from items.likes.people import LIKERS, REPOSTERS
 from items.models import Item, ItemType, Visibility
-from items.polls import PollFixedError
-from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
-from items.quotes import NotQuotableError
-from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH, ContentError
+from items.profiles.pins import pin, pinned_ids, unpin
+from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH
 from items.threads.muting import mute_thread, unmute_thread
 from items.versions import Version, versions_of
 from items.viewing import tell_viewed
@@ -41,7 +39,6 @@ from web.rest import FeedResponse, idempotency_key
 
 WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "direct": Visibility.MENTIONED}
 """Visibilities for new statuses. None is wider than its name says. The site has no `unlisted`."""
-NOT_YOURS = "This action is not allowed"
 
 
 def one_status(item_id: int, reader: Reader) -> Status:
@@ -57,7 +54,7 @@ def own_or_404(text: str, user: User) -> Item:
     """The user's own item. Raises NotFound if it is invisible, and Problem if it is another's."""
     item = item_or_404(text, user)
     if item.sender_id != user.pk:
-        raise Problem(403, NOT_YOURS)
+        raise Problem(403, NOT_ALLOWED)
     return item
 
 
@@ -148,23 +145,10 @@ class StatusesView(OpenView):
         }
         publish_at = scheduled_at(params)
         params.refuse_unread()
-        try:
-            if publish_at:
-                post = scheduling.schedule(sender=sender, publish_at=publish_at, **fields)
-                return FeedResponse(scheduled_statuses([post], sender)[0])
-            item = actions.publish(sender=sender, **fields)
-        except NotQuotableError as error:
-            raise Problem(403, "You can't quote this post for this audience") from error
-        except StrangersError as error:
-            raise exceptions.Throttled(error.wait) from error
-        except (ContentError, scheduling.TimeError) as error:
-            raise InvalidError(f"Validation failed: {error}") from error
-        except scheduling.ScheduledCapError as error:
-            raise InvalidError(f"Validation failed: You can have up to {scheduling.MOST} scheduled posts") from error
-        except idempotency.IdempotencyConflictError as error:
-            raise InvalidError("The Idempotency-Key was used for something else") from error
-        except idempotency.IdempotencyGoneError as error:
-            raise exceptions.NotFound from error
+        if publish_at:
+            post = scheduling.schedule(sender=sender, publish_at=publish_at, **fields)
+            return FeedResponse(scheduled_statuses([post], sender)[0])
+        item = actions.publish(sender=sender, **fields)
         return FeedResponse(one_status(item.pk, sender))
 
 
@@ -197,9 +181,7 @@ class StatusView(OpenView):
                 if quotable_by:
                     actions.change_quotable(item=item, quotable_by=quotable_by)
                 actions.edit(item=item, content=content)
-        except PollFixedError as error:
-            raise InvalidError("Validation failed: Someone has voted, so the poll can't be changed") from error
-        except (ContentError, MediaError, actions.RepostError) as error:
+        except MediaError as error:
             raise InvalidError(f"Validation failed: {error}") from error
         return FeedResponse(one_status(item.pk, user))
 
@@ -332,10 +314,7 @@ class PolicyView(ClientView):
         item, quotable_by = own_or_404(status_id, user), _quotable_by(params)
         if quotable_by is None:
             raise InvalidError("Validation failed: quote_approval_policy must be given")
-        try:
-            actions.change_quotable(item=item, quotable_by=quotable_by)
-        except actions.RepostError as error:
-            raise InvalidError(f"Validation failed: {error}") from error
+        actions.change_quotable(item=item, quotable_by=quotable_by)
         return FeedResponse(one_status(item.pk, user))
 
 
@@ -375,10 +354,7 @@ class ReblogView(ActView):
         """Repost the item. Refuses a visibility: reposts have none of their own."""
         if params.text("visibility", most=20) not in ("", "public"):
             raise InvalidError(f"Validation failed: A visibility of a repost {NOT_OFFERED}")
-        try:
-            new, _is_new = actions.repost(sender=user, item=item)
-        except actions.AudienceError as error:
-            raise Problem(403, NOT_YOURS) from error
+        new, _is_new = actions.repost(sender=user, item=item)
         return new.pk
 
 
@@ -391,12 +367,7 @@ class PinView(ActView):
         """Pin the caller's public post."""
         if item.sender_id != user.pk:
             raise InvalidError("Validation failed: You can't pin someone else's post")
-        try:
-            pin(item=item)
-        except NotPinnableError as error:
-            raise InvalidError("Validation failed: You can only pin public posts") from error
-        except PinCapError as error:
-            raise InvalidError(f"Validation failed: You can pin up to {PINS} posts") from error
+        pin(item=item)
         return item.pk
 
 

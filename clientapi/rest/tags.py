@@ -8,12 +8,12 @@ from rest_framework.request import Request
 
 from accounts.rest.accounts import reader_of
 from clientapi import html
-from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
+from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from clientapi.statuses.presenting import Reader
 from relations.tag_api import FollowedTagView
-from relations.tags import TAGS, TagCapError, follow_tag, followed_tags_among, followed_tags_page, unfollow_tag
+from relations.tags import TAGS, follow_tag, followed_tags_among, followed_tags_page, unfollow_tag
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse
 
@@ -56,10 +56,7 @@ class FollowTagView(ClientView):
     def post(self, request: Request, tag: str) -> HttpResponse:
         """Follow the hashtag. Repeating changes nothing."""
         user, name = caller_of(request), tag_or_404(tag)
-        try:
-            follow_tag(user=user, tag=name)
-        except TagCapError as error:
-            raise InvalidError(f"Validation failed: You can follow up to {TAGS} hashtags") from error
+        follow_tag(user=user, tag=name)
         return FeedResponse(TagEntity(name, name, html.tag_address(name), [], following=True))
 
 

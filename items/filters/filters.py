@@ -28,6 +28,7 @@ from items.text import poll_options
 from storage.connections import fetch, id_array
 from storage.events import FiltersChanged, announce
 from web.letters import is_blank
+from web.refusals import ConflictError, RefusalError
 
 TITLE_LENGTH = 100
 FILTERS = 100
@@ -42,12 +43,15 @@ APART = "\x00"
 """Separates the parts of an item, so that no phrase matches across them. No text contains it."""
 
 
-class FilterCapError(Exception):
+class FilterCapError(ConflictError):
     """The user would have more than `FILTERS` phrases."""
 
 
-class NothingToFindError(ValueError):
+class NothingToFindError(RefusalError, ValueError):
     """The phrase contains only spaces and invisible characters."""
+
+    field = "phrase"
+    sentence = "It holds nothing to find."
 
 
 # OFFSET 0: one index probe per owner.
@@ -143,7 +147,7 @@ def _rows(owner: User, filter_id: int) -> dict[int, Filter]:
 def _add(owner: User, keyword: Keyword, fields: dict[str, Any]) -> Filter:
     _check(keyword.phrase)
     if Filter.objects.filter(owner=owner).count() >= FILTERS:
-        raise FilterCapError
+        raise FilterCapError(f"You can have up to {FILTERS} filters.")
     return Filter.objects.create(owner=owner, phrase=keyword.phrase, whole_word=keyword.whole_word, **fields)
 
 

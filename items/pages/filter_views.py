@@ -6,7 +6,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import signed_in
 from accounts.models import User
-from accounts.owned import missing_as_404
 from items.filters import filters
 from items.finding import filter_or_404
 from items.models import Context
@@ -40,8 +39,7 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
     form = FilterForm(request.POST if request.method == "POST" else None, known=listed)
     if form.is_valid():
         try:
-            with missing_as_404():
-                filters.change(owner=reader, filter_id=listed.id, **form.chosen)
+            filters.change(owner=reader, filter_id=listed.id, **form.chosen)
         except filters.FilterCapError:
             form.add_error(None, _("You've reached the limit of muted words. Delete one first."))
         else:
@@ -56,7 +54,6 @@ def edit_filter(request: PageRequest, reader: User, filter_id: int) -> HttpRespo
 @limited("write")
 def delete_filter(request: PageRequest, reader: User, filter_id: int) -> HttpResponse:
     listed = filter_or_404(filter_id, reader)
-    with missing_as_404():
-        filters.delete(owner=reader, filter_id=listed.id)
+    filters.delete(owner=reader, filter_id=listed.id)
     messages.success(request, _("Deleted."))
     return redirect("settings-filters")

@@ -11,7 +11,7 @@ from django_htmx.http import trigger_client_event
 from accounts.access import signed_in
 from accounts.locale import LOCAL
 from accounts.models import User
-from accounts.owned import missing_as_404, own_or_404
+from accounts.owned import own_or_404
 from items import scheduling
 from items.finding import item_or_404
 from items.idempotency import IdempotencyConflictError
@@ -78,8 +78,7 @@ def edit(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
 def delete(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     """Delete a scheduled post."""
     post = own_or_404(scheduling.scheduled_post, reader, post_id)
-    with missing_as_404():
-        scheduling.cancel(sender=reader, post_id=post.pk)
+    scheduling.cancel(sender=reader, post_id=post.pk)
     messages.success(request, _("Deleted."))
     return go_to(request, reverse("scheduled"))
 

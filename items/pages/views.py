@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -291,8 +291,6 @@ def _published(reader: User, form: ItemForm) -> Item | None:
             form.add_error("option_1", str(error))
         else:
             form.add_error("text", str(error))
-    except idempotency.IdempotencyGoneError:
-        raise Http404 from None
     return None
 
 
@@ -405,10 +403,7 @@ bookmark, remove_bookmark = _acting(actions.bookmark), _undoing(actions.remove_b
 def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Repost an item to one's own followers."""
     item = item_or_404(item_id, reader)
-    try:
-        actions.repost(sender=reader, item=item)
-    except actions.AudienceError as error:
-        raise PermissionDenied from error
+    actions.repost(sender=reader, item=item)
     return _acted(request, item, reader)
 
 

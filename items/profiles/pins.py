@@ -9,6 +9,7 @@ from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.models import Context, Item, Pin, Status, Visibility
 from items.visibility import VISIBLE, public_post
 from storage.connections import fetch
+from web.refusals import ConflictError, RefusalError
 
 PINS = 5
 """Most pins of a user."""
@@ -18,12 +19,14 @@ PINNED = f"""
 """
 
 
-class PinCapError(Exception):
+class PinCapError(ConflictError):
     """The user would pin more than `PINS` posts."""
 
 
-class NotPinnableError(ValueError):
+class NotPinnableError(RefusalError, ValueError):
     """The item is no public post."""
+
+    sentence = "You can only pin public posts, not replies or reposts."
 
 
 @transaction.atomic
@@ -40,7 +43,7 @@ def pin(*, item: Item) -> bool:
     if pins.filter(item=item).exists():
         return False
     if pins.count() >= PINS:
-        raise PinCapError
+        raise PinCapError(f"You can pin up to {PINS} posts.")
     Pin.objects.create(item=item, sender_id=item.sender_id)
     return True
 

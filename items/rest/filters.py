@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any
 
@@ -10,7 +8,6 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.owned import missing_as_404
 from accounts.rest.accounts import signed_in
 from items.filters import filters
 from items.filters.filters import TITLE_LENGTH, Keyword, Listed
@@ -20,7 +17,6 @@ from storage.paging import as_text, below, part_of
 from web.openapi import PAGED
 from web.rest import (
     ApiView,
-    ConflictError,
     FeedResponse,
     FlagField,
     MomentField,
@@ -132,17 +128,6 @@ class NewFilter(FilterEdit):
         return super().validate(fields)
 
 
-@contextmanager
-def _answers() -> Iterator[None]:
-    try:
-        with missing_as_404():
-            yield
-    except filters.NothingToFindError as error:
-        raise serializers.ValidationError({"phrase": ["It holds nothing to find."]}) from error
-    except filters.FilterCapError as error:
-        raise ConflictError(f"You can have up to {filters.FILTERS} filters.") from error
-
-
 class FiltersView(ApiView):
     scopes = "filters"
 
@@ -164,8 +149,7 @@ class FiltersView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Add a filter."""
         owner, fields = signed_in(request), body(request, NewFilter)
-        with _answers():
-            made = filters.create(owner=owner, **fields)
+        made = filters.create(owner=owner, **fields)
         return FeedResponse(FilterBody.of(filter_or_404(made.pk, owner)), status=201)
 
 
@@ -179,14 +163,12 @@ class FilterView(ApiView):
         listed = filter_or_404(filter_id, owner)
         fields = body(request, FilterEdit)
         if fields:
-            with _answers():
-                filters.change(owner=owner, filter_id=listed.id, **fields)
+            filters.change(owner=owner, filter_id=listed.id, **fields)
         return FeedResponse(FilterBody.of(filter_or_404(filter_id, owner)))
 
     @extend_schema(operation_id="delete_filter", responses={204: None})
     def delete(self, request: Request, filter_id: str) -> HttpResponse:
         """Delete a filter."""
         owner = signed_in(request)
-        with _answers():
-            filters.delete(owner=owner, filter_id=parse_id(filter_id) or 0)
+        filters.delete(owner=owner, filter_id=parse_id(filter_id) or 0)
         return HttpResponse(status=204)

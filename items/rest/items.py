@@ -8,26 +8,24 @@ from rest_framework.request import Request
 
 from accounts.models import QuotableBy, User
 from accounts.rest.accounts import Refusal, reader_of, signed_in
-from items import actions, idempotency, polls
+from items import actions
 from items.bodies import ItemBody
-from items.conversations.recipients import StrangersError
 from items.finding import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.hydrate import hydrate
 from items.likes.kept import Kept, kept_page
 from items.likes.people import LIKERS, REPOSTERS
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
-from items.profiles.pins import PINS, NotPinnableError, PinCapError, pin, unpin
+from items.profiles.pins import pin, unpin
 from items.profiles.profile import replies_page
-from items.quotes import NotQuotableError, quotes_page
-from items.text import TITLE_LENGTH, ContentError
+from items.quotes import quotes_page
+from items.text import TITLE_LENGTH
 from items.threads.muting import mute_thread, unmute_thread
 from items.viewing import tell_viewed
 from relations.api import UserPage, user_page
 from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY, PAGED
 from web.rest import (
     ApiView,
-    ConflictError,
     FeedResponse,
     IdField,
     Nothing,
@@ -43,7 +41,6 @@ from web.rest import (
 )
 
 NOT_YOURS = "That item is not yours."
-NOT_QUOTABLE = {"detail": "You can't quote that item for this audience.", "code": "not_quotable"}
 
 
 class NewItem(StrictSerializer):
@@ -113,18 +110,7 @@ class ItemsView(ApiView):
         fields = body(request, NewItem)
         key = idempotency_key(request)
         find_items(fields, sender)
-        try:
-            item = actions.publish(sender=sender, idempotency_key=key, **fields)
-        except StrangersError as error:
-            raise exceptions.Throttled(error.wait) from error
-        except ContentError as error:
-            raise serializers.ValidationError({error.field: [str(error)]}) from error
-        except NotQuotableError as error:
-            raise exceptions.PermissionDenied(NOT_QUOTABLE) from error
-        except idempotency.IdempotencyConflictError as error:
-            raise ConflictError("The Idempotency-Key was used for something else.") from error
-        except idempotency.IdempotencyGoneError as error:
-            raise exceptions.NotFound from error
+        item = actions.publish(sender=sender, idempotency_key=key, **fields)
         return FeedResponse(hydrate([item.pk], sender)[0], status=201)
 
 
@@ -150,14 +136,7 @@ class ItemView(PublicApiView):
         item = _own(item_id, signed_in(request))
         fields = body(request, ItemEdit)
         if fields:
-            try:
-                actions.revise(item=item, **fields)
-            except ContentError as error:
-                raise serializers.ValidationError({error.field: [str(error)]}) from error
-            except (actions.RepostError, actions.AudienceError) as error:
-                raise exceptions.ParseError(str(error)) from error
-            except polls.PollFixedError as error:
-                raise ConflictError("Someone has voted or the poll has ended, so it can't be changed.") from error
+            actions.revise(item=item, **fields)
         return FeedResponse(hydrate([item.pk], signed_in(request))[0])
 
     @extend_schema(operation_id="delete_item", responses={204: None})
@@ -263,10 +242,7 @@ class RepostView(ApiView):
         """Repost an item, or return the existing repost. Delete the repost to undo it."""
         sender = signed_in(request)
         body(request, Nothing)
-        try:
-            item, new = actions.repost(sender=sender, item=item_or_404(item_id, sender))
-        except actions.AudienceError as error:
-            raise exceptions.PermissionDenied(str(error)) from error
+        item, new = actions.repost(sender=sender, item=item_or_404(item_id, sender))
         return FeedResponse(hydrate([item.pk], sender)[0], status=201 if new else 200)
 
 
@@ -280,12 +256,7 @@ class PinView(ApiView):
     )
     def put(self, request: Request, item_id: str) -> HttpResponse:
         """Pin one's own public post to one's profile."""
-        try:
-            pin(item=_own(item_id, signed_in(request)))
-        except NotPinnableError as error:
-            raise exceptions.ParseError("You can only pin public posts, not replies or reposts.") from error
-        except PinCapError as error:
-            raise ConflictError(f"You can pin up to {PINS} posts.") from error
+        pin(item=_own(item_id, signed_in(request)))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unpin", responses={204: None})

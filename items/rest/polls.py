@@ -1,6 +1,6 @@
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import exceptions, serializers
+from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.rest.accounts import signed_in
@@ -9,7 +9,7 @@ from items.bodies import ItemBody
 from items.finding import item_or_404
 from items.hydrate import hydrate
 from items.text import MOST_OPTIONS
-from web.rest import ApiView, ConflictError, FeedResponse, Problem, StrictSerializer, body
+from web.rest import ApiView, FeedResponse, Problem, StrictSerializer, body
 
 
 class Ballot(StrictSerializer):
@@ -34,14 +34,5 @@ class VoteView(ApiView):
         user = signed_in(request)
         choices = body(request, Ballot)["choices"]
         item = item_or_404(item_id, user)
-        try:
-            polls.vote(user=user, item=item, choices=choices)
-        except polls.ChoiceError as error:
-            raise serializers.ValidationError({"choices": [str(error)]}) from error
-        except polls.OwnPollError as error:
-            raise exceptions.PermissionDenied("You can't vote in your own poll.") from error
-        except polls.VotedError as error:
-            raise ConflictError("You already voted in this poll.") from error
-        except polls.PollEndedError as error:
-            raise ConflictError("This poll has ended.") from error
+        polls.vote(user=user, item=item, choices=choices)
         return FeedResponse(hydrate([item.pk], user)[0])

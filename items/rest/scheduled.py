@@ -1,29 +1,25 @@
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 
 import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import exceptions, serializers
+from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.models import QuotableBy, User
-from accounts.owned import missing_as_404, own_or_404
+from accounts.owned import own_or_404
 from accounts.rest.accounts import Refusal, signed_in
 from items import scheduling
 from items.bodies import Object
-from items.idempotency import IdempotencyConflictError
 from items.models import AUTHORED, ScheduledPost, Visibility
-from items.quotes import NotQuotableError
-from items.rest.items import NOT_QUOTABLE, NewItem, find_items
-from items.text import TITLE_LENGTH, ContentError
+from items.rest.items import NewItem, find_items
+from items.text import TITLE_LENGTH
 from media.objects import MediaObject
 from storage.paging import as_text, below, part_of
 from web.openapi import IDEMPOTENCY_KEY, PAGED
 from web.rest import (
     ApiView,
-    ConflictError,
     FeedResponse,
     MomentField,
     ObjectField,
@@ -110,23 +106,6 @@ def _body(post: ScheduledPost, media: list[MediaObject]) -> ScheduledBody:
     )
 
 
-@contextmanager
-def _answers() -> Iterator[None]:
-    try:
-        with missing_as_404():
-            yield
-    except scheduling.TimeError as error:
-        raise serializers.ValidationError({"publish_at": [str(error)]}) from error
-    except scheduling.ScheduledCapError as error:
-        raise ConflictError(f"You can have up to {scheduling.MOST} scheduled posts.") from error
-    except ContentError as error:
-        raise serializers.ValidationError({error.field: [str(error)]}) from error
-    except NotQuotableError as error:
-        raise exceptions.PermissionDenied(NOT_QUOTABLE) from error
-    except IdempotencyConflictError as error:
-        raise ConflictError("The Idempotency-Key was used for something else.") from error
-
-
 class ScheduledPostsView(ApiView):
     scopes = "statuses"
     rates: Mapping[str, str] = {"POST": "publish"}
@@ -155,8 +134,7 @@ class ScheduledPostsView(ApiView):
         sender = signed_in(request)
         fields = body(request, NewScheduled)
         find_items(fields, sender)
-        with _answers():
-            post = scheduling.schedule(sender=sender, idempotency_key=idempotency_key(request), **fields)
+        post = scheduling.schedule(sender=sender, idempotency_key=idempotency_key(request), **fields)
         return FeedResponse(_bodies([post], sender)[0], status=201)
 
 
@@ -176,8 +154,7 @@ class ScheduledPostView(ApiView):
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
         fields = body(request, ScheduledEdit)
         if fields:
-            with _answers():
-                post = scheduling.change(sender=sender, post_id=post.pk, **fields)
+            post = scheduling.change(sender=sender, post_id=post.pk, **fields)
         return FeedResponse(_bodies([post], sender)[0])
 
     @extend_schema(operation_id="cancel_scheduled", responses={204: None})
@@ -185,6 +162,5 @@ class ScheduledPostView(ApiView):
         """Delete a scheduled post."""
         sender = signed_in(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
-        with _answers():
-            scheduling.cancel(sender=sender, post_id=post.pk)
+        scheduling.cancel(sender=sender, post_id=post.pk)
         return HttpResponse(status=204)

@@ -17,6 +17,7 @@ from accounts.signing_in.sealing import seal
 from notifications.models import PUSHED, Policy, PushSubscription, QuietHours, Words
 from notifications.push.encryption import CURVE, bytes_of, letters, public_key
 from web import outbound
+from web.refusals import ConflictError, RefusalError
 
 MOST = 10
 """Most subscriptions of a user. A further one replaces the oldest."""
@@ -27,16 +28,18 @@ INNER = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".onion")
 """Endings of host names that are not on the public internet."""
 
 
-class BadSubscriptionError(ValueError):
+class BadSubscriptionError(RefusalError, ValueError):
     """Nothing can be sent to this subscription, because of `field`."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(reason)
-        self.field, self.reason = field, reason
+        self.field = field
 
 
-class TakenError(Exception):
+class TakenError(ConflictError):
     """The credentials have ended, or another user has the endpoint."""
+
+    sentence = "This device belongs to another account, or you are logged out."
 
 
 class Holder(NamedTuple):

@@ -14,9 +14,9 @@ from accounts.signing_in.places import agent_of
 from accounts.signing_in.tokens import token_of
 from notifications.models import PUSHED, PushSubscription, Words
 from notifications.push import actions
-from notifications.push.actions import BadSubscriptionError, Choice, Device, Holder, TakenError
+from notifications.push.actions import Choice, Device, Holder
 from notifications.push.encryption import public_key
-from web.rest import ApiView, ConflictError, FeedResponse, Problem, StrictSerializer, TextField, body
+from web.rest import ApiView, FeedResponse, Problem, StrictSerializer, TextField, body
 
 KEY_LENGTH = 100
 
@@ -91,12 +91,7 @@ class PushView(ApiView):
             language=get_language() or "",
         )
         choice = Choice(fields.get("kinds"), words=fields.get("words"))
-        try:
-            row = actions.subscribe(user=user, holder=holder_of(request), device=device, choice=choice)
-        except BadSubscriptionError as error:
-            raise serializers.ValidationError({error.field: [error.reason]}) from error
-        except TakenError as error:
-            raise ConflictError("This device belongs to another account, or you are logged out.") from error
+        row = actions.subscribe(user=user, holder=holder_of(request), device=device, choice=choice)
         return FeedResponse(OwnSubscription.of(row), status=HTTPStatus.CREATED)
 
     @extend_schema(operation_id="unsubscribe_push", responses={204: None})
