@@ -3,7 +3,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from discover import feedback, recent
 from discover.history import viewed_page
 from items.finding import item_or_404, take_back_or_404

@@ -9,8 +9,8 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
+from accounts.callers import reader_of, signed_in
 from accounts.models import User
-from accounts.rest.accounts import reader_of, signed_in
 from live import actions
 from live.hydrate import SessionBody, SessionPage, sessions_of, visible_session
 from live.models import TITLE_LENGTH, LiveSession

@@ -4,7 +4,7 @@ from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from live.feed import live_page
 from live.hydrate import SessionBody
 from live.walk import Page

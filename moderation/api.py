@@ -7,7 +7,7 @@ from rest_framework.request import Request
 
 from accounts import review
 from accounts.about.site import current
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from items.models import Item
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason

@@ -2,7 +2,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from notifications import actions
 from notifications.feed import NotificationPage, Unread, notifications_page, unread_count
 from web.openapi import PAGED

@@ -8,9 +8,9 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from accounts.callers import reader_of, signed_in
 from accounts.cards import UserCard
 from accounts.models import User
-from accounts.rest.accounts import reader_of, signed_in
 from relations import actions
 from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page

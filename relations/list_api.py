@@ -6,10 +6,10 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from accounts.callers import signed_in
 from accounts.cards import UserCard
 from accounts.models import User
 from accounts.owned import own_or_404
-from accounts.rest.accounts import signed_in
 from relations import lists
 from relations.api import UserPage, is_visible, user_or_404
 from relations.lists import Listed

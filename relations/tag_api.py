@@ -4,7 +4,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from relations.tags import follow_tag, followed_tags_page, unfollow_tag
 from storage.paging import as_text
 from web.hashtags import canonical_tag

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from seen import played
 from seen.access import is_there, may_act_for, those_there
 from seen.checker import unseen

@@ -9,8 +9,8 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from accounts.callers import signed_in
 from accounts.models import User
-from accounts.rest.accounts import signed_in
 from accounts.signing_in.grants import (
     Grant,
     Ticket,

@@ -3,7 +3,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from items.listing import ItemPage
 from relations.list_api import list_or_404
 from storage.paging import as_text

@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 from django.http import FileResponse, HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -13,6 +12,7 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts import actions, addresses, faces
+from accounts.callers import signed_in
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining import actions as joining
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
@@ -101,18 +101,6 @@ class Refusal(msgspec.Struct):
 
     detail: str
     code: str
-
-
-def signed_in(request: Request) -> User:
-    """The caller. Raises NotAuthenticated."""
-    if not isinstance(request.user, User):
-        raise exceptions.NotAuthenticated
-    return request.user
-
-
-def reader_of(request: Request) -> User | AnonymousUser:
-    """The caller, signed in or not."""
-    return request.user if isinstance(request.user, User) else AnonymousUser()
 
 
 class Credentials(StrictSerializer):

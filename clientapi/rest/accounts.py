@@ -9,10 +9,10 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.actions import edit_preferences
+from accounts.callers import reader_of
 from accounts.models import User
 from accounts.presenting import FacesError, present
 from accounts.profile_fields import TEXT_LENGTH, Pair
-from accounts.rest.accounts import reader_of
 from clientapi.accounts.people import accounts_of, found_people, people_answer, post_counts
 from clientapi.accounts.relationships import ASKED, relationships
 from clientapi.entities import QUOTABLE_BY, Account, CredentialAccount, MutedAccount, moment

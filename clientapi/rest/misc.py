@@ -11,8 +11,8 @@ from rest_framework.request import Request
 
 from accounts.about import announcing, site
 from accounts.actions import dismiss_announcement
+from accounts.callers import reader_of
 from accounts.models import User
-from accounts.rest.accounts import reader_of
 from clientapi import html
 from clientapi.accounts.people import accounts_of
 from clientapi.entities import QUOTE_POLICIES, Account, Announcement, moment

@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.rest.accounts import reader_of
+from accounts.callers import reader_of
 from clientapi.entities import Poll
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
 from clientapi.params import Params

@@ -6,8 +6,8 @@ import msgspec
 from django.http import HttpResponse
 from rest_framework.request import Request
 
+from accounts.callers import reader_of
 from accounts.models import User
-from accounts.rest.accounts import reader_of
 from clientapi.accounts.people import accounts_of
 from clientapi.accounts.relationships import relationships
 from clientapi.entities import Account, Status

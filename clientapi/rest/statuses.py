@@ -6,8 +6,8 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from accounts.callers import reader_of
 from accounts.models import User
-from accounts.rest.accounts import reader_of
 from clientapi.accounts.people import people_answer
 from clientapi.entities import QUOTABLE_BY, Context, Status, StatusSource
 from clientapi.errors import NOT_ALLOWED, NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of

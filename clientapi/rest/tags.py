@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.rest.accounts import reader_of
+from accounts.callers import reader_of
 from clientapi import html
 from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.paging import answer, wanted

@@ -1,7 +1,7 @@
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from accounts.rest.accounts import reader_of
+from accounts.callers import reader_of
 from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.paging import answer, wanted
 from clientapi.params import Params

@@ -3,8 +3,8 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
+from accounts.callers import reader_of, signed_in
 from accounts.cards import UserCard
-from accounts.rest.accounts import reader_of, signed_in
 from items.tags.trending import Trend, trends
 from relations.suggestions import followed_by, suggestions
 from web.openapi import PAGED

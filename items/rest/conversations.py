@@ -3,7 +3,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from items.conversations.conversations import (
     ConversationPage,
     accept,

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from items.filters import filters
 from items.filters.filters import TITLE_LENGTH, Keyword, Listed
 from items.finding import filter_or_404

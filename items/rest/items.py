@@ -6,8 +6,9 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
+from accounts.callers import reader_of, signed_in
 from accounts.models import QuotableBy, User
-from accounts.rest.accounts import Refusal, reader_of, signed_in
+from accounts.rest.accounts import Refusal
 from items import actions
 from items.bodies import ItemBody
 from items.finding import body_or_404, item_or_404, quote_or_404, take_back_or_404

@@ -3,7 +3,8 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from accounts.rest.accounts import ProfileField, fields_of, reader_of
+from accounts.callers import reader_of
+from accounts.rest.accounts import ProfileField, fields_of
 from items.bodies import ItemBody
 from items.listing import ItemPage
 from items.profiles.pins import pinned_items

@@ -7,9 +7,10 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
+from accounts.callers import signed_in
 from accounts.models import QuotableBy, User
 from accounts.owned import own_or_404
-from accounts.rest.accounts import Refusal, signed_in
+from accounts.rest.accounts import Refusal
 from items import scheduling
 from items.bodies import Object
 from items.models import AUTHORED, ScheduledPost, Visibility

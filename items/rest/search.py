@@ -6,8 +6,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
+from accounts.callers import reader_of
 from accounts.cards import UserCard
-from accounts.rest.accounts import reader_of
 from items.bodies import ItemBody
 from items.listing import ItemPage
 from items.search.query import QUERY_LENGTH, parse

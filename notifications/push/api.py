@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.rest.accounts import signed_in
+from accounts.callers import signed_in
 from accounts.signing_in.places import agent_of
 from accounts.signing_in.tokens import token_of
 from notifications.models import PUSHED, PushSubscription, Words
