@@ -9,21 +9,21 @@ from discover.history import viewed_page
 from items.finding import item_or_404, take_back_or_404
 from items.listing import ItemPage
 from web.credentials import WHOLE
-from web.openapi import PAGED
-from web.rest import ApiView, FeedResponse, OutageError, limit, position
+from web.rest import ApiView, FeedResponse, OutageError
 
 
 class HistoryView(ApiView):
     scopes = WHOLE
+    pages_of = ItemPage
 
-    @extend_schema(operation_id="list_history", parameters=PAGED, responses={200: ItemPage})
+    @extend_schema(operation_id="list_history")
     def get(self, request: Request) -> HttpResponse:
         """The posts that the caller opened within 7 days, last opened first. Only the newest few are kept.
 
         `last_id` is a time here, not an item's id.
         """
-        reader, last_id, count = signed_in(request), position(request), limit(request)
-        viewed = viewed_page(reader, last_id=last_id, limit=count, now=timezone.now())
+        reader = signed_in(request)
+        viewed = viewed_page(reader, **self.bounds, now=timezone.now())
         if viewed is None:
             raise OutageError
         return FeedResponse(viewed.page)

@@ -15,7 +15,7 @@ from live import actions
 from live.hydrate import SessionBody, SessionPage, sessions_of, visible_session
 from live.models import TITLE_LENGTH, LiveSession
 from relations.api import user_or_404
-from web.openapi import EMPTY_BODY, PAGED
+from web.openapi import EMPTY_BODY
 from web.rest import (
     ApiView,
     FeedResponse,
@@ -28,9 +28,7 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
-    limit,
     parse_id,
-    position,
 )
 
 URL_LENGTH = 2000
@@ -217,10 +215,11 @@ class ReminderView(ApiView):
 
 class UserSessionsView(PublicApiView):
     scopes = "statuses"
+    pages_of = SessionPage
 
-    @extend_schema(operation_id="list_user_live_sessions", parameters=PAGED, responses={200: SessionPage})
+    @extend_schema(operation_id="list_user_live_sessions")
     def get(self, request: Request, username: str) -> HttpResponse:
         """A user's upcoming, live and recorded sessions, newest first. Your own include cancelled and missed ones."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
+        reader = reader_of(request)
         host = user_or_404(username, reader)
-        return FeedResponse(sessions_of(host, reader, last_id=last_id, limit=count))
+        return FeedResponse(sessions_of(host, reader, **self.bounds))

@@ -9,14 +9,8 @@ from live.feed import live_page
 from live.hydrate import SessionBody
 from live.walk import Page
 from storage.paging import as_text
-from web.openapi import LAST_ID
-from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, Problem, limit, once, position
+from web.rest import ApiView, FeedResponse, LastIdPagination, Problem, once
 
-PAGE_SIZE = OpenApiParameter(
-    "page_size",
-    {"type": "integer", "minimum": 1, "default": PAGE},
-    description=f"How many to list; more than {PAGE_LIMIT} count as {PAGE_LIMIT}.",
-)
 SESSION_ID = OpenApiParameter(
     "session_id", str, description="The walk to go on with, as its first page named it; without it, a new one."
 )
@@ -53,12 +47,18 @@ def keep_after(response: HttpResponse, page: Page) -> HttpResponse:
     return response
 
 
+class WalkPagination(LastIdPagination):
+    size = "page_size"
+
+
 class LiveFeedView(ApiView):
     scopes = "statuses"
+    pages_of = LiveFeedPage
+    pagination_class = WalkPagination
 
     @extend_schema(
         operation_id="read_live_feed",
-        parameters=[PAGE_SIZE, LAST_ID, SESSION_ID, SOURCE],
+        parameters=[SESSION_ID, SOURCE],
         responses={
             200: LiveFeedPage,
             404: OpenApiResponse(Problem, "The caller was never given that session_id."),
@@ -70,12 +70,12 @@ class LiveFeedView(ApiView):
         The first page freezes order and `shown_as`.
         """
         reader = signed_in(request)
-        session_id, last_id, count = (
+        session_id, last_id, size = (
             once(request.GET, "session_id") or None,
-            position(request),
-            limit(request, "page_size"),
+            self.bounds["last_id"],
+            self.bounds["limit"],
         )
-        page = live_page(reader, session_id=session_id, last_id=last_id, page_size=count, now=timezone.now())
+        page = live_page(reader, session_id=session_id, last_id=last_id, page_size=size, now=timezone.now())
         response = FeedResponse(
             LiveFeedPage(page.items, as_text(page.last_id), page.session_id, page.has_more),
             headers={"X-Feed-Source": ",".join(page.sources)},

@@ -5,8 +5,7 @@ from rest_framework.request import Request
 from accounts.callers import signed_in
 from notifications import actions
 from notifications.feed import NotificationPage, Unread, notifications_page, unread_count
-from web.openapi import PAGED
-from web.rest import ApiView, FeedResponse, IdField, StrictSerializer, body, limit, position
+from web.rest import ApiView, FeedResponse, IdField, StrictSerializer, body
 
 
 class Seen(StrictSerializer):
@@ -17,12 +16,12 @@ class Seen(StrictSerializer):
 
 class NotificationsView(ApiView):
     scopes = "notifications"
+    pages_of = NotificationPage
 
-    @extend_schema(operation_id="list_notifications", parameters=PAGED, responses={200: NotificationPage})
+    @extend_schema(operation_id="list_notifications")
     def get(self, request: Request) -> HttpResponse:
         """Acts of others, grouped, newest first. Reading marks nothing as read."""
-        reader, last_id, count = signed_in(request), position(request), limit(request)
-        return FeedResponse(notifications_page(reader, last_id=last_id, limit=count))
+        return FeedResponse(notifications_page(signed_in(request), **self.bounds))
 
 
 class UnreadView(ApiView):

@@ -16,7 +16,7 @@ from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
 from relations.visibility import is_username, users_visible_to, visible_user
 from storage.paging import as_text
-from web.openapi import EMPTY_BODY, PAGED
+from web.openapi import EMPTY_BODY
 from web.refusals import ConflictError
 from web.rest import (
     ApiView,
@@ -27,8 +27,6 @@ from web.rest import (
     PublicApiView,
     StrictSerializer,
     body,
-    limit,
-    position,
 )
 from web.times import Time
 
@@ -202,12 +200,13 @@ class RequestsView(ApiView):
     """Requests to follow the caller."""
 
     scopes = "follows"
+    pages_of = UserPage
 
-    @extend_schema(operation_id="list_follow_requests", parameters=PAGED, responses={200: UserPage})
+    @extend_schema(operation_id="list_follow_requests")
     def get(self, request: Request) -> HttpResponse:
         """Users who ask to follow the caller, newest first."""
-        reader, last_id, count = signed_in(request), position(request), limit(request)
-        return FeedResponse(user_page(reader.pk, REQUESTS, reader, last_id, count))
+        reader = signed_in(request)
+        return FeedResponse(user_page(reader.pk, REQUESTS, reader, **self.bounds))
 
 
 class MutedCard(UserCard, kw_only=True):
@@ -227,22 +226,24 @@ class MutedPage(msgspec.Struct):
 
 class BlocksView(ApiView):
     scopes = "blocks"
+    pages_of = UserPage
 
-    @extend_schema(operation_id="list_blocks", parameters=PAGED, responses={200: UserPage})
+    @extend_schema(operation_id="list_blocks")
     def get(self, request: Request) -> HttpResponse:
         """Users whom the caller blocks, newest block first."""
-        reader, last_id, count = signed_in(request), position(request), limit(request)
-        return FeedResponse(user_page(reader.pk, BLOCKS, reader, last_id, count))
+        reader = signed_in(request)
+        return FeedResponse(user_page(reader.pk, BLOCKS, reader, **self.bounds))
 
 
 class MutesView(ApiView):
     scopes = "mutes"
+    pages_of = MutedPage
 
-    @extend_schema(operation_id="list_mutes", parameters=PAGED, responses={200: MutedPage})
+    @extend_schema(operation_id="list_mutes")
     def get(self, request: Request) -> HttpResponse:
         """Users whom the caller mutes, newest mute first."""
-        reader, last_id, count = signed_in(request), position(request), limit(request)
-        page = people_page(reader.pk, MUTES, reader, last_id=last_id, limit=count)
+        reader = signed_in(request)
+        page = people_page(reader.pk, MUTES, reader, **self.bounds)
         found = mutes_among(reader, page.people)
         cards = [
             MutedCard(
@@ -307,29 +308,33 @@ def _decided(found: bool) -> HttpResponse:
 
 class FollowersView(PublicApiView):
     scopes = "accounts"
+    pages_of = UserPage
 
-    @extend_schema(operation_id="list_followers", parameters=PAGED, responses={200: UserPage})
+    @extend_schema(operation_id="list_followers")
     def get(self, request: Request, username: str) -> HttpResponse:
         """The followers of a user, newest first."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
+        reader = reader_of(request)
         user = user_or_404(username, reader)
-        return FeedResponse(user_page(user.pk, FOLLOWERS, reader, last_id, count))
+        return FeedResponse(user_page(user.pk, FOLLOWERS, reader, **self.bounds))
 
 
 class FollowingView(PublicApiView):
     scopes = "accounts"
+    pages_of = UserPage
 
-    @extend_schema(operation_id="list_following", parameters=PAGED, responses={200: UserPage})
+    @extend_schema(operation_id="list_following")
     def get(self, request: Request, username: str) -> HttpResponse:
         """The followees of a user, newest first."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
+        reader = reader_of(request)
         user = user_or_404(username, reader)
-        return FeedResponse(user_page(user.pk, FOLLOWEES, reader, last_id, count))
+        return FeedResponse(user_page(user.pk, FOLLOWEES, reader, **self.bounds))
 
 
-def user_page(owner_id: int, listed: Listed, reader: User | AnonymousUser, last_id: int | None, count: int) -> UserPage:
+def user_page(
+    owner_id: int, listed: Listed, reader: User | AnonymousUser, *, last_id: int | None, limit: int
+) -> UserPage:
     """A page of the people whom `reader` may see."""
-    page = people_page(owner_id, listed, reader, last_id=last_id, limit=count)
+    page = people_page(owner_id, listed, reader, last_id=last_id, limit=limit)
     return UserPage(
         [UserCard.of(one) for one in page.people],
         as_text(page.last_id),

@@ -16,7 +16,6 @@ from relations.lists import Listed
 from relations.models import TITLE_LENGTH
 from relations.visibility import is_username
 from storage.paging import as_text, part_of
-from web.openapi import PAGED
 from web.rest import (
     ApiView,
     FeedResponse,
@@ -25,9 +24,7 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
-    limit,
     parse_id,
-    position,
 )
 from web.times import Time
 
@@ -76,11 +73,13 @@ def list_or_404(list_id: str | int, owner: User) -> Listed:
 
 class ListsView(ApiView):
     scopes = "lists"
+    pages_of = ListPage
 
-    @extend_schema(operation_id="list_lists", parameters=PAGED, responses={200: ListPage})
+    @extend_schema(operation_id="list_lists")
     def get(self, request: Request) -> HttpResponse:
         """The caller's lists, newest first."""
-        owner, last_id, count = signed_in(request), position(request), limit(request)
+        owner = signed_in(request)
+        last_id, count = self.bounds["last_id"], self.bounds["limit"]
         page = part_of(lists.lists_of(owner, last_id=last_id, limit=count + 1), count, attrgetter("id"))
         return FeedResponse(ListPage([ListBody.of(one) for one in page.shown], as_text(page.last_id), page.has_more))
 
@@ -129,12 +128,13 @@ class ListView(ApiView):
 
 class MembersView(ApiView):
     scopes = "lists"
+    pages_of = UserPage
 
-    @extend_schema(operation_id="list_members", parameters=PAGED, responses={200: UserPage})
+    @extend_schema(operation_id="list_members")
     def get(self, request: Request, list_id: str) -> HttpResponse:
         """The members of a list, last added first."""
-        owner, last_id, count = signed_in(request), position(request), limit(request)
-        page = lists.members_page(owner, list_or_404(list_id, owner).id, last_id=last_id, limit=count)
+        owner = signed_in(request)
+        page = lists.members_page(owner, list_or_404(list_id, owner).id, **self.bounds)
         people = [UserCard.of(one) for one in page.people]
         return FeedResponse(UserPage(people, as_text(page.last_id), page.has_more))
 

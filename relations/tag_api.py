@@ -8,8 +8,7 @@ from accounts.callers import signed_in
 from relations.tags import follow_tag, followed_tags_page, unfollow_tag
 from storage.paging import as_text
 from web.hashtags import canonical_tag
-from web.openapi import PAGED
-from web.rest import ApiView, FeedResponse, Problem, limit, position
+from web.rest import ApiView, FeedResponse, Problem
 from web.times import Time
 
 
@@ -38,12 +37,13 @@ def tag_or_404(text: str) -> str:
 
 class FollowedTagsView(ApiView):
     scopes = "follows"
+    pages_of = FollowedTagPage
 
-    @extend_schema(operation_id="list_followed_tags", parameters=PAGED, responses={200: FollowedTagPage})
+    @extend_schema(operation_id="list_followed_tags")
     def get(self, request: Request) -> HttpResponse:
         """The caller's hashtags, newest first."""
-        user, last_id, count = signed_in(request), position(request), limit(request)
-        page = followed_tags_page(user, last_id=last_id, limit=count)
+        user = signed_in(request)
+        page = followed_tags_page(user, **self.bounds)
         items = [FollowedTagBody(one.name, one.since) for one in page.tags]
         return FeedResponse(FollowedTagPage(items, as_text(page.last_id), page.has_more))
 

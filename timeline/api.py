@@ -8,8 +8,7 @@ from items.listing import ItemPage
 from relations.list_api import list_or_404
 from storage.paging import as_text
 from timeline import home, lists
-from web.openapi import PAGED
-from web.rest import MAX_POSITION, ApiView, FeedResponse, limit, position
+from web.rest import MAX_POSITION, ApiView, FeedResponse, position
 
 FEED_SOURCE = OpenApiParameter(
     "X-Feed-Source",
@@ -39,13 +38,12 @@ def _answer(page: home.Page) -> FeedResponse:
 
 class HomeView(ApiView):
     scopes = "statuses"
+    pages_of = ItemPage
 
-    @extend_schema(operation_id="read_home", parameters=[*PAGED, FEED_SOURCE], responses={200: ItemPage})
+    @extend_schema(operation_id="read_home", parameters=[FEED_SOURCE])
     def get(self, request: Request) -> HttpResponse:
         """Items of the caller and of followed users, newest first."""
-        reader, last_id, count = signed_in(request), position(request), limit(request)
-        page = home.home_page(reader, last_id=last_id, limit=count)
-        return _answer(page)
+        return _answer(home.home_page(signed_in(request), **self.bounds))
 
 
 class HomeNewView(ApiView):
@@ -64,13 +62,14 @@ class ListTimelineView(ApiView):
     """The timeline of one of the caller's lists."""
 
     scopes = "lists"
+    pages_of = ItemPage
 
-    @extend_schema(operation_id="read_list_timeline", parameters=[*PAGED, FEED_SOURCE], responses={200: ItemPage})
+    @extend_schema(operation_id="read_list_timeline", parameters=[FEED_SOURCE])
     def get(self, request: Request, list_id: str) -> HttpResponse:
         """Items of the members of a list, newest first."""
-        reader, last_id, count = signed_in(request), position(request), limit(request)
+        reader = signed_in(request)
         listed = list_or_404(list_id, reader)
-        return _answer(lists.list_page(reader, listed.id, last_id=last_id, limit=count))
+        return _answer(lists.list_page(reader, listed.id, **self.bounds))
 
 
 class ListNewView(ApiView):

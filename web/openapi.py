@@ -21,8 +21,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from web.rest import BODY_METHODS, MAX_POSITION, NUMBER, PAGE, PAGE_LIMIT, Problem
-from web.strict_json import BODY_BYTES
+from web.rest import BODY_METHODS, NUMBER, ApiView, Problem
 
 REFERENCE = "#/components/schemas/{name}"
 FIELD_PROBLEMS = {
@@ -36,17 +35,6 @@ FIELD_PROBLEMS = {
     ]
 }
 
-LAST_ID = OpenApiParameter(
-    "last_id",
-    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
-    description="Go on after this id (exclusive). It is a position: nothing need be there any more.",
-)
-LIMIT = OpenApiParameter(
-    "limit",
-    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION, "default": PAGE},
-    description=f"How many to list; more than {PAGE_LIMIT} count as {PAGE_LIMIT}.",
-)
-PAGED = [LAST_ID, LIMIT]
 EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
 """The body of a call without fields."""
 IDEMPOTENCY_KEY = OpenApiParameter(
@@ -145,7 +133,19 @@ def empty_is_absent(result: Any, **options: Any) -> Any:
 
 
 class Schema(AutoSchema):
-    """Adds possible errors to each operation."""
+    """Adds pages of lists (`pages_of`), and possible errors to each operation."""
+
+    view: ApiView  # type: ignore[override]  # every view in the document is one
+
+    def _is_paged(self) -> bool:
+        return self.method == "GET" and self.view.pages_of is not None
+
+    def _get_pagination_parameters(self) -> list[dict[str, Any]]:
+        return self.view.pagination_class().get_schema_operation_parameters(self.view) if self._is_paged() else []
+
+    def get_response_serializers(self) -> Any:
+        """The page of the list, where the operation names no answers."""
+        return self.view.pages_of if self._is_paged() else super().get_response_serializers()
 
     def get_tags(self) -> list[str]:
         """The tag of an operation: the first part of its path."""
@@ -173,14 +173,14 @@ class Schema(AutoSchema):
                 errors[403] = (Problem, "Not yours to change, or a session without its CSRF token.")
         if "{" in self.path:
             errors[404] = (Problem, "Not there, or not for you to see.")
-        has_files = self.method in getattr(self.view, "takes_files", ())
+        has_files = self.method in self.view.takes_files
         if has_files:
             errors[415] = (FIELD_PROBLEMS, "Not a form, or a file of a kind that is not taken.")
             errors[413] = (FIELD_PROBLEMS, "The file has too many bytes, pixels or frames.")
         else:
-            if self.method in BODY_METHODS or self.method in getattr(self.view, "takes_bodies", ()):
+            if self.method in BODY_METHODS or self.method in self.view.takes_bodies:
                 errors[415] = (Problem, "Not JSON.")
-            errors[413] = (Problem, f"More than {getattr(self.view, 'body_bytes', BODY_BYTES) // 1024} KiB.")
+            errors[413] = (Problem, f"More than {self.view.body_bytes // 1024} KiB.")
         errors[429] = (Problem, "Too many calls; Retry-After says how many seconds to wait.")
         errors[503] = (Problem, "An outage; Retry-After says how many seconds to wait.")
         return errors

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -26,6 +26,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import exceptions, serializers
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.pagination import BasePagination
 from rest_framework.parsers import BaseParser, DataAndFiles, FormParser, MultiPartParser
 from rest_framework.permissions import IsAuthenticatedOrReadOnly
 from rest_framework.request import Request
@@ -285,6 +286,36 @@ def limit(request: HttpRequest, name: str = "limit") -> int:
     return PAGE if asked is None else min(asked, PAGE_LIMIT)
 
 
+class Bounds(TypedDict):
+    """Where a page of a list begins (None: at its top), and how many entries it has at most."""
+
+    last_id: int | None
+    limit: int
+
+
+class LastIdPagination(BasePagination):
+    """Pages of a list by `last_id`, the position to go on after. The list's statement reads the page
+    (storage.paging).
+    """
+
+    size = "limit"
+    """The parameter with the number of entries."""
+
+    def bounds(self, request: HttpRequest) -> Bounds:
+        """The page that a request asks for. Raises ParameterError."""
+        return {"last_id": position(request), "limit": limit(request, self.size)}
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        """The parameters in the API's description."""
+        number = {"type": "integer", "minimum": 1, "maximum": MAX_POSITION}
+        after = "Go on after this id (exclusive). It is a position: nothing need be there any more."
+        most = f"How many to list; more than {PAGE_LIMIT} count as {PAGE_LIMIT}."
+        return [
+            {"name": "last_id", "in": "query", "schema": number, "description": after},
+            {"name": self.size, "in": "query", "schema": number | {"default": PAGE}, "description": most},
+        ]
+
+
 def idempotency_key(request: Request) -> str:
     """The request's Idempotency-Key, or "". Raises ValidationError."""
     key: str = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
@@ -365,6 +396,11 @@ class ApiView(Scoped, APIView):
 
     rates: Mapping[str, str] = {}
     """Rates of methods, where not `read` or `write`."""
+    pages_of: type[msgspec.Struct] | None = None
+    """What GET answers with, if it is a page of a list."""
+    pagination_class = LastIdPagination
+    bounds: Bounds
+    """The page that a GET asks for, where there is `pages_of`."""
     only_reads = False
     """Whether no POST writes what its caller may look for next (storage.replica)."""
     body_bytes = BODY_BYTES
@@ -403,6 +439,8 @@ class ApiView(Scoped, APIView):
         if has_body and media_type not in self.body_types(method):
             raise exceptions.UnsupportedMediaType(media_type or "(none)")
         super().initial(request, *args, **kwargs)
+        if self.pages_of is not None and method in ("GET", "HEAD"):
+            self.bounds = self.pagination_class().bounds(request)
 
     @classmethod
     def problem(cls, detail: str) -> Any:

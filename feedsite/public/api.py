@@ -7,8 +7,7 @@ from accounts.callers import reader_of, signed_in
 from accounts.cards import UserCard
 from items.tags.trending import Trend, trends
 from relations.suggestions import followed_by, suggestions
-from web.openapi import PAGED
-from web.rest import ApiView, FeedResponse, PublicApiView, limit, position
+from web.rest import ApiView, FeedResponse, PublicApiView
 
 SUGGESTED = 10
 
@@ -38,21 +37,23 @@ class Suggestions(msgspec.Struct):
 
 class TrendsView(PublicApiView):
     scopes = "statuses"
+    pages_of = Trends
 
-    @extend_schema(operation_id="list_trending_tags", parameters=PAGED, responses={200: Trends})
+    @extend_schema(operation_id="list_trending_tags")
     def get(self, request: Request) -> HttpResponse:
         """Popular hashtags with their uses on the last seven days. There is only one page."""
-        last_id, count = position(request), limit(request)
-        return FeedResponse(Trends([] if last_id else trends(reader_of(request))[:count]))
+        found = [] if self.bounds["last_id"] else trends(reader_of(request))
+        return FeedResponse(Trends(found[: self.bounds["limit"]]))
 
 
 class SuggestionsView(ApiView):
     scopes = "accounts"
+    pages_of = Suggestions
 
-    @extend_schema(operation_id="list_suggestions", parameters=PAGED, responses={200: Suggestions})
+    @extend_schema(operation_id="list_suggestions")
     def get(self, request: Request) -> HttpResponse:
         """Users whom the caller may follow, and why. There is only one page."""
-        user, last_id, count = signed_in(request), position(request), limit(request)
-        people = [] if last_id else suggestions(user, count=SUGGESTED)[:count]
+        user = signed_in(request)
+        people = [] if self.bounds["last_id"] else suggestions(user, count=SUGGESTED)[: self.bounds["limit"]]
         why = followed_by(user, people)
         return FeedResponse(Suggestions([Suggestion(UserCard.of(one), why.get(one.pk, [])) for one in people]))

@@ -12,30 +12,30 @@ from items.conversations.conversations import (
     mark_read,
     put_away,
 )
-from web.openapi import EMPTY_BODY, PAGED
-from web.rest import ApiView, FeedResponse, Nothing, body, limit, parse_id, position
+from web.openapi import EMPTY_BODY
+from web.rest import ApiView, FeedResponse, Nothing, body, parse_id
 
 
 class ConversationsView(ApiView):
     scopes = "statuses"
+    pages_of = ConversationPage
 
-    @extend_schema(operation_id="list_conversations", parameters=PAGED, responses={200: ConversationPage})
+    @extend_schema(operation_id="list_conversations")
     def get(self, request: Request) -> HttpResponse:
         """Conversations, newest first. Marks nothing as read."""
-        reader, last_id, count = signed_in(request), position(request), limit(request)
-        return FeedResponse(conversations_page(reader, last_id=last_id, limit=count))
+        return FeedResponse(conversations_page(signed_in(request), **self.bounds))
 
 
 class RequestsView(ApiView):
     """Private mentions from strangers."""
 
     scopes = "statuses"
+    pages_of = ConversationPage
 
-    @extend_schema(operation_id="list_conversation_requests", parameters=PAGED, responses={200: ConversationPage})
+    @extend_schema(operation_id="list_conversation_requests")
     def get(self, request: Request) -> HttpResponse:
         """Private mentions from strangers, newest first. A reply or accepting it makes one a conversation."""
-        reader, last_id, count = signed_in(request), position(request), limit(request)
-        return FeedResponse(conversations_page(reader, requests=True, last_id=last_id, limit=count))
+        return FeedResponse(conversations_page(signed_in(request), requests=True, **self.bounds))
 
 
 class ConversationView(ApiView):

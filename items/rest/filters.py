@@ -14,7 +14,6 @@ from items.filters.filters import TITLE_LENGTH, Keyword, Listed
 from items.finding import filter_or_404
 from items.models import PHRASE_LENGTH, Context, FilterAction
 from storage.paging import as_text, below, part_of
-from web.openapi import PAGED
 from web.rest import (
     ApiView,
     FeedResponse,
@@ -24,9 +23,7 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
-    limit,
     parse_id,
-    position,
 )
 from web.times import Time
 
@@ -130,13 +127,14 @@ class NewFilter(FilterEdit):
 
 class FiltersView(ApiView):
     scopes = "filters"
+    pages_of = FilterPage
 
-    @extend_schema(operation_id="list_filters", parameters=PAGED, responses={200: FilterPage})
+    @extend_schema(operation_id="list_filters")
     def get(self, request: Request) -> HttpResponse:
         """The caller's filters, newest first."""
-        owner, last_id, count = signed_in(request), position(request), limit(request)
-        found = [one for one in filters.filters_of(owner) if one.id < below(last_id)]
-        page = part_of(found, count, attrgetter("id"))
+        owner = signed_in(request)
+        found = [one for one in filters.filters_of(owner) if one.id < below(self.bounds["last_id"])]
+        page = part_of(found, self.bounds["limit"], attrgetter("id"))
         return FeedResponse(
             FilterPage([FilterBody.of(one) for one in page.shown], as_text(page.last_id), page.has_more)
         )

@@ -13,7 +13,7 @@ from items import actions
 from items.bodies import ItemBody
 from items.finding import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.hydrate import hydrate
-from items.likes.kept import Kept, kept_page
+from items.likes.kept import kept_page
 from items.likes.people import LIKERS, REPOSTERS
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
@@ -24,7 +24,7 @@ from items.text import TITLE_LENGTH
 from items.threads.muting import mute_thread, unmute_thread
 from items.viewing import tell_viewed
 from relations.api import UserPage, user_page
-from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY, PAGED
+from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY
 from web.rest import (
     ApiView,
     FeedResponse,
@@ -37,8 +37,6 @@ from web.rest import (
     TextField,
     body,
     idempotency_key,
-    limit,
-    position,
 )
 
 NOT_YOURS = "That item is not yours."
@@ -204,34 +202,24 @@ class BookmarkView(ApiView):
         return HttpResponse(status=204)
 
 
-class KeptView(ApiView):
-    """A list of items that the caller bookmarked or likes."""
-
-    kept: Kept
-
-    def _get(self, request: Request) -> HttpResponse:
-        reader, last_id, count = signed_in(request), position(request), limit(request)
-        return FeedResponse(kept_page(reader, self.kept, last_id=last_id, limit=count))
-
-
-class BookmarksView(KeptView):
+class BookmarksView(ApiView):
     scopes = "bookmarks"
-    kept = "bookmark"
+    pages_of = ItemPage
 
-    @extend_schema(operation_id="list_bookmarks", parameters=PAGED, responses={200: ItemPage})
+    @extend_schema(operation_id="list_bookmarks")
     def get(self, request: Request) -> HttpResponse:
         """Bookmarks, newest first. `last_id` is a bookmark's id."""
-        return self._get(request)
+        return FeedResponse(kept_page(signed_in(request), "bookmark", **self.bounds))
 
 
-class LikesView(KeptView):
+class LikesView(ApiView):
     scopes = "favourites"
-    kept = "like"
+    pages_of = ItemPage
 
-    @extend_schema(operation_id="list_likes", parameters=PAGED, responses={200: ItemPage})
+    @extend_schema(operation_id="list_likes")
     def get(self, request: Request) -> HttpResponse:
         """Liked items, newest like first. `last_id` is a like's id."""
-        return self._get(request)
+        return FeedResponse(kept_page(signed_in(request), "like", **self.bounds))
 
 
 class RepostView(ApiView):
@@ -269,44 +257,48 @@ class PinView(ApiView):
 
 class RepliesView(PublicApiView):
     scopes = "statuses"
+    pages_of = ItemPage
 
-    @extend_schema(operation_id="list_replies", parameters=PAGED, responses={200: ItemPage})
+    @extend_schema(operation_id="list_replies")
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """The replies, oldest first: a post's thread, or a reply's own."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
-        return FeedResponse(replies_page(body_or_404(item_id, reader), reader, last_id=last_id, limit=count))
+        reader = reader_of(request)
+        return FeedResponse(replies_page(body_or_404(item_id, reader), reader, **self.bounds))
 
 
 class LikersView(PublicApiView):
     scopes = "statuses"
+    pages_of = UserPage
 
-    @extend_schema(operation_id="list_likers", parameters=PAGED, responses={200: UserPage})
+    @extend_schema(operation_id="list_likers")
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """Who likes an item, newest like first."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
+        reader = reader_of(request)
         item = body_or_404(item_id, reader).shown
-        return FeedResponse(user_page(int(item.id), LIKERS, reader, last_id, count))
+        return FeedResponse(user_page(int(item.id), LIKERS, reader, **self.bounds))
 
 
 class RepostersView(PublicApiView):
     scopes = "statuses"
+    pages_of = UserPage
 
-    @extend_schema(operation_id="list_reposters", parameters=PAGED, responses={200: UserPage})
+    @extend_schema(operation_id="list_reposters")
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """Who reposted an item, newest accounts first."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
+        reader = reader_of(request)
         item = body_or_404(item_id, reader).shown
-        return FeedResponse(user_page(int(item.id), REPOSTERS, reader, last_id, count))
+        return FeedResponse(user_page(int(item.id), REPOSTERS, reader, **self.bounds))
 
 
 class QuotesView(PublicApiView):
     scopes = "statuses"
+    pages_of = ItemPage
 
-    @extend_schema(operation_id="list_quotes", parameters=PAGED, responses={200: ItemPage})
+    @extend_schema(operation_id="list_quotes")
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """The quotes of an item, newest first."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
-        return FeedResponse(quotes_page(body_or_404(item_id, reader), reader, last_id=last_id, limit=count))
+        reader = reader_of(request)
+        return FeedResponse(quotes_page(body_or_404(item_id, reader), reader, **self.bounds))
 
 
 class QuoteView(ApiView):

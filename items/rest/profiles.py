@@ -11,8 +11,7 @@ from items.profiles.pins import pinned_items
 from items.profiles.profile import item_count, profile_page
 from relations.api import user_or_404
 from relations.visibility import standing
-from web.openapi import PAGED
-from web.rest import FeedResponse, PublicApiView, limit, position
+from web.rest import FeedResponse, PublicApiView
 from web.times import Time
 
 
@@ -95,10 +94,11 @@ class ProfileView(PublicApiView):
 
 class ProfileItemsView(PublicApiView):
     scopes = "statuses"
+    pages_of = ItemPage
 
-    @extend_schema(operation_id="list_user_items", parameters=PAGED, responses={200: ItemPage})
+    @extend_schema(operation_id="list_user_items")
     def get(self, request: Request, username: str) -> HttpResponse:
         """Posts and reposts of a user, newest first."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
+        reader = reader_of(request)
         user = user_or_404(username, reader)
-        return FeedResponse(profile_page(user, reader, last_id=last_id, limit=count))
+        return FeedResponse(profile_page(user, reader, **self.bounds))

@@ -18,7 +18,7 @@ from items.rest.items import NewItem, find_items
 from items.text import TITLE_LENGTH
 from media.objects import MediaObject
 from storage.paging import as_text, below, part_of
-from web.openapi import IDEMPOTENCY_KEY, PAGED
+from web.openapi import IDEMPOTENCY_KEY
 from web.rest import (
     ApiView,
     FeedResponse,
@@ -29,8 +29,6 @@ from web.rest import (
     TextField,
     body,
     idempotency_key,
-    limit,
-    position,
 )
 from web.times import Time
 
@@ -109,14 +107,16 @@ def _body(post: ScheduledPost, media: list[MediaObject]) -> ScheduledBody:
 
 class ScheduledPostsView(ApiView):
     scopes = "statuses"
+    pages_of = ScheduledPage
     rates: Mapping[str, str] = {"POST": "publish"}
 
-    @extend_schema(operation_id="list_scheduled", parameters=PAGED, responses={200: ScheduledPage})
+    @extend_schema(operation_id="list_scheduled")
     def get(self, request: Request) -> HttpResponse:
         """The caller's scheduled posts, the last scheduled first."""
-        sender, last_id, count = signed_in(request), position(request), limit(request)
+        sender = signed_in(request)
         own = sorted(scheduling.scheduled_of(sender), key=attrgetter("pk"), reverse=True)
-        page = part_of([post for post in own if post.pk < below(last_id)], count, attrgetter("pk"))
+        found = [post for post in own if post.pk < below(self.bounds["last_id"])]
+        page = part_of(found, self.bounds["limit"], attrgetter("pk"))
         return FeedResponse(ScheduledPage(_bodies(page.shown, sender), as_text(page.last_id), page.has_more))
 
     @extend_schema(

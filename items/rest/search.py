@@ -15,8 +15,7 @@ from items.search.search import search_items
 from items.search.user_search import search_users
 from items.tags.tags import tag_page
 from web.hashtags import canonical_tag
-from web.openapi import PAGED
-from web.rest import FeedResponse, PublicApiView, limit, position
+from web.rest import FeedResponse, PublicApiView
 from web.strict_json import check_text
 
 
@@ -39,15 +38,16 @@ Q = OpenApiParameter(
 
 class SearchView(PublicApiView):
     scopes = "search"
+    pages_of = SearchPage
     rates: Mapping[str, str] = {"GET": "search"}
 
-    @extend_schema(operation_id="search", parameters=[Q, *PAGED], responses={200: SearchPage})
+    @extend_schema(operation_id="search", parameters=[Q])
     def get(self, request: Request) -> HttpResponse:
         """Matching items, newest first, and users."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
+        reader = reader_of(request)
         query = parse(_asked(request))
-        page = search_items(query, reader, last_id=last_id, limit=count)
-        found = search_users(query, reader) if last_id is None else []
+        page = search_items(query, reader, **self.bounds)
+        found = search_users(query, reader) if self.bounds["last_id"] is None else []
         users = [UserCard.of(user) for user in found]
         return FeedResponse(SearchPage(page.items, users, page.last_id, page.has_more))
 
@@ -66,12 +66,13 @@ def _asked(request: Request) -> str:
 
 class TagItemsView(PublicApiView):
     scopes = "statuses"
+    pages_of = ItemPage
 
-    @extend_schema(operation_id="list_tag_items", parameters=PAGED, responses={200: ItemPage})
+    @extend_schema(operation_id="list_tag_items")
     def get(self, request: Request, tag: str) -> HttpResponse:
         """The items with a hashtag, newest first. Without #, in any case and width."""
-        reader, last_id, count = reader_of(request), position(request), limit(request)
+        reader = reader_of(request)
         canonical = canonical_tag(tag)
         if canonical is None:
             raise exceptions.NotFound
-        return FeedResponse(tag_page(canonical, reader, last_id=last_id, limit=count))
+        return FeedResponse(tag_page(canonical, reader, **self.bounds))
