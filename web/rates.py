@@ -76,6 +76,14 @@ local function count(key, most, period, cost)
 end
 """
 COUNT = script(f"{_COUNT} return count(KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
+# Counts in the counters KEYS up to the first that refuses, and returns the milliseconds to wait. ARGV: each one's rate.
+COUNT_IN_TURN = script(f"""{_COUNT}
+for place, key in ipairs(KEYS) do
+    local wait = count(key, ARGV[2 * place - 1], ARGV[2 * place], 1)[1]
+    if wait > 0 then return wait end
+end
+return 0
+""")
 # A later slot may have fewer calls. A negative counter would let too many pass.
 GIVE_BACK = script("""
 local counted = tonumber(redis.call('GET', KEYS[1]) or 0)
@@ -178,6 +186,20 @@ def hit(scope: str, who: str, cost: int = 1) -> float | None:
     Refused costs above 1 are taken back. Without the cache server only `GUARDED` scopes are counted, by each process.
     """
     return hit_each(scope, {who: cost}).get(who)
+
+
+def hit_in_turn(callers: Sequence[tuple[str, str]]) -> float | None:
+    """Count a call in each of these scopes and callers, up to the first that refuses. One round trip.
+
+    None if it may pass, else the seconds to wait. Those behind the one that refused do not count the call.
+    """
+    names = [_counter(scope, who) for scope, who in callers]
+    limits = [number for scope, _ in callers for number in _limit_ms(scope)]
+    wait = _ask("EVALSHA", COUNT_IN_TURN, len(names), *names, *limits)
+    if wait is None:
+        waits = (_hit_own(scope, who) for scope, who in callers)
+        return next((seconds for seconds in waits if seconds is not None), None)
+    return wait / 1000 if wait else None
 
 
 def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:

@@ -246,15 +246,9 @@ def _not_invited(words: str) -> ValidationError:
 
 def count(address: str, *, code: str = "") -> float | None:
     """Count a sign-up attempt. Returns None, or seconds to wait."""
-    for scope, who in (
-        ("signup", address),
-        ("signup_day", address),
-        ("signup_network", rates.network(address)),
-    ):
-        wait = rates.hit(scope, who)
-        if wait is not None:
-            return wait
-    return count_code(address, code)
+    callers = [("signup", address), ("signup_day", address), ("signup_network", rates.network(address))]
+    wait = rates.hit_in_turn(callers)
+    return count_code(address, code) if wait is None else wait
 
 
 def count_code(address: str, code: str) -> float | None:

@@ -28,25 +28,15 @@ def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | 
 
     `typed`: name or address, counted per network address so as not to show that the two belong together.
     """
-    name = _canonical(username)
+    name, where = _canonical(username), rates.address(request)
+    callers = [("login", f"{where} {_canonical(typed) or name}"), ("login_address", where), ("login_name", name)]
     device, standing = _device(request, name)
     if device:
-        wait = rates.hit("login", f"device {device}")
-        if wait is not None:
-            return wait
         user = User.objects.active().named(name).first()
         if user is not None and constant_time_compare(standing, user.get_session_auth_hash()):
-            return rates.hit("login_devices", name)
-    where = rates.address(request)
-    for scope, who in (
-        ("login", f"{where} {_canonical(typed) or name}"),
-        ("login_address", where),
-        ("login_name", name),
-    ):
-        wait = rates.hit(scope, who)
-        if wait is not None:
-            return wait
-    return None
+            callers = [("login_devices", name)]
+        callers.insert(0, ("login", f"device {device}"))
+    return rates.hit_in_turn(callers)
 
 
 def attempt_code(request: HttpRequest, user: User) -> float | None:

@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 from accounts.deactivation import deactivate
 from accounts.models import User
 from accounts.signing_in.guard import COOKIE
+from storage.connections import count_asked
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +59,18 @@ def test_one_address_at_one_name_however_it_is_written(way: Way, ann: User, limi
     assert way(Client(), "ann", PASSWORD, "2001:db8::2").status_code == 429
     assert way(Client(), "bob", "wrong", "2001:db8::1").status_code == REFUSED[way]
     assert way(Client(), "ann", "wrong", "2001:db8:0:1::1").status_code == REFUSED[way]
+
+
+def test_an_attempt_is_counted_in_one_round_trip_up_to_the_limit_that_refuses(
+    ann: User, limits: dict[str, str]
+) -> None:
+    limits |= {"login": "1/hour", "login_name": "3/hour"}
+    with count_asked() as asked:
+        assert by_api(Client(), "ann", "wrong", "10.0.0.1").status_code == 400
+    assert asked.round_trips == 2  # the call, and the attempt
+    assert {by_api(Client(), "ann", "wrong", "10.0.0.1").status_code for _ in range(5)} == {429}
+    statuses = [by_api(Client(), "ann", "wrong", f"10.0.0.{number}").status_code for number in (2, 3, 4)]
+    assert statuses == [400, 400, 429]
 
 
 @pytest.mark.parametrize("way", WAYS)
