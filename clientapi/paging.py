@@ -52,7 +52,7 @@ class Wanted:
 def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
     """The page that the parameters ask for. Raises InvalidError and Problem."""
     limit = params.number("limit", least=1, most=10**9, default=default) or default
-    return Wanted(min(limit, most), params.id("max_id"), *(params.cursor(name) for name in ABOVE))
+    return Wanted(min(limit, most), params.id("max_id"), params.cursor("since_id"), params.cursor("min_id"))
 
 
 def answer(
@@ -63,14 +63,14 @@ def answer(
     prev_id: object = None,
     headers: dict[str, str] | None = None,
 ) -> FeedResponse:
-    """Answer with entries and a Link to the pages beside them.
+    """Answer with entries and a Link to the pages beside them. `wanted` has checked the request's parameters.
 
     `next_id`: where something may follow. `prev_id`: the first entry, or None for the request's lower bound.
     """
     links = []
     if prev_id is None:
-        params = Params(request)
-        prev_id = max((number for name in ABOVE if (number := params.cursor(name)) is not None), default=None)
+        given = [request.query_params.get(name, "").strip() for name in ABOVE]
+        prev_id = max(map(int, filter(None, given)), default=None)
     address = _address(request)
     if next_id is not None:
         links.append(f'<{address}max_id={quote_plus(str(next_id))}>; rel="next"')

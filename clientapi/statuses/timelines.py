@@ -6,7 +6,7 @@ them. The search is bounded, so the page may be short.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from accounts.models import User
 from clientapi.paging import Wanted
@@ -36,13 +36,6 @@ class Found(NamedTuple):
 NONE = Found([], None, None)
 
 
-class Down(Protocol):
-    """A function that reads a page below an id."""
-
-    def __call__(self, *, last_id: int | None, limit: int) -> ItemPage | Page:
-        """The items below `last_id`, newest first."""
-
-
 def found(page: ItemPage | Page, asked: Wanted) -> Found:
     """The part of a page above `since_id`, as the request asks."""
     above = asked.above
@@ -60,16 +53,9 @@ def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[Found, list[str
         lowest = page.items[-1].id if page.items else asked.min_id + 1
         prev_id = page.last_id if page.last_id is not None else (page.items[0].id if page.items else None)
         return Found(page.items, lowest, prev_id), page.sources
-    read: Down = home_page_of(reader, list_id)
-    down = read(last_id=asked.max_id, limit=asked.limit)
-    return found(down, asked), down.sources if isinstance(down, Page) else []
-
-
-def home_page_of(reader: User, list_id: int) -> Down:
-    """The function that reads home or a list."""
-    if list_id:
-        return lambda *, last_id, limit: list_page(reader, list_id, last_id=last_id, limit=limit)
-    return lambda *, last_id, limit: home_page(reader, last_id=last_id, limit=limit)
+    at: dict[str, Any] = {"last_id": asked.max_id, "limit": asked.limit}
+    page = list_page(reader, list_id, **at) if list_id else home_page(reader, **at)
+    return found(page, asked), page.sources
 
 
 # --- Other lists -----------------------------------------------------------------------------------------
