@@ -80,6 +80,7 @@ def letter_of_name(name: str) -> str:
     return letter if len(letter) == 1 else ""
 
 
+@lru_cache(4096)
 def _drawn(name: str) -> str:
     letter = initial(name)[:LETTERS]
     return letter if letter.isprintable() else "?"

@@ -1,9 +1,10 @@
 """Cards: an item as a template shows it. Templates look nothing up."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -251,7 +252,7 @@ class Cards:
         self,
         reader: User | AnonymousUser,
         items: Iterable[ItemBody] = (),
-        texts: Iterable[str] = (),
+        texts: Sequence[str] = (),
         *,
         sought: Query | None = None,
     ) -> None:
@@ -261,7 +262,8 @@ class Cards:
         self._faces: dict[str, Face] = {}
         self._has_figures = False
         self._names: dict[str, bool] = {}
-        self._texts = [*texts, *_texts(items)]
+        self._texts = texts
+        self._items = [*items]
 
     def of(
         self, items: Iterable[ItemBody], *, answered: Mapping[str, Sender] | None = None, keeps_hidden: bool = False
@@ -269,7 +271,7 @@ class Cards:
         """The cards of items. Filtered ones are left out, or folded with `keeps_hidden`."""
         senders = answered or {}
         shown = [item for item in items if keeps_hidden or not item.is_hidden]
-        self._texts += _texts(shown)
+        self._items += shown
         return [self.one(item, answered=senders.get(item.reply_to or "")) for item in shown]
 
     def one(
@@ -411,7 +413,8 @@ class Cards:
         """Whether a mention leads to a user whom the reader may know of. Looks up all names of the page at once."""
         name = name.lower()
         if name not in self._names:
-            asked = {name, *(one.lower() for text in self._texts for one in mentions(text))}
+            texts = chain(self._texts, _texts(self._items))
+            asked = {name, *(one.lower() for text in texts for one in mentions(text))}
             found = visible_names(asked, self._reader)
             self._names |= {one: one in found for one in asked}
         return self._names[name]
