@@ -35,11 +35,12 @@ from benchmarks.measure import Case, Report, Times, interleaved, milliseconds, o
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS
 from relations.models import Tag
 from relations.tags import follow_tag, unfollow_tag
+from storage import keys
 from storage.connections import feeds, pipelined
 from storage.window import INFINITY, Window
 from timeline.home import SLACK, home_page
-from timeline.inbox import Inbox, Tail
-from timeline.outbox import Outbox, source_of
+from timeline.inbox import Tail
+from timeline.outbox import outbox_key, source_of
 
 LIMIT = 20
 TARGET = 1.3
@@ -182,12 +183,12 @@ class Peers:
         """The page by redis-py and one query."""
         if big_vs:
             pipeline = self.redis.pipeline(transaction=False)
-            for key in (Inbox(reader_id).key, *(Outbox(big_v).key for big_v in big_vs)):
+            for key in (keys.inbox(reader_id), *map(outbox_key, big_vs)):
                 pipeline.zrevrangebyscore(key, INFINITY, 1, 0, LIMIT)
             found = {int(member.split(b":")[1]) for members in pipeline.execute() for member in members}
             ids = nlargest(LIMIT, found)
         else:
-            members = self.redis.zrevrangebyscore(Inbox(reader_id).key, INFINITY, 1, 0, LIMIT)
+            members = self.redis.zrevrangebyscore(keys.inbox(reader_id), INFINITY, 1, 0, LIMIT)
             ids = [int(member.split(b":")[1]) for member in members]
         return self.query(BY_IDS, ids=ids, reader=reader_id)
 
@@ -280,7 +281,7 @@ def _in_turn(community: Community, reader_ids: Mapping[str, Sequence[int]]) -> T
 def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
     """The candidates of a first page from the windows, not verified."""
     wanted = LIMIT + 1 + SLACK
-    windows = [Inbox(reader_id), *(Outbox(big_v) for big_v in big_vs)]
+    windows = [keys.inbox(reader_id), *map(outbox_key, big_vs)]
     counts = [wanted] * len(windows)
     replies = pipelined(feeds(), Window.readings(feeds(), windows, INFINITY, counts))
     found = {item_id for one in Window.slices(replies, counts) for item_id in one.entries}

@@ -25,7 +25,7 @@ from discover.cache import CandidateList, Entry
 from discover.candidates import clean, mixed
 from discover.models import IssuedPage
 from items.bodies import ItemBody
-from items.hydrate import ItemRow, as_met, body, columns
+from items.hydrate import ItemRow, body, columns, decorate
 from items.models import Context
 from items.visibility import visible_alone
 from relations.rules import READER, mutes
@@ -234,7 +234,9 @@ def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> li
         return []
     by_id = {entry.item_id: entry for entry in entries}
     rows = fetch(SHOWN, {"ids": id_array(by_id), "reader": reader.pk, "again": again}, into=ItemRow.of)
-    shown = as_met([body(row, reader.pk, reasons.words(by_id[row.id].reason)) for row in rows], reader, Context.PUBLIC)
+    shown = decorate(
+        [body(row, reader.pk, reasons.words(by_id[row.id].reason)) for row in rows], reader, Context.PUBLIC
+    )
     return [(item, by_id[int(item.id)]) for item in shown]
 
 

@@ -84,10 +84,8 @@ class LinkCardBody(msgspec.Struct):
 _facts = msgspec.json.Decoder(LinkFacts)
 
 
-def link_card(facts: str | None) -> LinkCardBody | None:
+def link_card(facts: str) -> LinkCardBody:
     """The card of an item from its column."""
-    if not facts:
-        return None
     said = _facts.decode(facts)
     picture = medium_object(said.picture) if said.picture else None
     return LinkCardBody(said.url, said.title, said.description, said.site, picture)

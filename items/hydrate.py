@@ -15,7 +15,7 @@ from msgspec import UNSET
 from accounts.models import User
 from items.bodies import Counts, ItemBody, Quote, Sender, link_card
 from items.filters.filters import filtered
-from items.models import Status
+from items.models import ItemType, Status
 from items.polls import show_polls
 from items.signals import held_shown
 from items.visibility import VISIBLE, quoted_visible
@@ -159,15 +159,15 @@ class ItemRow(NamedTuple):
         original = Said._make(row[MET:WIDTH]) if said.repost_of_id else None
         return cls(said, counts, is_liked, is_reposted, is_bookmarked, original)
 
+    @classmethod
+    def alone(cls, row: Sequence[Any]) -> "ItemRow":
+        """A row that begins with `columns`. A repost lacks its original."""
+        return cls._make([Said._make(row[:SAID]), *row[SAID:MET], None])
+
     @property
     def id(self) -> int:
         """The item's id."""
         return self.said.id
-
-    @property
-    def is_repost(self) -> bool:
-        """Whether it is a repost."""
-        return self.said.repost_of_id is not None
 
 
 SAID = len(Said._fields)
@@ -209,19 +209,21 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
         reposted=row.is_reposted,
         bookmarked=row.is_bookmarked,
         reason=reason,
-        link_card=link_card(said.link_card),
+        link_card=link_card(said.link_card) if said.link_card else None,
     )
 
 
-def as_met(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
-    """Add quoted items, polls, and the reader's filters."""
-    quoting = [item.shown for item in items if item.shown.quote]
-    quoted = quoted_in(quoting, reader)
-    for item in quoting:
-        body, state = quoted[item.id]
-        item.quote = Quote(body.id, body if state == "accepted" else None, state)
-    quoted_items = [item.quote.item for item in quoting if item.quote and item.quote.item]
-    show_polls([item.shown for item in items] + quoted_items, reader.pk)
+def decorate(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
+    """Add what a page shows beside its items: quoted items, polls, and the reader's filters."""
+    shown = [item.repost_of or item for item in items]
+    if quoting := [item for item in shown if item.quote]:
+        quoted = quoted_in(quoting, reader)
+        for item in quoting:
+            body, state = quoted[item.id]
+            item.quote = Quote(body.id, body if state == "accepted" else None, state)
+        shown += [item.quote.item for item in quoting if item.quote and item.quote.item]
+    if polls := [item for item in shown if item.type == ItemType.POLL]:
+        show_polls(polls, reader.pk)
     return filtered(items, reader, context)
 
 
@@ -241,7 +243,7 @@ def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict
 
 def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
     """The bodies of visible items. Held own items say why."""
-    found = as_met([body(row, reader.pk) for row in rows], reader, context)
+    found = decorate([body(row, reader.pk) for row in rows], reader, context)
     if held := [item for item in found if item.status == Status.IN_REVIEW]:
         for _, answer in held_shown.send(sender=ItemBody, item_ids=[int(item.id) for item in held]):
             told: Any = answer

@@ -226,11 +226,10 @@ def tallies(item_ids: Iterable[int], reader_id: int | None) -> dict[int, Tally]:
     return {row[0]: Tally._make(row) for row in rows}
 
 
-def show_polls(items: Iterable[ItemBody], reader_id: int | None) -> None:
-    """Put the polls into items."""
-    asking = [item for item in items if item.type == ItemType.POLL]
-    found = tallies({int(item.id) for item in asking}, reader_id)
-    for item in asking:
+def show_polls(items: Sequence[ItemBody], reader_id: int | None) -> None:
+    """Put the polls into the items, which all have one."""
+    found = tallies({int(item.id) for item in items}, reader_id)
+    for item in items:
         item.poll = poll_of(item, found[int(item.id)], is_own=int(item.sender.id) == reader_id)
 
 

@@ -34,6 +34,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar
 
 import redis
@@ -212,6 +213,10 @@ class Slice:
         """Whether the window is built."""
         return self.floor < INFINITY
 
+    def is_built_for(self, epoch: int) -> bool:
+        """Whether the window is built, for this epoch."""
+        return self.floor < INFINITY and self.epoch == epoch
+
     @property
     def is_truncated(self) -> bool:
         """Whether the slice was full above the floor."""
@@ -231,10 +236,10 @@ def to_number(reply: bytes | None) -> int:
     return -int(float(reply)) if reply else 0
 
 
-def to_entries(members: Iterable[bytes]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def to_entries(members: Sequence[bytes]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Parse members of a window into item ids and sender ids."""
-    pairs = [member.split(b":") for member in members]
-    return tuple(int(item) for _, item in pairs), tuple(int(sender) for sender, _ in pairs)
+    numbers = [*map(int, b":".join(members).split(b":"))] if members else []
+    return tuple(numbers[1::2]), tuple(numbers[::2])
 
 
 only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
@@ -265,22 +270,20 @@ class Window:
         return ("EVALSHA", READ, 1, self.key, last_id, self._ttl_read(), count)
 
     @classmethod
-    def readings(
-        cls, client: redis.Redis, windows: Sequence["Window"], last_id: int, counts: Sequence[int]
-    ) -> list[Command]:
-        """Commands that do `reading` for many windows in few scripts, which cost less. A cluster needs one each."""
+    def readings(cls, client: redis.Redis, keys: Sequence[str], last_id: int, counts: Sequence[int]) -> list[Command]:
+        """Commands that do `reading` for many keys in few scripts, which cost less. A cluster needs one each."""
         length = keys_in_script(client, READ_MOST)
         commands = []
-        for first in range(0, len(windows), length):
-            keys = [window.key for window in windows[first : first + length]]
-            some = counts[first : first + length]
-            commands.append(("EVALSHA", READ_TOGETHER, len(keys), *keys, last_id, cls._ttl_read(), *some))
+        for first in range(0, len(keys), length):
+            some = keys[first : first + length]
+            most = counts[first : first + length]
+            commands.append(("EVALSHA", READ_TOGETHER, len(some), *some, last_id, cls._ttl_read(), *most))
         return commands
 
     @classmethod
     def slices(cls, replies: Iterable[list[Any]], counts: Sequence[int]) -> list[Slice]:
         """Parse the replies of `readings`."""
-        each = (one for reply in replies for one in reply)
+        each = chain.from_iterable(replies)
         return [cls.slice(one, count) for one, count in zip(each, counts, strict=True)]
 
     @classmethod

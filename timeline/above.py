@@ -2,10 +2,10 @@ from accounts.models import User
 from storage.window import INFINITY
 from timeline.fold import FOLDED, REACH, folds_among
 from timeline.home import Page, home_page
-from timeline.hydrate import verify_ids
 from timeline.lists import list_page
 from timeline.pull import around
 from timeline.senders import Scope
+from timeline.truth import verify_ids
 
 SCAN = 60
 """Entries that a page checks."""

@@ -11,10 +11,10 @@ from relations import rules
 from storage.connections import count_asked, fetch
 from storage.window import only_looking
 from timeline.fold import FOLDED
-from timeline.home import Walk, walked
+from timeline.home import Walk
 from timeline.models import Delivery
 from timeline.rules import carried, holds, kinds, original_shown, reposts_wanted
-from timeline.senders import TAGGED
+from timeline.senders import TAGGED, Scope
 from timeline.truth import Missed
 
 SENTENCES = {
@@ -95,10 +95,11 @@ def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]
 def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[Walk, list[str], dict[str, Any]]:
     begin = time.perf_counter()
     with count_asked() as asked, only_looking():
-        walk = walked(reader, last_id=last_id, limit=limit)
+        walk = Walk.of(reader, Scope.home_of(reader), limit, last_id)
+        walk.fill()
     facts = {
         _("sources"): ",".join(sorted(walk.findings.sources)),
-        _("posts on the page"): len(walk.progress.shown[:limit]),
+        _("posts on the page"): len(walk.shown[:limit]),
         _("statements"): asked.statements,
         _("round trips to Redis"): asked.round_trips,
         _("milliseconds"): round(1000 * (time.perf_counter() - begin), 2),
@@ -124,7 +125,7 @@ def _item(reader: User, item_id: int) -> Part:
         _("delivery pending"): delivery is not None,
         _("given up"): delivery is not None and delivery.parked_at is not None,
     }
-    for shown in walk.progress.shown:
+    for shown in walk.shown:
         if shown.id == str(item_id):
             reason = str(REASONS.get(shown.reason or "", shown.reason))
             return Part(title, ["shown", *words], facts | {_("reason"): reason})
@@ -132,5 +133,5 @@ def _item(reader: User, item_id: int) -> Part:
     if is_tagged:
         reasons = [name for name in reasons if name in OF_TAGGED]
     if not reasons:
-        reasons = ["folded" if walk.progress.folds.get(item_id) == FOLDED else "lost"]
+        reasons = ["folded" if walk.folds.get(item_id) == FOLDED else "lost"]
     return Part(title, ["not_shown", *reasons], facts)

@@ -13,11 +13,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from items.hydrate import Said
+from items.hydrate import WIDTH, Said
 from storage.connections import fetch, id_array
-from timeline.hydrate import TAG_COLUMNS, VERIFIED_WIDTH, VERIFY_BODIES, Verified
 from timeline.pull import AROUND, Candidate, around
 from timeline.senders import Scope, Statement
+from timeline.truth import DESCRIBE, TAG_COLUMNS, VERDICT, Verified, described
 
 REACH = 40
 """Entries."""
@@ -26,9 +26,9 @@ NEIGHBOUR = {"id": "near.id", "repost_of_id": "near.repost_of_id"}
 """The columns of `Said` that a neighbour's row has. The others, including its type, are NULL."""
 
 
-def _folds_and_originals(verified: str, width: int, around: str) -> str:
+def _folds_and_originals(describe: str, width: int, around: str) -> str:
     return f"""
-    {verified}
+    {describe}
     UNION ALL
     SELECT {", ".join(NEIGHBOUR.get(name, "NULL") for name in Said._fields)},
         {", ".join(["NULL"] * (width - len(Said._fields)))}
@@ -36,9 +36,9 @@ def _folds_and_originals(verified: str, width: int, around: str) -> str:
 """
 
 
-WIDTHS = (VERIFIED_WIDTH, VERIFIED_WIDTH + TAG_COLUMNS, VERIFIED_WIDTH)
-"""The number of columns of each statement in `VERIFY_BODIES`."""
-FOLDS_AND_ORIGINALS = Statement(*map(_folds_and_originals, VERIFY_BODIES, WIDTHS, AROUND))
+WIDTHS = (WIDTH + VERDICT, WIDTH + VERDICT + TAG_COLUMNS, WIDTH + VERDICT)
+"""The number of columns of each statement in `DESCRIBE`."""
+FOLDS_AND_ORIGINALS = Statement(*map(_folds_and_originals, DESCRIBE, WIDTHS, AROUND))
 _neighbour = itemgetter(*map(Said._fields.index, NEIGHBOUR))
 _type = itemgetter(Said._fields.index("type"))
 OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id = %(reader)s"
@@ -64,16 +64,16 @@ def folds_and_originals(
         if _type(row) is None:
             entries.append(_neighbour(row))
         else:
-            repost = Verified.of(row)
-            verified[repost.item.id] = repost
+            repost = described(row)
+            verified[repost.item.said.id] = repost
     entries.sort(reverse=True)
     return _of_page(entries, last_id, count), verified
 
 
 def _of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int) -> dict[int, int]:
-    above = sum(item_id >= last_id for item_id, _ in entries)
     found = folds_among(entries)
-    return {item_id: found[item_id] for item_id, root in entries[above : above + count] if root}
+    below = [entry for entry in entries if entry[0] < last_id]
+    return {item_id: found[item_id] for item_id, root in below[:count] if root}
 
 
 def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:

@@ -46,13 +46,18 @@ def source_of(*, tag: int) -> int:
     return -tag
 
 
+def outbox_key(source: int) -> str:
+    """The key of a source's outbox."""
+    return keys.outbox(source) if source > 0 else keys.tag_outbox(-source)
+
+
 class Outbox(BuiltWindow):
     """A window of a big-V's posts and reposts except private mentions, or of public posts with a hashtag."""
 
     __slots__ = ()
 
     def __init__(self, source: int) -> None:
-        super().__init__(source, keys.outbox(source) if source > 0 else keys.tag_outbox(-source))
+        super().__init__(source, outbox_key(source))
 
     def build_later(self, token: str) -> bool:
         """Have a worker build it."""

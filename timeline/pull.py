@@ -287,9 +287,8 @@ class Pulled(NamedTuple):
     item_id: int
     sender_id: int
     is_held: bool
-    is_shown: bool
-    """Whether the original is shown, if it is a repost. For an entry by hashtags alone: whether its sender is."""
-    item: ItemRow | None
+    shown: ItemRow | None
+    """The item, if it was read and the reader may see it."""
     inbox_from: int
     """The policy's value."""
     tag: str = ""
@@ -299,13 +298,8 @@ class Pulled(NamedTuple):
     def of(cls, row: Sequence[Any]) -> "Pulled":
         item_id, sender_id, is_held, is_shown = row[:4]
         columns, (inbox_from, *tag) = row[4 : 4 + WIDTH], row[4 + WIDTH :]
-        item = None if id_of(columns) is None else ItemRow.of(columns)
-        return cls(item_id, sender_id, is_held, is_shown, item, inbox_from, *filter(None, tag))
-
-    @property
-    def shown(self) -> ItemRow | None:
-        """The item, if the reader may see it."""
-        return self.item if self.is_held and self.is_shown else None
+        shown = ItemRow.of(columns) if is_held and is_shown and id_of(columns) is not None else None
+        return cls(item_id, sender_id, is_held, shown, inbox_from, *filter(None, tag))
 
 
 class Candidate(NamedTuple):

@@ -6,83 +6,89 @@ hint. Readers who follow hashtags use no tail: a hashtag added to an old item wo
 
 import re
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from accounts.models import User
 from storage import keys
 from storage.connections import Command, FeedsRefusedError, feeds, feeds_errors, pipelined
 from storage.window import INFINITY, NO_SLICE, Slice, Window, only_looks
 from timeline.inbox import Inbox, Tail
-from timeline.outbox import Outbox
+from timeline.outbox import Outbox, outbox_key
 from timeline.senders import Scope
 from timeline.truth import Truth
 
 OUTBOXES_MOST = 32
 """Up to this many outboxes are always merged, and read a full page deep."""
 GLANCE = 3
-"""Entries to read first from each outbox if there are more. Few of them reach into the page (`_look_deeper`)."""
+"""Entries to read first from each outbox if there are more. Few of them reach into the page (`_read_deeper`)."""
 FOLLOWEES_FOR_ONE = 8
 """Readers with many followees and hashtags merge one more outbox for each 8 of them. Beyond that a pull is cheaper: an
 outbox costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
 """
 TOO_MANY_SECONDS = 300
 """TTL of a hint of too many outboxes once a page used it. That page only pulls, so it cannot correct the hint."""
+BOUND, ENTRIES, SENDERS = attrgetter("bound"), attrgetter("entries"), attrgetter("senders")
 SOURCE = re.compile(rb"-?[1-9][0-9]{0,17}")
 """A part of a hint: an id, or minus an id."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Reading:
-    """What a page read from the windows: up to `count` entries of each below the id `before`."""
+    """What a page read from the windows: up to `count` entries of each below the id `before`, merged."""
 
     before: int
     count: int
     inbox: Slice
-    outboxes: Mapping[int, Slice] = field(default_factory=dict)
+    outboxes: Mapping[int, Slice]
     """By source (timeline.outbox)."""
-    tail: Slice | None = None
-    token: str = ""
+    tail: Slice | None
+    token: str
     """Token needed to write the tail. Empty if the tail was found."""
+    uses_tail: bool = field(init=False)
+    """Whether the tail alone serves the page."""
+    parts: list[Slice] = field(init=False)
+    """The slices to merge into the page."""
+    bound: int = field(init=False)
+    """The id above which all parts are complete."""
+    ids: list[int] = field(init=False)
+    """The newest `count` ids of all parts above the bound."""
 
-    @property
-    def parts(self) -> list[Slice]:
-        """The slices to merge into the page."""
-        return [self.tail] if self.tail and self.uses_tail else [self.inbox, *self.outboxes.values()]
+    def __post_init__(self) -> None:
+        self.uses_tail = self.tail is not None and self.before <= self.inbox.floor + 1
+        self.parts = [self.tail] if self.tail and self.uses_tail else [self.inbox, *self.outboxes.values()]
+        self.bound = max(map(BOUND, self.parts))
+        self.ids = self.merge((), self.bound)
 
-    @property
-    def uses_tail(self) -> bool:
-        """Whether the tail alone serves the page."""
-        return self.tail is not None and self.before <= self.inbox.floor + 1
+    def merge(self, pending: Iterable[int], bound: int) -> list[int]:
+        """The newest `count` ids of all parts and `pending`, above the bound."""
+        found = set(pending).union(*map(ENTRIES, self.parts))
+        return sorted([item_id for item_id in found if bound < item_id < self.before], reverse=True)[: self.count]
 
     @property
     def senders(self) -> set[int]:
         """The senders of all candidates."""
-        return set().union(*(part.senders for part in self.parts))
+        return set().union(*map(SENDERS, self.parts))
 
-    @property
-    def bound(self) -> int:
-        """The id above which all parts are complete."""
-        return max(part.bound for part in self.parts)
+    def candidates(self, truth: Truth) -> tuple[list[int], int]:
+        """The ids with pending deliveries, and the id below which only PostgreSQL knows more, or 0."""
+        bound = max(truth.pending_bound, self.bound)
+        ids = self.merge(truth.pending, bound) if truth.pending or bound > self.bound else self.ids
+        return ids, self.below(ids, bound)
 
-    def candidates(self, pending: Iterable[int] = (), bound: int = 0) -> list[int]:
-        """The newest `count` ids of all parts and `pending`, above both bounds."""
-        bound = max(bound, self.bound)
-        found = set(pending).union(*(part.entries for part in self.parts))
-        return sorted((item_id for item_id in found if bound < item_id < self.before), reverse=True)[: self.count]
-
-    def below(self, ids: Sequence[int], bound: int = 0) -> int:
-        """The id below which only PostgreSQL knows more, or 0."""
-        bound = max(bound, self.bound)
+    def below(self, ids: Sequence[int], bound: int) -> int:
+        """The id below which only PostgreSQL knows more than these ids above the bound, or 0."""
         return bound + 1 if bound > 0 and len(ids) < self.count else 0
 
-    def sources(self, ids: Sequence[int], pending: set[int]) -> Iterator[str]:
+    def sources(self, truth: Truth, ids: Sequence[int]) -> set[str]:
         """What served these ids: inbox, outbox, pending or sql. A tail counts as `sql`, which filled it."""
-        yield "sql" if self.uses_tail else "inbox"
+        found = {"sql" if self.uses_tail else "inbox"}
         if self.outboxes:
-            yield "outbox"
-        if not pending.isdisjoint(ids):
-            yield "pending"
+            found.add("outbox")
+        if not truth.pending.isdisjoint(ids):
+            found.add("pending")
+        return found
 
     def is_current(self, truth: Truth) -> bool:
         """Whether no delivery was completed since the reading, and no needed window is missing or outdated."""
@@ -90,22 +96,25 @@ class Reading:
             return False
         return truth.outboxes.keys() <= self.outboxes.keys()
 
+    def is_shallow(self, truth: Truth) -> bool:
+        """Whether the inbox lacks the pushes that the reader's level takes."""
+        return self.inbox.epoch == truth.epoch and truth.push_generation not in (0, self.inbox.pushes)
+
     def is_whole(self, truth: Truth) -> bool:
         """Whether the reading holds all items of followed big-Vs: from their outboxes, or pushed into the inbox."""
         return truth.names_big_vs or self.inbox.pushes == truth.push_generation
 
     def missing(self, reader_id: int, truth: Truth) -> list[tuple[Inbox | Outbox, int]]:
         """The unusable windows, with the epochs to build them for."""
-        wanted: list[tuple[Inbox | Outbox, Slice, int | None]] = [(Inbox(reader_id), self.inbox, truth.epoch)]
+        found: list[tuple[Inbox | Outbox, int]] = []
+        if truth.epoch is not None and not self.inbox.is_built_for(truth.epoch):
+            found.append((Inbox(reader_id), truth.epoch))
         for source, epoch in truth.outboxes.items():
-            wanted.append((Outbox(source), self.outboxes.get(source, NO_SLICE), epoch))
-        return [
-            (window, epoch)
-            for window, part, epoch in wanted
-            if epoch is not None and not (part.is_usable and part.epoch == epoch)
-        ]
+            if epoch is not None and not self.outboxes.get(source, NO_SLICE).is_built_for(epoch):
+                found.append((Outbox(source), epoch))
+        return found
 
-    def of(self, truth: Truth) -> "Reading":
+    def only_needed(self, truth: Truth) -> "Reading":
         """This reading without the outboxes that `truth` does not need."""
         needed = truth.outboxes
         if self.outboxes.keys() == needed.keys():
@@ -113,7 +122,7 @@ class Reading:
         return replace(self, outboxes={source: part for source, part in self.outboxes.items() if source in needed})
 
 
-def look(
+def read_windows(
     scope: Scope, *, before: int, count: int, sources: Collection[int], epoch: int = 0, newest: int = INFINITY
 ) -> Reading:
     """Read the windows below `before`, not above `newest`, up to `count` entries each.
@@ -125,7 +134,7 @@ def look(
     depth = count if len(sources) <= OUTBOXES_MOST else GLANCE
     top = min(before, newest + 1)
     counts = [count, *[depth] * len(sources)]
-    commands = Window.readings(feeds(), [Inbox(reader_id), *map(Outbox, sources)], top, counts)
+    commands = Window.readings(feeds(), [keys.inbox(reader_id), *map(outbox_key, sources)], top, counts)
     token = ""
     if before < INFINITY and not (sources or scope.has_tags or only_looks.get()) and count <= Tail.LENGTH // 2:
         token = secrets.token_hex(8)
@@ -136,7 +145,7 @@ def look(
         inbox, *outboxes = Window.slices(replies, counts)
         by_source = dict(zip(sources, outboxes, strict=True))
         if depth < count:
-            _look_deeper(by_source, inbox, top, count)
+            _read_deeper(by_source, inbox, top, count)
     return Reading(before, count, inbox, by_source, tail, "" if tail else token)
 
 
@@ -158,21 +167,21 @@ def are_too_many(sources: Collection[int], reader: User) -> bool:
     return len(sources) > max(OUTBOXES_MOST, probes // FOLLOWEES_FOR_ONE)
 
 
-def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: int) -> None:
+def _read_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: int) -> None:
     newest = sorted({item_id for one in [read, *outboxes.values()] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [source for source, one in outboxes.items() if one.is_truncated and one.bound >= reach]
     counts = [count] * len(deeper)
-    replies = pipelined(feeds(), Window.readings(feeds(), [*map(Outbox, deeper)], before, counts))
+    replies = pipelined(feeds(), Window.readings(feeds(), [*map(outbox_key, deeper)], before, counts))
     outboxes.update(zip(deeper, Window.slices(replies, counts), strict=True))
 
 
-def hinting(reader_id: int, sources: Iterable[int]) -> Command:
+def set_hint(reader_id: int, sources: Iterable[int]) -> Command:
     """Command that writes the hint of the outboxes to merge. It may be wrong without harm."""
     hint = ",".join(map(str, sorted(sources)))
     return ("SET", keys.merged_outboxes(reader_id), hint, "EX", Window.ttl)
 
 
-def doubting(reader_id: int) -> Command:
+def expire_hint(reader_id: int) -> Command:
     """Command that lets a hint of too many outboxes expire soon: a page that only pulls cannot correct it."""
     return ("EXPIRE", keys.merged_outboxes(reader_id), TOO_MANY_SECONDS, "LT")

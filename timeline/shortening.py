@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
 from storage.window import PIPELINE_LENGTH
 from timeline.inbox import Inbox, cap_of
-from timeline.reading import hinting
+from timeline.reading import set_hint
 from timeline.truth import followed_big_vs
 
 
@@ -17,7 +17,7 @@ def shorten(user_ids_by_level: Mapping[int, list[int]]) -> None:
         cap = cap_of(level)
         commands += [Inbox(user_id).settle(cap) if cap else Inbox(user_id).drop() for user_id in user_ids]
         if cap:
-            commands += [hinting(user_id, big_vs) for user_id, big_vs in followed_big_vs(user_ids)]
+            commands += [set_hint(user_id, big_vs) for user_id, big_vs in followed_big_vs(user_ids)]
     try:
         with feeds_errors():
             for first in range(0, len(commands), PIPELINE_LENGTH):

@@ -1,13 +1,17 @@
-"""The truth: the one SQL statement that decides what a page shows, after its windows were read.
+"""The truth: what PostgreSQL says about a reader and the candidates from Redis.
 
-It returns the epochs that the windows need, the outboxes to merge, the pending deliveries and the visible candidates.
+`verify` sends the one statement that decides what a page shows, after its windows were read. It returns the epochs that
+the windows need, the outboxes to merge, the pending deliveries and the visible candidates. `describe` reads candidates
+with the originals of reposts.
 
 See docs/decisions.md: Windows first, then one statement.
+See docs/decisions.md: Windows keep what may come back without an event.
+See docs/decisions.md: Experiments that were not worth it.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from django.conf import settings
 from django.db import models
@@ -15,15 +19,148 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.levels import policy
 from accounts.models import User
-from items.hydrate import id_of
+from items.hydrate import COLUMNS, MET, ORIGINALS, WIDTH, ItemRow, id_of
+from items.hydrate import columns as columns_of
+from items.visibility import is_published
 from relations import rules
 from storage.connections import fetch, id_array
 from timeline import completions
-from timeline.hydrate import ALONE_WIDTH, NOT_ASKED, TAG_COLUMNS, Verified, older, verified_alone
 from timeline.inbox import cap_of
 from timeline.outbox import source_of
-from timeline.senders import HOME, TAGGED, Feed
+from timeline.pull import Candidate, any_below, any_tagged_below
+from timeline.rules import HELD, belongs, belongs_among, carried, original_shown, welcome, welcome_among
+from timeline.senders import HOME, TAGGED, Feed, Scope, statement
 
+# --- Candidates ------------------------------------------------------------------------------------------
+# Below an id: posts (2), only reposts and posts by hashtags, which may be hidden (1), none (0).
+POSTS, MAYBE, NOTHING = 2, 1, 0
+NOT_ASKED = "NULL"
+
+
+def older(feed: Feed) -> str:
+    """SQL that says which kind of items is below the parameter `below`: `POSTS`, `MAYBE` or `NOTHING`.
+
+    Statements that do not ask use `NOT_ASKED`, which costs nothing.
+    """
+    post, entry = any_below(feed, "stream.repost_of_id IS NULL"), any_below(feed)
+    if feed.tags:
+        entry = f"{entry} OR {any_tagged_below()}"
+    return f"CASE WHEN {post} THEN {POSTS} WHEN {entry} THEN {MAYBE} ELSE {NOTHING} END"
+
+
+def _verdict(feed: Feed, belongs: str, original_shown: str, welcome: str, older: str = NOT_ASKED) -> str:
+    """The SQL columns behind those of the item: the arguments of `Verified.of`."""
+    columns = f"{belongs}, {HELD}, {original_shown}, {is_published('i')}, {older}"
+    return f"{columns}, {carried('i.id')}, {welcome}" if feed.tags else columns
+
+
+def _describe(feed: Feed) -> str:
+    verdict = _verdict(feed, belongs(wanted=feed.wanted), original_shown("i"), welcome("i.sender_id", "s.is_active"))
+    return f"""{feed.with_tags_alone()}
+    SELECT {COLUMNS}, {verdict} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
+    """
+
+
+DESCRIBE = statement(_describe)
+
+
+def _verify_ids(feed: Feed) -> str:
+    is_entry, is_shown = f"{belongs(wanted=feed.wanted)} AND {HELD}", original_shown("i")
+    sender = "JOIN accounts_user s ON s.id = i.sender_id"
+    if feed.tags:
+        # OFFSET 0: a probe, not a hash of all users.
+        sender = "CROSS JOIN LATERAL (SELECT is_active FROM accounts_user WHERE id = i.sender_id OFFSET 0) s"
+        is_shown = f"CASE WHEN {is_entry} THEN {is_shown} ELSE {welcome('i.sender_id', 's.is_active')} END"
+        is_entry = f"({is_entry} OR {carried('i.id')} IS NOT NULL)"
+    return f"""{feed.with_tags_alone()}
+    SELECT i.id, i.repost_of_id, {is_shown} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    JOIN items_item i ON i.id = candidate.id {sender}
+    WHERE {is_entry} ORDER BY i.id DESC
+    """
+
+
+VERIFY_IDS = statement(_verify_ids)
+
+
+class Verified(NamedTuple):
+    """An existing candidate, and how the reader's home treats it.
+
+    The inbox may forget what does not belong, every window what is unpublished. They keep what is absent (the sender
+    does not follow back, or is suspended) or has a hidden original: no event tells when that changes.
+    """
+
+    item: ItemRow
+    belongs: bool
+    """Whether it may be in the reader's inbox, by its sender."""
+    is_published: bool
+    is_entry: bool
+    """Whether it is an entry, shown or not."""
+    shown: ItemRow | None
+    """The item, if it is an entry and may be shown with its original."""
+    has_shown_original: bool | None
+    """Whether it is no repost or its original is shown. None for a repost without a check of its original."""
+    tags: Sequence[str] | None
+    """The followed hashtags of a public post, in order. None if it has none, or if the reader follows none."""
+    tag: str
+    """The hashtag, if it alone makes the item an entry, else ""."""
+    older: int | None
+    """The kind of items below an id: `POSTS`, `MAYBE` or `NOTHING`. None if not asked."""
+
+    @classmethod
+    def of(
+        cls,
+        item: ItemRow,
+        belongs: bool,
+        is_held: bool,
+        has_shown_original: bool | None,
+        is_published: bool,
+        older: int | None,
+        tags: Sequence[str] | None = None,
+        is_welcome: bool = False,
+    ) -> Self:
+        """Judge an item by the columns of `_verdict`. `is_welcome`: whether hashtags alone let the reader see it."""
+        is_by_sender = belongs and is_held
+        is_shown = has_shown_original is True if is_by_sender else is_welcome and tags is not None
+        return cls(
+            item=item,
+            belongs=belongs,
+            is_published=is_published,
+            is_entry=is_by_sender or tags is not None,
+            shown=item if is_shown else None,
+            has_shown_original=has_shown_original,
+            tags=tags,
+            tag="" if is_by_sender or not tags else tags[0],
+            older=older,
+        )
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the item belongs to the reader's home but is hidden now."""
+        return (self.belongs or self.tags is not None) and self.shown is None
+
+
+VERDICT, TAG_COLUMNS = 5, 2
+"""Columns of `_verdict`, and those about hashtags at its end, which only readers who follow hashtags have."""
+
+
+def described(row: Sequence[Any]) -> Verified:
+    """Parse a row of `DESCRIBE`."""
+    return Verified.of(ItemRow.of(row), *row[WIDTH:])
+
+
+def describe(scope: Scope, ids: Sequence[int]) -> dict[int, Verified]:
+    """Those of the candidates that exist, with the originals of reposts, by id."""
+    rows = DESCRIBE.rows({"ids": id_array(ids)}, scope, described) if ids else []
+    return {row.item.said.id: row for row in rows}
+
+
+def verify_ids(scope: Scope, ids: Sequence[int]) -> list[Candidate]:
+    """The candidates that are entries, newest first."""
+    return VERIFY_IDS.rows({"ids": id_array(ids)}, scope, Candidate._make) if ids else []
+
+
+# --- The reader ------------------------------------------------------------------------------------------
 FOLLOWED_BIG_VS = f"""
     SELECT one.reader, array_agg(followed.id) FROM unnest(%(readers)s::bigint[]) AS one (reader)
     CROSS JOIN LATERAL ({rules.followed_big_vs("one.reader")}) followed GROUP BY one.reader
@@ -111,19 +248,23 @@ def _nulls(count: int) -> str:
 IDS, SENDERS = (f"(%({known})s::bigint[] || (SELECT {known} FROM pending))" for known in ("ids", "senders"))
 
 
-def _ask(feed: Feed, older: str) -> str:
-    width = ALONE_WIDTH + (TAG_COLUMNS if feed.tags else 0)
+def _verify(feed: Feed, older: str) -> str:
+    # Only posts are known to be shown: a repost's original is read later.
+    verdict = _verdict(
+        feed, belongs_among(SENDERS), "CASE WHEN i.repost_of_id IS NULL THEN true END", welcome_among(SENDERS), older
+    )
+    width = MET + VERDICT + (TAG_COLUMNS if feed.tags else 0)
     about = len(_About._fields) - (0 if feed.tags else TAG_COLUMNS)
     return f"""
     WITH {feed.with_tags()}pending AS MATERIALIZED ({_pending(feed)})
-    SELECT {verified_alone(feed, SENDERS, older)}, {_nulls(about)}
+    SELECT {columns_of("i", "s")}, {verdict}, {_nulls(about)}
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY ({IDS})
     UNION ALL SELECT {_nulls(width)}, about.* FROM ({_about(feed)}) about
     """
 
 
-ASK, ASK_LAST = _ask(HOME, NOT_ASKED), _ask(HOME, older(HOME))
-ASK_TAGGED, ASK_TAGGED_LAST = _ask(TAGGED, NOT_ASKED), _ask(TAGGED, older(TAGGED))
+VERIFY, VERIFY_LAST = _verify(HOME, NOT_ASKED), _verify(HOME, older(HOME))
+VERIFY_TAGGED, VERIFY_TAGGED_LAST = _verify(TAGGED, NOT_ASKED), _verify(TAGGED, older(TAGGED))
 
 
 class Missed(models.TextChoices):
@@ -211,6 +352,10 @@ class Truth:
             return {*self.outboxes}
         return {*self.tags} or None
 
+    def without_tag(self, tag: str, ids: Iterable[int]) -> set[int]:
+        """Those of the verified items that do not have the hashtag."""
+        return {item_id for item_id in ids if (row := self.rows.get(item_id)) and tag not in (row.tags or ())}
+
     @property
     def has_windows(self) -> bool:
         """Whether the reader has a usable inbox."""
@@ -224,23 +369,15 @@ class Truth:
         return Missed.FEW if self.level else Missed.DORMANT
 
 
-def ask(
-    reader_id: int,
-    ids: Sequence[int],
-    senders: Iterable[int],
-    *,
-    before: int,
-    count: int,
-    pushes: int,
-    below: int = 0,
-    has_tags: bool = False,
+def verify(
+    scope: Scope, ids: Sequence[int], senders: Iterable[int], *, before: int, count: int, pushes: int, below: int = 0
 ) -> Truth:
     """Ask PostgreSQL about the candidates `ids`, and the newest `count` pending items below `before`.
 
     `senders`: of all candidates. `pushes`: the inbox's push generation. `below`: an id, to say what is below it.
     """
     params = {
-        "reader": reader_id,
+        "reader": scope.reader_id,
         "ids": id_array(ids),
         "senders": id_array(set(senders)),
         "before": before,
@@ -249,30 +386,34 @@ def ask(
         "pushes": pushes,
         "below": below,
     }
-    if has_tags:
-        query, end = ASK_TAGGED_LAST if below else ASK_TAGGED, ALONE_WIDTH + TAG_COLUMNS
+    if scope.has_tags:
+        query, end = VERIFY_TAGGED_LAST if below else VERIFY_TAGGED, MET + VERDICT + TAG_COLUMNS
     else:
-        query, end = ASK_LAST if below else ASK, ALONE_WIDTH
+        query, end = VERIFY_LAST if below else VERIFY, MET + VERDICT
     rows = {}
     for row in fetch(query, params):
         if (item_id := id_of(row)) is None:
             about = _About(*row[end:])
         else:
-            rows[item_id] = Verified.alone(row, row[ALONE_WIDTH:end])
+            rows[item_id] = Verified.of(ItemRow.alone(row), *row[MET:end])
     expected.push_level, expected.inbox_from = about.push_level, about.inbox_from
+    outboxes, tags = dict(about.big_vs or ()), {}
+    for (tag, epoch), name in zip(about.tags, about.tag_names, strict=True):
+        source = source_of(tag=tag)
+        outboxes[source], tags[source] = epoch, name
     return Truth(
         level=about.level,
         has_inbox=about.has_inbox,
         epoch=about.epoch,
         push_generation=about.push_generation,
         names_big_vs=about.big_vs is not None,
-        outboxes=dict(about.big_vs or ()) | {source_of(tag=tag): epoch for tag, epoch in about.tags},
-        tags={source_of(tag=tag): name for (tag, _), name in zip(about.tags, about.tag_names, strict=True)},
+        outboxes=outboxes,
+        tags=tags,
         pending_bound=about.pending_bound,
         newest=about.newest or 0,
         has_moved=completions.have_moved(about.last, about.process),
         rows=rows,
-        pending={item_id for item_id in about.pending or () if item_id in rows},
+        pending=rows.keys() & (about.pending or ()),
     )
 
 

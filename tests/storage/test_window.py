@@ -295,7 +295,7 @@ def test_many_windows_are_read_by_few_scripts(feeds: redis.Redis) -> None:
         assert run(begin, complete) == [1, 1]
     feeds.expire(windows[0].key, 5)
     counts = [2, *[10] * (len(windows) - 1)]
-    commands = Window.readings(feeds_for_tasks(), windows, INFINITY, counts)
+    commands = Window.readings(feeds_for_tasks(), [window.key for window in windows], INFINITY, counts)
     assert len(commands) == 2
     found = Window.slices(run(*commands), counts)  # type: ignore[arg-type]
     assert [one.entries for one in found] == [(300, 200), *[(300, 200, 100)] * (len(windows) - 2), ()]

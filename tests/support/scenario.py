@@ -74,8 +74,8 @@ from tests.support.pictures import jpeg, mp4, upload
 from tests.support.plans import Recorder
 from timeline import active_fans, outbox
 from timeline.fold import folds_and_originals
-from timeline.hydrate import verify_bodies
 from timeline.senders import Scope
+from timeline.truth import describe
 
 READERS, EVENTS = 400, 100
 """The stream's connections, and the events in one query."""
@@ -790,7 +790,7 @@ def tagged(scenario: Scenario) -> None:
         scenario.ask(page, "tagged", "get", path)
     scenario.recorder.step = "tagged: calls"
     busy = Scope(user.pk, has_tags=True)
-    verify_bodies(busy, [scenario.site.busy.pk], below=scenario.names["middle"])
+    describe(busy, [scenario.site.busy.pk])
     folds_and_originals(busy, last_id=scenario.names["middle"], count=20, reposts=[])
     for source in (scenario.site.star.pk, -1):
         outbox.pull(source, 1_000)

@@ -107,10 +107,10 @@ def between(act: Callable[[], object]) -> Iterator[None]:
     def late(*args: Any, **kwargs: Any) -> Any:
         if acts:
             acts.pop()()
-        return truth.ask(*args, **kwargs)
+        return truth.verify(*args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(home, "ask", late)
+        patch.setattr(home, "verify", late)
         yield
     assert not acts, "the page did not ask"
 
@@ -124,14 +124,14 @@ def read_again_after(act: Callable[[], object], complete: Callable[[], object]) 
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         if not acts:
-            return truth.ask(*args, **kwargs)
+            return truth.verify(*args, **kwargs)
         complete()
-        found = truth.ask(*args, **kwargs)
+        found = truth.verify(*args, **kwargs)
         acts.pop()()
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(home, "ask", slow)
+        patch.setattr(home, "verify", slow)
         yield
     assert not acts, "the page did not ask"
 

@@ -16,12 +16,12 @@ from tests.support.timelines import read, seen, sources
 from tests.support.workers import Workers
 from timeline import home
 from timeline.home import new_count
-from timeline.hydrate import VERIFY_BODIES, VERIFY_IDS
 from timeline.late import LATE
 from timeline.lists import list_new_count, list_page
 from timeline.oracle import home_ids, list_ids, new_ids
 from timeline.pull import AROUND, PULL_ABOVE, PULL_BELOW, PULL_BODIES
 from timeline.senders import Statement
+from timeline.truth import DESCRIBE, VERIFY_IDS
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -183,7 +183,7 @@ OF_BOTH = {
     "below": PULL_BELOW,
     "above": PULL_ABOVE,
     "around": AROUND,
-    "verify": VERIFY_BODIES,
+    "verify": DESCRIBE,
     "verify ids": VERIFY_IDS,
     "late": LATE,
 }
@@ -194,5 +194,5 @@ def test_a_statement_of_a_list_asks_for_no_exclusive_list_and_not_for_its_owner(
     assert "is_exclusive" in built.of_home
     assert "is_exclusive" not in built.of_list
     assert "%(list)s" not in built.of_home
-    assert ("%(list)s" in built.of_list) == (built not in (VERIFY_BODIES, VERIFY_IDS))
+    assert ("%(list)s" in built.of_list) == (built not in (DESCRIBE, VERIFY_IDS))
     assert "SELECT %(reader)s::bigint, false" not in built.of_list

@@ -338,5 +338,8 @@ def test_a_reader_without_followed_hashtags_is_served_as_before(reader: User, sa
     say(seen(), "#tea")
     follow_tag(user=UserFactory(), tag="tea")
     settle(reader, workers)
-    with patch("timeline.truth.ASK_TAGGED", "no statement"), patch("timeline.truth.ASK_TAGGED_LAST", "no statement"):
+    with (
+        patch("timeline.truth.VERIFY_TAGGED", "no statement"),
+        patch("timeline.truth.VERIFY_TAGGED_LAST", "no statement"),
+    ):
         assert read(reader) == []

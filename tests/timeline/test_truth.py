@@ -8,10 +8,9 @@ from items.models import Item, Status, Visibility
 from relations.models import Block, Follow, List, ListMember, Mute
 from storage.window import INFINITY
 from tests.support.factories import ItemFactory, UserFactory
-from timeline.hydrate import verify_bodies
 from timeline.models import Delivery
 from timeline.senders import Scope
-from timeline.truth import Truth, ask
+from timeline.truth import Truth, describe, verify
 
 pytestmark = pytest.mark.django_db
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.django_db
 def asked(reader: User, found: list[Item], *, senders: list[int] | None = None) -> Truth:
     ids = [item.pk for item in found]
     known = [item.sender_id for item in found] if senders is None else senders
-    return ask(reader.pk, ids, known, before=INFINITY, count=50, pushes=0)
+    return verify(Scope(reader.pk), ids, known, before=INFINITY, count=50, pushes=0)
 
 
 def everyone(reader: User) -> dict[str, User]:
@@ -57,7 +56,7 @@ def test_the_first_look_at_a_page_says_of_each_item_what_its_own_row_says() -> N
         items.bookmark(user=sender, item=post)
     ItemFactory(sender=reader, repost_of=post, type="repost")
     rows = asked(reader, found).rows
-    assert rows == verify_bodies(Scope(reader.pk), [item.pk for item in found])
+    assert rows == describe(Scope(reader.pk), [item.pk for item in found])
     entries = {row.item.said.sender_id for row in rows.values() if row.is_entry}
     assert entries == {reader.pk, *(senders[name].pk for name in ("followed", "mutual", "unreposted"))}
     assert rows[post.pk].item.counts[0] == 2
@@ -71,7 +70,7 @@ def test_reposts_belong_as_their_own_rows_say() -> None:
     original = ItemFactory()
     found = {name: ItemFactory(sender=one, repost_of=original, type="repost") for name, one in senders.items()}
     rows = asked(reader, list(found.values())).rows
-    alone = verify_bodies(Scope(reader.pk), [item.pk for item in found.values()])
+    alone = describe(Scope(reader.pk), [item.pk for item in found.values()])
     assert {name for name, item in found.items() if rows[item.pk].is_entry} == {"reader", "followed", "mutual"}
     assert {pk: row.belongs for pk, row in rows.items()} == {pk: row.belongs for pk, row in alone.items()}
 
@@ -81,9 +80,9 @@ def test_a_repost_has_its_original_asked_for_later() -> None:
     Follow.objects.create(follower=reader, followee=sender)
     repost = ItemFactory(sender=sender, repost_of=ItemFactory(), type="repost")
     row = asked(reader, [repost]).rows[repost.pk]
-    assert (row.is_entry, row.is_shown) == (True, False)
+    assert (row.is_entry, row.shown) == (True, None)
     assert (row.has_shown_original, row.item.original) == (None, None)
-    assert verify_bodies(Scope(reader.pk), [repost.pk])[repost.pk].is_shown
+    assert describe(Scope(reader.pk), [repost.pk])[repost.pk].shown
 
 
 def test_pending_items_are_verified_with_senders_of_their_own() -> None:
@@ -94,8 +93,8 @@ def test_pending_items_are_verified_with_senders_of_their_own() -> None:
         Delivery.objects.create(item=item, sender=item.sender)
     truth = asked(reader, [])
     assert truth.pending == {item.pk for name, item in pending.items() if name != "stranger"}
-    assert truth.rows == verify_bodies(Scope(reader.pk), sorted(truth.pending))
-    shown = {item_id for item_id, row in truth.rows.items() if row.is_shown}
+    assert truth.rows == describe(Scope(reader.pk), sorted(truth.pending))
+    shown = {item_id for item_id, row in truth.rows.items() if row.shown}
     assert shown == {pending[name].pk for name in ("reader", "followed", "mutual", "unreposted")}
 
 
@@ -104,12 +103,12 @@ def test_pending_items_end_at_the_newest_that_were_asked_for() -> None:
     mine = [ItemFactory(sender=reader) for _ in range(4)]
     for item in [*mine, *(ItemFactory(sender=stranger) for _ in range(3))]:
         Delivery.objects.create(item=item, sender=item.sender)
-    few = ask(reader.pk, [], [], before=INFINITY, count=2, pushes=0)
+    few = verify(Scope(reader.pk), [], [], before=INFINITY, count=2, pushes=0)
     assert few.pending == {item.pk for item in mine[2:]}
     assert few.pending_bound == mine[2].pk - 1
-    all_of_them = ask(reader.pk, [], [], before=INFINITY, count=5, pushes=0)
+    all_of_them = verify(Scope(reader.pk), [], [], before=INFINITY, count=5, pushes=0)
     assert (all_of_them.pending, all_of_them.pending_bound) == ({item.pk for item in mine}, 0)
-    below = ask(reader.pk, [], [], before=mine[1].pk, count=5, pushes=0)
+    below = verify(Scope(reader.pk), [], [], before=mine[1].pk, count=5, pushes=0)
     assert below.pending == {mine[0].pk}
 
 
@@ -119,5 +118,5 @@ def test_an_item_of_another_sender_than_a_window_says_does_not_belong() -> None:
     blocked, followed = (ItemFactory(sender=senders[name]) for name in ("blocked", "followed"))
     rows = asked(reader, [blocked, followed], senders=[followed.sender_id]).rows
     assert not rows[blocked.pk].belongs
-    assert rows[followed.pk].is_shown
+    assert rows[followed.pk].shown
     assert not asked(reader, [followed], senders=[blocked.sender_id]).rows[followed.pk].belongs
