@@ -307,7 +307,7 @@ class Walk:
         bodies, for_tail = self.wanted, bool(findings.tail_token)
         count = max(Tail.LENGTH, bodies + 1) if for_tail else bodies + 1
         rows = pull_bodies(self.scope, below=self.below, count=count, bodies=bodies, for_window=for_tail)
-        self.keep_tail(rows, count)
+        self.save_tail(rows, count)
         if rows:
             expected.inbox_from = rows[0].inbox_from
         page = {row.item_id: row for row in rows[:bodies]}
@@ -320,7 +320,7 @@ class Walk:
         if not self.ended:
             self.scan()
 
-    def keep_tail(self, rows: Sequence[Pulled], count: int) -> None:
+    def save_tail(self, rows: Sequence[Pulled], count: int) -> None:
         """Prepare the command that writes the tail, if there is a token."""
         findings = self.findings
         if not (findings.tail_token and rows and findings.truth and findings.truth.epoch):

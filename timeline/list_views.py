@@ -8,7 +8,7 @@ from accounts.models import User
 from relations.list_api import list_or_404
 from timeline.late import arrivals, with_late
 from timeline.lists import list_new_count, list_page
-from timeline.position import place_of
+from timeline.position import reading_state
 from timeline.senders import Scope
 from timeline.views import cards_of
 from web.pages import PageRequest, show
@@ -20,7 +20,7 @@ from web.rest import PAGE, position
 def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """A list's posts, newest first."""
     listed, last_id, late = list_or_404(list_id, reader), position(request), position(request, "late")
-    now = place_of(reader).now if last_id is None else ""
+    now = reading_state(reader).now if last_id is None else ""
     page = list_page(reader, listed.id, last_id=last_id, limit=PAGE)
     arrived = arrivals(Scope(reader.pk, listed.id), page.items, since=late) if last_id is None else []
     context = {

@@ -41,8 +41,8 @@ FORGET = """
 """
 
 
-class Place(NamedTuple):
-    """What a page of home reads before its items: the time, the reader's stored place, and held posts."""
+class ReadingState(NamedTuple):
+    """What a page of home reads before its items: the time, the stored position, and held posts."""
 
     now: int
     """The database's clock in milliseconds. What becomes visible later is new to the page."""
@@ -65,27 +65,27 @@ class Offer(NamedTuple):
     """Whether there may be more posts than counted."""
 
 
-def place_of(reader: User) -> Place:
-    """Read the reader's `Place`."""
-    return Place(*fetch(READ, _params(reader))[0])
+def reading_state(reader: User) -> ReadingState:
+    """Read the reader's `ReadingState`."""
+    return ReadingState(*fetch(READ, _params(reader))[0])
 
 
-def note_position(*, reader: User, item_id: int) -> bool:
+def save_position(*, reader: User, item_id: int) -> bool:
     """Store the reader's position. False within `INTERVAL` of the last write or in read-only mode."""
     return current().takes_notes and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 
-def forget_place(*, reader: User) -> None:
+def forget_position(*, reader: User) -> None:
     """Stop offering the place."""
     fetch(FORGET, {"reader": reader.pk})
 
 
-def offer_of(reader: User, place: Place) -> Offer | None:
+def offer_of(reader: User, state: ReadingState) -> Offer | None:
     """The offer to continue where the last visit ended. None if less than a page lies in between."""
-    if place.left_id is None:
+    if state.left_id is None:
         return None
-    between, capped = new_count(reader, since_id=place.left_id)
-    return Offer(place.left_id + 1, between, capped) if between >= PAGE else None
+    between, capped = new_count(reader, since_id=state.left_id)
+    return Offer(state.left_id + 1, between, capped) if between >= PAGE else None
 
 
 def _params(reader: User) -> dict[str, Any]:

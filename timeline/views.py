@@ -22,7 +22,7 @@ from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
 from timeline.home import Page, home_page, new_count
 from timeline.late import arrivals, with_late
-from timeline.position import forget_place, note_position, offer_of, place_of
+from timeline.position import forget_position, offer_of, reading_state, save_position
 from timeline.senders import Scope
 from timeline.welcome import PEOPLE, people_for
 from web.hashtags import canonical_tag
@@ -41,10 +41,10 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     A page opened directly sets the reading position until site.js does. `late`: since when late arrivals count as new.
     """
     last_id, late = position(request), position(request, "late")
-    place = place_of(reader)
+    state = reading_state(reader)
     page = home_page(reader, last_id=last_id, limit=PAGE)
     first = last_id is None
-    held = hydrate(place.held, reader) if first else []
+    held = hydrate(state.held, reader) if first else []
     top = int(page.items[0].id) if page.items else None
     arrived = arrivals(Scope.home_of(reader), page.items, since=late) if first else []
     context = {
@@ -52,8 +52,8 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
         "cards": cards_of(request, page, arrived),
         "is_first": first,
         "since_id": top if first and top else "",
-        "at": place.now,
-        "offer": offer_of(reader, place) if first else None,
+        "at": state.now,
+        "offer": offer_of(reader, state) if first else None,
         "poll_seconds": settings.HOME_POLL_SECONDS,
         "of": reverse("home"),
         "asks": reverse("news"),
@@ -61,8 +61,8 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
         "held": Cards(reader).of((item for item in held if item.status == Status.IN_REVIEW), keeps_hidden=True),
         "suggestions": suggestions(reader, count=_proposed(reader)) if first and _proposed(reader) else [],
     }
-    if top and place.is_due and request.method == "GET" and not wants_part(request):
-        note_position(reader=reader, item_id=top)
+    if top and state.is_due and request.method == "GET" and not wants_part(request):
+        save_position(reader=reader, item_id=top)
     part = "timeline/_beginning.html" if first else "items/_more.html"
     if request.htmx.target == "held":  # htmx takes the strip of held posts out of the whole page
         part = ""
@@ -155,10 +155,10 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
 def keep_position(request: PageRequest, reader: User) -> HttpResponse:
     """Save the position (`item_id`), or stop offering it (`forget`)."""
     if "forget" in request.POST:
-        forget_place(reader=reader)
+        forget_position(reader=reader)
         return HttpResponse() if wants_part(request) else redirect("home")
     item_id = parse_id(request.POST.get("item_id", ""))
     if item_id is None:
         raise BadRequest("item_id is not an id")
-    note_position(reader=reader, item_id=item_id)
+    save_position(reader=reader, item_id=item_id)
     return HttpResponse(status=204)

@@ -15,7 +15,7 @@ from notifications.models import ReadMark
 from notifications.ungrouped import ToldAct
 from storage import ids
 from timeline.models import ReadingPosition
-from timeline.position import note_position
+from timeline.position import save_position
 from web.rest import FeedResponse, parse_id
 
 EXPANSIONS = ("full", "partial_avatars")
@@ -205,7 +205,7 @@ class MarkersView(ClientView):
         if not named:
             raise InvalidError("Validation failed: home[last_read_id] or notifications[last_read_id] must be sent")
         if "home" in named:
-            note_position(reader=reader, item_id=named["home"])
+            save_position(reader=reader, item_id=named["home"])
         if "notifications" in named:
             actions.mark_read(user=reader, up_to=named["notifications"])
         found = _markers(reader)

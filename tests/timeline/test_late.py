@@ -12,7 +12,7 @@ from relations.models import Mute
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.pages import PART
 from timeline.late import late_ids
-from timeline.position import place_of
+from timeline.position import reading_state
 from timeline.senders import Scope
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,7 +42,7 @@ def test_restored_and_widened_posts_are_late(reader: User, author: User) -> None
     top = publish(author).pk
     for item in (deleted, other, reply):
         items.delete(item=item)
-    before = place_of(reader).now
+    before = reading_state(reader).now
     assert late_ids(Scope(reader.pk), since=before, top=top) == []
     for item in (deleted, other, reply):
         items.restore(item=item)
@@ -52,7 +52,7 @@ def test_restored_and_widened_posts_are_late(reader: User, author: User) -> None
     assert late_ids(Scope(reader.pk), since=before, top=deleted.pk) == [deleted.pk], (
         "what is above is counted by its id"
     )
-    assert late_ids(Scope(reader.pk), since=place_of(reader).now, top=top) == []
+    assert late_ids(Scope(reader.pk), since=reading_state(reader).now, top=top) == []
     assert stays.pk < top
     items.delete(item=hidden)
     assert late_ids(Scope(reader.pk), since=before, top=top) == [deleted.pk]
@@ -99,7 +99,7 @@ def test_more_than_the_cap(client: Client, reader: User, author: User) -> None:
     for _ in range(99):
         ItemFactory(sender=author, status=Status.DELETED)
     top = ItemFactory(sender=author)
-    at = place_of(reader).now
+    at = reading_state(reader).now
     for item in Item.objects.filter(status=Status.DELETED):
         items.restore(item=item)
     address = f"/new?since_id={top.pk}&at={at}"

@@ -15,7 +15,7 @@ from tests.support.pages import PART
 from tests.support.statements import statements
 from timeline.models import ReadingPosition
 from timeline.oracle import home_ids
-from timeline.position import Offer, forget_place, note_position, offer_of, place_of
+from timeline.position import Offer, forget_position, offer_of, reading_state, save_position
 
 pytestmark = pytest.mark.django_db
 
@@ -40,20 +40,20 @@ def kept(reader: User) -> tuple[int, int | None]:
 
 def test_a_position_is_one_statement_that_refuses_what_comes_too_soon(reader: User) -> None:
     with statements() as seen:
-        assert note_position(reader=reader, item_id=50)
+        assert save_position(reader=reader, item_id=50)
     assert len(seen) == 1
-    assert not note_position(reader=reader, item_id=40)
+    assert not save_position(reader=reader, item_id=40)
     pass_time(seconds=9.5)
-    assert not note_position(reader=reader, item_id=40)
+    assert not save_position(reader=reader, item_id=40)
     pass_time(seconds=1)
-    assert note_position(reader=reader, item_id=40)
+    assert save_position(reader=reader, item_id=40)
     assert kept(reader) == (40, None)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_several_devices_one_writes(reader: User) -> None:
     for already in (0, 1):
-        calls = [lambda place=place: note_position(reader=reader, item_id=place) for place in range(100, 108)]
+        calls = [lambda place=place: save_position(reader=reader, item_id=place) for place in range(100, 108)]
         results = at_once(*calls)  # type: ignore[arg-type]
         assert sorted(results) == [False] * 7 + [True]
         assert kept(reader)[0] == 100 + results.index(True)
@@ -62,61 +62,61 @@ def test_of_several_devices_one_writes(reader: User) -> None:
 
 
 def test_opening_the_home_keeps_the_place_that_was_left(reader: User) -> None:
-    note_position(reader=reader, item_id=50)
+    save_position(reader=reader, item_id=50)
     pass_time(minutes=11)
-    assert place_of(reader).left_id == 50, "before anything is written"
-    assert note_position(reader=reader, item_id=90)
+    assert reading_state(reader).left_id == 50, "before anything is written"
+    assert save_position(reader=reader, item_id=90)
     assert kept(reader) == (90, 50)
     pass_time(seconds=11)
-    assert note_position(reader=reader, item_id=70)
+    assert save_position(reader=reader, item_id=70)
     assert kept(reader) == (70, 50), "reading on the way down"
     pass_time(seconds=11)
-    note_position(reader=reader, item_id=50)
+    save_position(reader=reader, item_id=50)
     assert kept(reader) == (50, None), "arrived"
 
 
 def test_the_last_visit_counts(reader: User) -> None:
     for place in (50, 90, 140):
-        note_position(reader=reader, item_id=place)
+        save_position(reader=reader, item_id=place)
         pass_time(minutes=11)
-    assert place_of(reader).left_id == 140
-    note_position(reader=reader, item_id=180)
+    assert reading_state(reader).left_id == 140
+    save_position(reader=reader, item_id=180)
     assert kept(reader) == (180, 140)
     pass_time(minutes=11)
-    note_position(reader=reader, item_id=100)
+    save_position(reader=reader, item_id=100)
     assert kept(reader) == (100, None), "they came back to older posts by themselves"
 
 
 def test_readers_who_do_not_want_it_are_not_asked_again(reader: User) -> None:
-    note_position(reader=reader, item_id=50)
+    save_position(reader=reader, item_id=50)
     pass_time(minutes=11)
-    forget_place(reader=reader)
-    assert place_of(reader).left_id is None
-    note_position(reader=reader, item_id=90)
-    assert place_of(reader).left_id is None
-    forget_place(reader=UserFactory())
+    forget_position(reader=reader)
+    assert reading_state(reader).left_id is None
+    save_position(reader=reader, item_id=90)
+    assert reading_state(reader).left_id is None
+    forget_position(reader=UserFactory())
 
 
 def test_what_lies_between_is_what_the_home_shows(reader: User, author: User) -> None:
     made = [ItemFactory(sender=author) for _ in range(45)]
-    note_position(reader=reader, item_id=made[10].pk)
+    save_position(reader=reader, item_id=made[10].pk)
     pass_time(minutes=11)
     items.delete(item=made[20])
     items.delete(item=made[10])  # the position's item may be gone
     ItemFactory(sender=UserFactory())
     expected = len(home_ids(reader.pk, above=made[10].pk))
-    assert offer_of(reader, place_of(reader)) == Offer(made[10].pk + 1, expected, False)
+    assert offer_of(reader, reading_state(reader)) == Offer(made[10].pk + 1, expected, False)
     assert expected == 33
 
 
 def test_nothing_is_offered_for_less_than_a_page(reader: User, author: User) -> None:
-    assert offer_of(reader, place_of(reader)) is None
+    assert offer_of(reader, reading_state(reader)) is None
     made = [ItemFactory(sender=author) for _ in range(21)]
-    note_position(reader=reader, item_id=made[1].pk)
+    save_position(reader=reader, item_id=made[1].pk)
     pass_time(minutes=11)
-    assert offer_of(reader, place_of(reader)) is None
+    assert offer_of(reader, reading_state(reader)) is None
     ItemFactory(sender=author)
-    assert offer_of(reader, place_of(reader)) == Offer(made[1].pk + 1, 20, False)
+    assert offer_of(reader, reading_state(reader)) == Offer(made[1].pk + 1, 20, False)
 
 
 @pytest.mark.slow
@@ -148,7 +148,7 @@ def test_the_home_offers_to_go_on(client: Client, reader: User, author: User) ->
 def test_dismissing(client: Client, reader: User, author: User) -> None:
     made = [ItemFactory(sender=author) for _ in range(30)]
     for headers, status in (({}, 302), (PART, 200)):
-        note_position(reader=reader, item_id=made[0].pk)
+        save_position(reader=reader, item_id=made[0].pk)
         pass_time(minutes=11)
         assert "29 posts in between" in client.get("/").content.decode()
         assert client.post("/position", {"forget": "1"}, **headers).status_code == status

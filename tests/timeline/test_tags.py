@@ -27,7 +27,7 @@ from timeline.home import home_page, new_count
 from timeline.late import late_ids
 from timeline.models import Delivery
 from timeline.oracle import home_ids
-from timeline.position import place_of
+from timeline.position import reading_state
 from timeline.senders import Scope
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -306,7 +306,7 @@ def test_what_is_approved_later_arrives_late(tagger: User, say: Say) -> None:
     relations.mute(muter=tagger, muted=muted)
     for item in held:
         items.hold(item=item, reasons=["reported"])
-    top, since = say(stranger, "#tea").pk, place_of(tagger).now
+    top, since = say(stranger, "#tea").pk, reading_state(tagger).now
     for item in held:
         items.approve(item=item)
     assert late_ids(Scope.home_of(tagger), since=since, top=top) == [held[0].pk]
