@@ -1,8 +1,12 @@
 """Work is bounded, however many hidden items others publish."""
 
+import sys
+from collections import Counter
+from types import FrameType
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connection
 
 from accounts.models import User
@@ -19,6 +23,7 @@ from timeline.oracle import home_ids
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+ROOT = settings.BASE_DIR
 MANY = 3_000
 """Hidden items: thirty pulls of a hundred."""
 
@@ -178,3 +183,36 @@ def test_a_follow_back_and_the_end_of_a_suspension_show_again_what_no_window_hea
     expected = [item_id for item_id in home_ids(reader.pk) if second.last_id and item_id < second.last_id]
     assert [int(item.id) for item in third.items] == expected[:20]
     assert Item.objects.filter(pk__in=expected[:20], visibility="mutuals").exists()
+
+
+def calls_of(reader: User) -> int:
+    """Calls of a warm page's own code, whose number no busy machine changes."""
+    counts: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        if event == "call":
+            counts[frame.f_code.co_filename] += 1
+
+    sys.setprofile(count)
+    try:
+        page = home_page(reader)
+    finally:
+        sys.setprofile(None)
+    assert page.sources == ["inbox", "outbox"]
+    return sum(number for name, number in counts.items() if name.startswith((f"{ROOT}/timeline/", f"{ROOT}/storage/")))
+
+
+def test_an_outbox_more_costs_a_page_few_calls(workers: Workers) -> None:
+    stars = [seen(is_big_v=True) for _ in range(12)]
+    for star in stars * 25:
+        ItemFactory(sender=star)
+    calls = []
+    for count in (2, 12):
+        reader = seen(level=2)
+        for star in stars[:count]:
+            relations.follow(follower=reader, followee=star)
+        for _ in range(3):
+            home_page(User.objects.get(pk=reader.pk))
+            workers.work()
+        calls.append(calls_of(User.objects.get(pk=reader.pk)))
+    assert calls[1] - calls[0] < 10 * 15, calls  # the entries themselves cost none
