@@ -42,7 +42,7 @@ SEEN = {
 """Which visibilities of a published item each relation sees. The users who block, are blocked, mute, or have the sender
 in an exclusive list (listing) are also mutuals. test_private.py covers private mentions.
 """
-NEAR_AND_FAR = ("anonymous", "mutual", "blocked", "sender")
+NEAR_AND_FAR = ("anonymous", "mutual", "blocked", "blocking", "sender")
 """Asked in every run. `--all` asks every reader."""
 FOLLOWS = {"follower", "mutual", "muting", "listing", "blocked", "blocking"}
 
