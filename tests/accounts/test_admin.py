@@ -557,7 +557,7 @@ def test_the_admin_is_for_staff_and_looking_changes_nothing(admin_client: Client
     clients = {"a stranger": Client(), "a reader": Client(), "staff without a role": Client()}
     clients["a reader"].force_login(user)
     clients["staff without a role"].force_login(staff)
-    for path in addresses()[:: tries(2, 1)]:
+    for path in addresses()[:: tries(3, 1)]:
         for who in ("a stranger", "a reader"):
             answer = clients[who].get(path)
             assert answer.status_code == 302, (who, path)

@@ -315,7 +315,7 @@ def test_pages_that_get_no_card(
 
 def bomb() -> bytes:
     data = BytesIO()
-    Image.new("1", (30_000, 30_000)).save(data, "PNG")
+    Image.new("1", (4_000, 4_000)).save(data, "PNG")
     return data.getvalue()
 
 
@@ -336,8 +336,10 @@ def test_pictures_that_are_not_shown(
     far: FarServer,  # noqa: F811
     work: Callable[[], None],
     media_folder: Path,
+    settings: Any,
     rule: Any,
 ) -> None:
+    settings.MEDIA_PIXELS = 15_000_000  # a bomb of more takes seconds to make
     far.rules |= {"/": answer(PAGE), "/p.jpg": rule}
     said = linking(ann, far)
     work()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from items.link_cards.heads import MOST_ATTRIBUTES, MOST_OPEN, NothingError, scan
 from items.link_cards.pages import head_of, page_of
-from tests.support.effort import tries
+from tests.support.effort import some, tries
 
 SIZE = 16 << 10
 MEMORY = 1 << 20
@@ -90,7 +90,7 @@ def check(made: Callable[[int], str | bytes], content_type: str = "text/html") -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("title", ["T", "\ufffd"])  # the second is read again
+@pytest.mark.parametrize("title", some(1, ["\ufffd", "T"]))  # the first is read twice
 def test_no_markup_takes_long(title: str, part: str) -> None:
     check(lambda size: f"<title>{title}</title>" + part * (size // len(part.encode())))
 
