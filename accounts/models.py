@@ -22,6 +22,7 @@ from accounts.names import FoldedName, Grams, KnownAs, Name, grams_of
 from accounts.naming import check_display_name
 from accounts.signing_in_models import ClientApp
 from storage.draws import Draw
+from storage.site_key import known_keys
 from web.letters import folded
 
 __all__ = ["Application", "ClientApp", "Invitation", "Invited"]  # models of this app in other modules
@@ -394,9 +395,12 @@ class HeldName(models.Model):
 
     @staticmethod
     def digests_of(username: str) -> set[str]:
-        """Keyed hashes of a username's lower case and look-alikes."""
-        looks = {username.lower(), skeleton(username)}
-        return {salted_hmac("accounts.HeldName", text, algorithm="sha256").hexdigest() for text in looks}
+        """Hashes of a username's lower case and look-alikes, by every known secret key."""
+        return {
+            salted_hmac("accounts.HeldName", text, secret=key, algorithm="sha256").hexdigest()
+            for text in {username.lower(), skeleton(username)}
+            for key in known_keys()
+        }
 
 
 class Timeline(models.Func):

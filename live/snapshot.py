@@ -24,6 +24,7 @@ from django.utils.crypto import salted_hmac
 
 from storage import keys
 from storage.connections import Command, fetch, id_array, script
+from storage.site_key import known_keys
 from web.refusals import RefusalError
 
 SALT = "live.snapshot"
@@ -164,8 +165,7 @@ class Snapshot:
         # Only one spelling per walk: the last letter has unused bits.
         if len(data) != FIELDS.size + SEAL_BYTES or base64.urlsafe_b64encode(data).rstrip(b"=") != text:
             return None
-        known = [str(secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
-        if not any(hmac.compare_digest(seal, _seal(reader_id, fields, secret)) for secret in known):
+        if not any(hmac.compare_digest(seal, _seal(reader_id, fields, secret)) for secret in known_keys()):
             return None
         frozen, taken_at, digest = FIELDS.unpack(fields)
         return cls(session_id, reader_id, frozen, taken_at, digest)

@@ -26,6 +26,11 @@ class WrongKeyError(Exception):
         super().__init__("differs from the site's")
 
 
+def known_keys() -> list[str]:
+    """The secret key, then the earlier ones."""
+    return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+
+
 def fingerprint(key: str) -> str:
     """A fingerprint that does not reveal the key."""
     return salted_hmac("storage.site_key", "fingerprint", secret=key, algorithm="sha256").hexdigest()
@@ -33,7 +38,7 @@ def fingerprint(key: str) -> str:
 
 def compare(noted: str | None) -> None:
     """Compare a stored fingerprint with this process's keys. Raises WrongKeyError. Fallback keys are accepted."""
-    if noted not in (None, *_fingerprints([settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS])):
+    if noted not in (None, *_fingerprints(known_keys())):
         raise WrongKeyError
 
 

@@ -5,8 +5,9 @@ readable while `SECRET_KEY_FALLBACKS` names these, and plain texts always.
 from base64 import urlsafe_b64encode
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from django.conf import settings
 from django.utils.crypto import salted_hmac
+
+from storage.site_key import known_keys
 
 PREFIX = "sealed:"
 
@@ -40,8 +41,7 @@ def anew(stored: str) -> str:
 
 
 def _keys() -> list[Fernet]:
-    secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [
         Fernet(urlsafe_b64encode(salted_hmac("accounts.sealing", "", secret=secret, algorithm="sha256").digest()))
-        for secret in secrets
+        for secret in known_keys()
     ]

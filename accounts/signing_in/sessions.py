@@ -12,12 +12,13 @@ from django.conf import settings
 from django.contrib import auth
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.middleware import AuthenticationMiddleware as DjangoAuthenticationMiddleware
+from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
 from django.core import signing
 from django.core.cache import cache
 from django.db import DEFAULT_DB_ALIAS, transaction
 from django.http import HttpRequest
-from django.utils.crypto import salted_hmac
+from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.functional import SimpleLazyObject
 
 from accounts.models import Session, User
@@ -55,6 +56,8 @@ class SessionStore(DatabaseStore):
     """Whether the row was read while the session list's entry is missing or old."""
     _owner: str | None = None
     """The user's id in the session as read."""
+    _text = ""
+    """The row as read."""
 
     @classmethod
     def get_model_class(cls) -> type[Session]:
@@ -74,7 +77,7 @@ class SessionStore(DatabaseStore):
         if copy is None:
             return self._read()
         self.generation, text = copy
-        return self._noted(self.decode(text))
+        return self._noted(text)
 
     def read_again(self) -> None:
         """Read from PostgreSQL."""
@@ -84,6 +87,16 @@ class SessionStore(DatabaseStore):
         """Write the row and drop the copy."""
         super().save(must_create)
         self.generation = None
+        _forget(self.session_key)
+
+    def renew_hash(self, session_hash: str) -> None:
+        """Replace the hash of an earlier secret key. The session's key stays, because parallel requests have it.
+
+        Leaves a row that has changed since it was read: its next request will come here.
+        """
+        self._session_cache[auth.HASH_SESSION_KEY] = session_hash
+        row = Session.objects.filter(session_key=self.session_key, session_data=self._text)
+        row.update(session_data=self.encode(self._session_cache))
         _forget(self.session_key)
 
     def delete(self, session_key: str | None = None) -> None:
@@ -109,9 +122,10 @@ class SessionStore(DatabaseStore):
         self.generation, self.is_long_unseen = row.generation, row.is_long_unseen
         if key and row.generation is not None:
             _keep(key, row.generation, row.expires, row.text)
-        return self._noted(self.decode(row.text))
+        return self._noted(row.text)
 
-    def _noted(self, data: dict[str, Any]) -> dict[str, Any]:
+    def _noted(self, text: str) -> dict[str, Any]:
+        self._text, data = text, self.decode(text)
         self._owner = data.get(auth.SESSION_KEY)
         return data
 
@@ -187,8 +201,28 @@ class AuthenticationMiddleware(DjangoAuthenticationMiddleware):
 def user_of(request: HttpRequest) -> Any:
     """The session's user, or AnonymousUser if it has ended."""
     session: Any = request.session
-    user = auth.get_user(request)
-    if user.is_authenticated and session.generation not in (None, user.session_generation):
+    user = _named(session)
+    if user is not None and session.generation not in (None, user.session_generation):
         session.read_again()
-        user = auth.get_user(request)
-    return user
+        user = _named(session)
+    if user is not None and not _is_valid(session, user):
+        session.flush()
+        user = None
+    return user or AnonymousUser()
+
+
+def _named(session: SessionStore) -> User | None:
+    if session.get(auth.BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
+        return None
+    return Backend().get_user(session[auth.SESSION_KEY])
+
+
+def _is_valid(session: SessionStore, user: User) -> bool:
+    """Whether the session has the user's hash. Unlike Django, keeps the session's key if the secret key is new."""
+    found = session.get(auth.HASH_SESSION_KEY, "")
+    if constant_time_compare(found, user.get_session_auth_hash()):
+        return True
+    is_earlier = any(constant_time_compare(found, each) for each in user.get_session_auth_fallback_hash())
+    if is_earlier:
+        session.renew_hash(user.get_session_auth_hash())
+    return is_earlier

@@ -21,6 +21,7 @@ from django.utils.crypto import salted_hmac
 from urllib3.util import parse_url
 
 from accounts.about.site import current
+from storage.site_key import known_keys
 
 CURVE = ec.SECP256R1()
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
@@ -109,7 +110,7 @@ def public_key() -> str:
 
 def _told(server_key: str) -> ec.EllipticCurvePrivateKey:
     """The site's key that a device was told, perhaps an earlier one."""
-    keys = [_site_key(secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+    keys = [_site_key(secret) for secret in known_keys()]
     return next((key for key in keys if letters(point(key)) == server_key), keys[0])
 
 
