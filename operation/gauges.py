@@ -1,10 +1,14 @@
 """Gauges that a task sets, so that `/metrics` never queries a table."""
 
 import logging
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
+import redis
 from celery import current_app
+from django.conf import settings
 from django.core.cache import cache
 from django.db import OperationalError, transaction
 from kombu.exceptions import ChannelError
@@ -12,10 +16,12 @@ from kombu.exceptions import ChannelError
 from accounts.about import actions as about
 from accounts.mail.sending import unsent
 from accounts.models import Level
+from operation.doctor.outside import certificate_ends
+from operation.doctor.redis_servers import primaries
 from operation.locks import holders
 from runtime import metrics
 from storage import keys, replica
-from storage.connections import fetch
+from storage.connections import client_of, fetch
 from storage.postgresql import waited_for_lock
 from storage.queue import QUEUES, WORK
 
@@ -36,6 +42,9 @@ BACKLOG = """
     FROM (SELECT parked_at, not_before FROM timeline_delivery
         UNION ALL SELECT parked_at, created_at FROM live_replaydelivery) AS delivery (parked_at, not_before)
 """
+SESSIONS = """
+    SELECT sum(numbackends)::float8 / current_setting('max_connections')::int FROM pg_stat_database
+"""
 CENSUS = "SELECT level, count(*), count(*) FILTER (WHERE is_big_v) FROM accounts_user GROUP BY level"
 
 ITEMS = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'items_item'::regclass"
@@ -44,6 +53,7 @@ ITEMS = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'items_
 
 def observe(*, now: datetime) -> None:
     """Set the gauges, and record that beat and a worker work."""
+    metrics.sessions.set(fetch(SESSIONS)[0][0])
     metrics.lock_age.set(max((each.seconds for each in holders()), default=0.0))
     try:
         with transaction.atomic():
@@ -55,6 +65,9 @@ def observe(*, now: datetime) -> None:
         logger.warning("a table is locked, so the work that waits was not measured: %s", error)
     for queue, length in queue_lengths().items():
         metrics.queue_length.labels(queue).set(length)
+    for server, (used, evicted) in memory().items():
+        metrics.redis_memory.labels(server).set(used)
+        metrics.redis_evicted.labels(server).set(evicted)
     replica.observe()
     metrics.sampled_at.set(now.timestamp())
     cache.set(keys.observed(), now.timestamp(), SIGN_KEPT.total_seconds())
@@ -67,6 +80,21 @@ def _observe_work(now: datetime) -> None:
     metrics.delivery_oldest.set(max(oldest, 0.0))
     for work, seconds in waits().items():
         metrics.waiting.labels(work).set(seconds)
+
+
+def memory() -> dict[str, tuple[float, int]]:
+    """Per server the used share of its maxmemory, and how many keys it has evicted.
+
+    Of a cluster the fullest primary, and all keys. A server that does not answer is left out.
+    """
+    found: dict[str, tuple[float, int]] = {}
+    for role, url in primaries():
+        with suppress(redis.RedisError), client_of(url, WAIT_SECONDS) as client:
+            info = client.info()
+            share = info["used_memory"] / allowed if (allowed := info.get("maxmemory")) else 0.0
+            fullest, evicted = found.get(role, (0.0, 0))
+            found[role] = max(share, fullest), evicted + info.get("evicted_keys", 0)
+    return found
 
 
 def waits() -> dict[str, float]:
@@ -93,6 +121,9 @@ def census() -> None:
     metrics.big_vs.set(sum(big_vs for _, big_vs in found.values()))
     ((items,),) = fetch(ITEMS)
     users = sum(users for users, _ in found.values())
+    with suppress(OSError):  # doctor says why
+        if urlsplit(settings.SITE_URL).scheme == "https":
+            metrics.certificate_ends.labels(settings.SITE_URL).set(certificate_ends())
     about.count(users=users, active=users - found.get(Level.DORMANT, (0, 0))[0], items=items)
 
 

@@ -195,6 +195,12 @@ letters_failed = _latest("feedsite_letters_failed", "Letters that failed, or of 
 lock_age = _latest(
     "feedsite_lock_seconds", "Age of the oldest transaction of PostgreSQL for whose locks others wait. 0: nobody waits."
 )
+sessions = _latest("feedsite_postgresql_sessions_ratio", "Sessions of PostgreSQL, over its max_connections.")
+redis_memory = _latest("feedsite_redis_memory_ratio", "Used memory over maxmemory. 0: there is no limit.", "server")
+redis_evicted = _latest("feedsite_redis_evicted_keys", "Keys that the server evicted since its start.", "server")
+certificate_ends = _latest(
+    "feedsite_certificate_ends_seconds", "Unix time at which the site's certificate expires.", "site"
+)
 sampled_at = _latest("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
 backup_made_at = _latest("feedsite_backup_made_seconds", "Unix time of the newest backup that the site keeps.")
 replica_up = _latest("feedsite_replica_up", "Whether a replica answers and is one of the primary.", "server")
@@ -205,6 +211,7 @@ live_lineup_lag_seconds = _latest("feedsite_live_lineup_lag_seconds", "Age of th
 
 # Read when /metrics is requested, because it differs per machine.
 disk_free = _latest("feedsite_disk_free_ratio", "Free share of the disk that has the data folder.")
+memory_available = _latest("feedsite_memory_available_ratio", "Share of the machine's memory that programs can get.")
 
 
 # --- /metrics --------------------------------------------------------------------------------------------
@@ -252,9 +259,21 @@ def samples() -> Iterator[tuple[str, dict[str, str], float]]:
             yield sample.name, dict(sample.labels), sample.value
 
 
+def machine_memory() -> tuple[int, int]:
+    """Bytes of memory that programs can get without swapping, and of all memory. The same number if it is unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return 1, 1
+    kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    return kilobytes["MemAvailable"] << 10, kilobytes["MemTotal"] << 10
+
+
 def _everybody() -> CollectorRegistry:
     usage = shutil.disk_usage(settings.DATA_DIR)
     disk_free.set(usage.free / usage.total)
+    available, total = machine_memory()
+    memory_available.set(available / total)
     if FOLDER not in os.environ:
         return registry
     slots.clear()

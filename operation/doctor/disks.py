@@ -12,6 +12,7 @@ from media.sweeping import without_row
 from operation import kept_backups
 from operation.doctor.findings import Findings, judge
 from operation.dumps import missing_client
+from runtime.metrics import machine_memory
 from seen.filter_store import StoreUnavailableError
 from seen.lmdb_store import LmdbStore
 from seen.store import store
@@ -37,6 +38,17 @@ def disk() -> Findings:
         error=usage.free < GIB / 4 or share < 0.02,
         warning=usage.free < 2 * GIB or share < 0.1,
         todo="Free some space before PostgreSQL stops: docs/runbook.md, Disk full.",
+    )
+
+
+def memory() -> Findings:
+    """Check the memory of this machine."""
+    available, total = machine_memory()
+    yield judge(
+        "memory",
+        f"{available / GIB:.1f} of {total / GIB:.1f} GB available",
+        warning=available < 0.05 * total,
+        todo="Find what takes it (top -o %MEM), before the kernel kills a program: docs/runbook.md, Memory full.",
     )
 
 

@@ -5,7 +5,7 @@ from functools import partial
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, ProgrammingError
 
-from operation.doctor import configuration, disks, feeds, growth, postgresql, processes, redis_servers, work
+from operation.doctor import configuration, disks, feeds, growth, outside, postgresql, processes, redis_servers, work
 from operation.doctor.findings import ERROR, OK, WARNING, Finding, Findings
 from runtime.addresses import names_cluster
 from storage import replica
@@ -32,8 +32,8 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
     """Run all checks. `web`, `stream` and `grpc_place` (host:port): where the processes listen."""
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration.configuration),
-        ("postgresql locks", postgresql.locks),
         ("postgresql", postgresql.postgresql),
+        (LOCKED, postgresql.locks),
         ("site", postgresql.site),
         ("tables", growth.tables),
         ("old rows", growth.old_rows),
@@ -44,11 +44,13 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("impressions", feeds.impressions_fill),
         ("played store", disks.played_store),
         ("disk", disks.disk),
+        ("memory", disks.memory),
         ("backups", lambda: disks.backups(now)),
         ("old files", growth.old_files),
         ("media", disks.media_files),
         ("queues", work.queues),
         ("workers", work.workers),
+        ("clocks", work.clocks),
         ("beat", lambda: work.beat(now)),
         ("work", work.waiting_work),
         ("mail", work.letters),
@@ -56,6 +58,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("plays", lambda: work.merges_of_plays(now)),
         ("policy", feeds.pushes),
         ("web", lambda: processes.web(web)),
+        ("outside", outside.site),
         *([("stream", lambda: processes.process("stream", stream))] if settings.STREAM else []),
         *([("grpc", lambda: processes.grpc_process(grpc_place))] if grpc_place else []),
     ]

@@ -26,7 +26,7 @@ def judge(name: str, text: str, *, error: bool = False, warning: bool = False, t
 
 
 def clock(name: str, theirs: float, began: float, ended: float) -> Finding:
-    """A finding about the difference of another machine's clock to this one.
+    """A finding about the difference of another machine's clock to this one, or to PostgreSQL's.
 
     `theirs` was read between `began` and `ended`, so the least possible difference counts.
     """

@@ -17,7 +17,8 @@ from storage.connections import fetch
 
 LEAST_POSTGRESQL = 15
 SESSIONS = """
-    SELECT count(*), count(*) FILTER (WHERE xact_start < now() - interval '10 minutes')
+    SELECT (SELECT sum(numbackends)::int FROM pg_stat_database),
+        count(*) FILTER (WHERE xact_start < now() - interval '10 minutes')
     FROM pg_stat_activity WHERE backend_type = 'client backend'
 """
 

@@ -1,6 +1,6 @@
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,6 +9,7 @@ from django.conf import settings
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from operation.doctor.findings import WAIT_SECONDS, Finding, Findings, clock, judge
+from runtime.addresses import names_cluster
 from storage.cluster import Cluster
 from storage.connections import client_of
 
@@ -29,6 +30,18 @@ def redis_roles() -> dict[str, str]:
     roles = {"feeds": settings.REDIS_URL, "broker": broker, "plays": settings.PLAYED_URL}
     roles["cache"] = settings.CACHE_URL
     return {role: url for role, url in roles.items() if url.startswith(("redis://", "rediss://", "unix://"))}
+
+
+def primaries() -> list[tuple[str, str]]:
+    """Role and address of each server, and of each primary of a cluster."""
+    found = [*redis_roles().items()]
+    if names_cluster(settings.REDIS_URL):
+        with suppress(redis.RedisError), closing(client_of(settings.REDIS_URL, WAIT_SECONDS)) as client:
+            assert isinstance(client, Cluster)  # noqa: S101 (its address says so)
+            (slots,) = client.ask([("CLUSTER", "SLOTS")])
+            places = {(str(primary[0], "ascii"), primary[1]) for _, _, primary, *_ in slots}
+            found += [("feeds", client.address.url_of(host, port)) for host, port in sorted(places)]
+    return found
 
 
 def feeds_cluster() -> Findings:

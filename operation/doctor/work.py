@@ -5,11 +5,11 @@ from celery import current_app
 
 from accounts.mail.models import Letter, State
 from accounts.mail.sending import unsent
-from operation.doctor.findings import WAIT_SECONDS, Findings, judge
+from operation.doctor.findings import WAIT_SECONDS, Findings, clock, judge
 from operation.gauges import BACKLOG, last_observed, queue_lengths, waits
 from seen.models import MergeRun
 from seen.status import NodeState, waiting
-from storage.connections import fetch
+from storage.connections import database_now, fetch
 from storage.queue import OUTSIDE
 
 YOUNG = timedelta(minutes=3)
@@ -50,6 +50,16 @@ def workers() -> Findings:
         todo="Restart the workers. Until then there are no link previews, pushes to devices and imports of archives. "
         "docs/runbook.md, Backlog.",
     )
+
+
+def clocks() -> Findings:
+    """Compare each worker's clock with PostgreSQL's."""
+    began = database_now().timestamp()
+    answers = current_app.control.broadcast("wall_clock", reply=True, timeout=WAIT_SECONDS / 2) or []
+    ended = database_now().timestamp()
+    for name, theirs in sorted(each for answer in answers for each in answer.items()):
+        if isinstance(theirs, float):  # a worker of an older version does not know the question
+            yield clock(f"clock of {name}", theirs, began, ended)
 
 
 def ages() -> dict[str, float]:

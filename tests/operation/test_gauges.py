@@ -12,12 +12,15 @@ from feedsite.celery import app
 from items import actions as items
 from items.link_cards.actions import read_waiting
 from operation import gauges
+from operation.doctor import redis_servers
 from relations import actions as relations
 from runtime import metrics
 from storage import connections
 from storage.connections import feeds_for_tasks, pipelined
 from storage.queue import QUEUES
+from tests.support.clusters import ValkeyCluster
 from tests.support.factories import UserFactory
+from tests.support.mail_servers import closed_port
 from tests.support.windows import epoch_of
 from timeline import fanout, inbox, tasks
 from timeline.home import home_page
@@ -177,6 +180,46 @@ def test_no_readers_are_compared_where_none_are_asked_for(settings: Any) -> None
     UserFactory()
     tasks.check_sample()
     assert value("feedsite_oracle_readers_total") == before
+
+
+def test_memory_and_sessions_of_the_servers(feeds: Any, broker_server: Any) -> None:
+    before = gauges.memory()
+    assert before.keys() == {"feeds", "broker", "plays", "cache"}
+    own = {name: feeds.config_get(name)[name] for name in ("maxmemory", "maxmemory-policy")}
+    try:
+        feeds.config_set("maxmemory-policy", "allkeys-lru")
+        feeds.config_set("maxmemory", feeds.info()["used_memory"] + 2**20)
+        for number in range(30):
+            feeds.set(f"full:{number}", b"x" * 2**17)
+        gauges.observe(now=timezone.now())
+        assert value("feedsite_redis_memory_ratio", server="feeds") > 0.8
+        evicted = before["feeds"][1]
+        assert value("feedsite_redis_evicted_keys", server="feeds") > evicted
+    finally:
+        for name, text in own.items():
+            feeds.config_set(name, text)
+        feeds.flushall()
+    assert 0 < value("feedsite_postgresql_sessions_ratio") < 1
+    assert 0 < value("feedsite_memory_available_ratio") < 1
+
+
+@pytest.mark.long
+def test_memory_of_a_cluster_is_of_its_fullest_primary(cluster: ValkeyCluster) -> None:
+    roles = [role for role, _url in redis_servers.primaries()]
+    assert (roles.count("feeds"), len(roles)) == (3, 6)
+    for node in cluster.nodes:
+        cluster.ask(node, "CONFIG", "SET", "maxmemory", "1gb")
+    try:
+        assert 0 < gauges.memory()["feeds"][0] < 0.5
+    finally:
+        for node in cluster.nodes:
+            cluster.ask(node, "CONFIG", "SET", "maxmemory", "0")
+
+
+@pytest.mark.slow
+def test_a_dead_server_does_not_keep_the_others_from_being_measured(settings: Any) -> None:
+    settings.REDIS_URL = f"redis://127.0.0.1:{closed_port()}/0"
+    assert gauges.memory().keys() == {"broker", "plays", "cache"}
 
 
 def test_beat_looks_more_often_than_the_doctor_asks() -> None:

@@ -107,7 +107,18 @@ FAULTS: dict[str, dict[str, str]] = {
     "FeedsiteErrors": {"feedsite_http_failures_total": "0+2x300", "feedsite_http_seconds_count": "0+100x300"},
     "FeedsiteSheds": {"feedsite_web_shed_total": "0+20x300", "feedsite_http_seconds_count": "0+100x300"},
     "FeedsiteUnreachable": {'probe_success{job="feedsite-https",instance="https://example.org/healthz"}': "1 1 0x300"},
-    "FeedsiteCertificateEnds": {'probe_ssl_earliest_cert_expiry{job="feedsite-https"}': f"{13 * 86400}x300"},
+    # A probe asks another name.
+    "FeedsiteCertificateEnds": {
+        'probe_ssl_earliest_cert_expiry{job="feedsite-https"}': f"{60 * 86400}x300",
+        'feedsite_certificate_ends_seconds{site="https://example.org",instance="a"}': f"{13 * 86400}x300",
+    },
+    "FeedsiteSessionsFull": {'feedsite_postgresql_sessions_ratio{instance="a"}': "0.2 0.2 0.9x300"},
+    "FeedsiteRedisFull": {'feedsite_redis_memory_ratio{server="plays",instance="a"}': "0.2 0.2 0.95x300"},
+    "FeedsiteFeedsFull": {
+        'feedsite_redis_memory_ratio{server="feeds",instance="a"}': "0.2 0.2 1x300",
+        'feedsite_redis_evicted_keys{server="feeds",instance="a"}': "0 0 0+60x300",
+    },
+    "FeedsiteMemoryFull": {'feedsite_memory_available_ratio{instance="b"}': "0.5 0.5 0.03x300"},
     "FeedsiteSlow": {
         # The API is quick.
         'feedsite_http_seconds_bucket{route="/",le="0.5"}': "0+60x300",
@@ -146,6 +157,15 @@ SOUND = {
     'feedsite_waiting_seconds{work="letters",instance="b"}': "900x300",
     'feedsite_waiting_seconds{work="letters",instance="a"}': "590x300",
     'feedsite_waiting_seconds{work="pushes",instance="a"}': "3x300",
+    'feedsite_certificate_ends_seconds{site="https://example.org",instance="a"}': f"{60 * 86400}x300",
+    'feedsite_postgresql_sessions_ratio{instance="b"}': "0.99x300",
+    'feedsite_postgresql_sessions_ratio{instance="a"}': "0.5x300",
+    'feedsite_redis_memory_ratio{server="plays",instance="b"}': "0.99x300",
+    'feedsite_redis_memory_ratio{server="plays",instance="a"}': "0.5x300",
+    # Full of windows that still serve, as after months without a restart: hardly one is evicted.
+    'feedsite_redis_memory_ratio{server="feeds",instance="a"}': "1x300",
+    'feedsite_redis_evicted_keys{server="feeds",instance="a"}': "0+1x300",
+    'feedsite_memory_available_ratio{instance="a"}': "0.3x300",
     'feedsite_lock_seconds{instance="b"}': "400x300",
     'feedsite_lock_seconds{instance="a"}': "20x300",
     'feedsite_deliveries_parked{instance="b"}': "4x300",
