@@ -181,7 +181,6 @@ UNSPOKEN = {
     "items/search/indexing.py:SELECTi.id,i.title": "`reindex` reads all items in parts",
     "items/search/user_search.py:SELECT": "asked where a replica proposed",
     "timeline/oracle.py": "the oracle looks at all a reader follows; for comparisons",
-    "live/oracle.py": "the oracle",
     "timeline/check.py": "compares windows with the oracle",
     "discover/indexing.py": "OpenSearch's own queue; parts of fixed length",
     "seen/migration/migrate.py": "the lock of a command",

@@ -29,7 +29,6 @@ RULES = {
         {
             "relations/": "the rule, and the tables' own room",
             "timeline/oracle.py": ORACLE,
-            "live/oracle.py": ORACLE,
             "moderation/user_admin.py": "names of pages of the admin",
             "operation/backup.py": "counts the rows of a backup that is tried",
             "benchmarks/": "fills tables, and measures statements beside others",
@@ -46,7 +45,7 @@ RULES = {
     ),
     "sessions": Rule(
         re.compile(r"\bhidden_at\s+IS\b"),
-        {"live/visibility.py": "the rule", "live/oracle.py": ORACLE},
+        {"live/visibility.py": "the rule"},
     ),
 }
 

@@ -16,12 +16,12 @@ from items import actions as items
 from items.models import Item
 from live import actions as sessions
 from live import lineup, replays
-from live import oracle as live_oracle
 from live.feed import live_page
 from live.models import Host, LiveSession
 from relations import actions as relations
 from runtime.embedded import wait_for
 from storage import keys
+from tests.support import live_oracle
 from tests.support.replica import Replica, failed_over
 from tests.support.sites import walked
 from tests.support.timelines import TASKS as TIMELINE

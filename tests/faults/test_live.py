@@ -15,12 +15,12 @@ from accounts.models import User
 from live import actions
 from live.feed import live_page
 from live.models import LiveSession, ReplayDelivery, State
-from live.oracle import feed
 from live.snapshot import SnapshotExpiredError
 from relations import actions as relations
 from storage import connections
 from tests.support.api import client_of
 from tests.support.crowds import Crowd
+from tests.support.live_oracle import feed
 from tests.support.servers import Valkey, restart
 from tests.support.sessions import seen, session
 from tests.support.sites import Worker, until

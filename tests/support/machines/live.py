@@ -30,7 +30,6 @@ from live import actions, lineup
 from live import walk as walking
 from live.feed import live_page
 from live.models import Host, LiveSession, ReplayDelivery, State
-from live.oracle import feed
 from live.replays import fan_out
 from live.snapshot import Snapshot, SnapshotExpiredError, UnknownSnapshotError
 from live.walk import Page
@@ -38,6 +37,7 @@ from relations import actions as relations
 from storage import connections, deliveries, keys
 from tests.support import servers
 from tests.support.emptying import empty_tables
+from tests.support.live_oracle import feed
 from tests.support.sessions import TASKS
 from tests.support.workers import prompt_tasks
 

@@ -1,4 +1,4 @@
-"""The live feed as one plain SQL query, for tests. It shares no text with the queries of pages."""
+"""The live feed as one plain SQL query. It shares no text with the queries of pages."""
 
 from storage.connections import fetch
 
