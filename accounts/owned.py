@@ -6,7 +6,6 @@ from typing import Protocol, TypeVar
 from django.http import Http404
 
 from accounts.models import User
-from web.rest import parse_id
 
 
 class Owned(Protocol):
@@ -20,10 +19,9 @@ class Owned(Protocol):
 Found = TypeVar("Found", bound=Owned)
 
 
-def own_or_404(find: Callable[[User, int], Found | None], owner: User, number: str | int) -> Found:
+def own_or_404(find: Callable[[User, int], Found | None], owner: User, number: int) -> Found:
     """The owner's object with this id. Raises Http404."""
-    known = parse_id(str(number))
-    found = find(owner, known) if known else None
+    found = find(owner, number)
     if found is None:
         raise Http404
     return found

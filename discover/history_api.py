@@ -41,14 +41,14 @@ class NotInterestedView(ApiView):
     scopes = "statuses"
 
     @extend_schema(operation_id="not_interested", request=None, responses={204: None})
-    def put(self, request: Request, item_id: str) -> HttpResponse:
+    def put(self, request: Request, item_id: int) -> HttpResponse:
         """Do not recommend an item or a repost's original, and less like it."""
         user = signed_in(request)
         feedback.not_interested(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="interested_again", responses={204: None})
-    def delete(self, request: Request, item_id: str) -> HttpResponse:
+    def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Undo `not interested`, even if the item is hidden now."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: feedback.interested_again(user=user, item=item))

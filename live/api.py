@@ -88,28 +88,23 @@ class SessionEdit(StrictSerializer):
     minutes = NumberField(required=False, min_value=1, max_value=actions.LONGEST_MINUTES)
 
 
-def body_or_404(text: str, reader: User | AnonymousUser) -> SessionBody:
+def body_or_404(session_id: int, reader: User | AnonymousUser) -> SessionBody:
     """A visible session. Raises NotFound."""
-    number = parse_id(text)
-    found = visible_session(number, reader) if number else None
+    found = visible_session(session_id, reader)
     if found is None:
         raise exceptions.NotFound
     return found
 
 
-def session_or_404(text: str, reader: User) -> LiveSession:
-    """The session to act on. Raises NotFound."""
-    number = int(body_or_404(text, reader).id)
-    session = LiveSession.objects.filter(pk=number).first()
-    if session is None:
-        raise exceptions.NotFound
-    return session
+def session_or_404(session_id: int, reader: User) -> LiveSession:
+    """The session to act on. Raises NotFound and DoesNotExist."""
+    return LiveSession.objects.get(pk=int(body_or_404(session_id, reader).id))
 
 
-def own_session(request: Request, text: str) -> LiveSession:
+def own_session(request: Request, session_id: int) -> LiveSession:
     """The caller's session. Raises NotFound and PermissionDenied."""
     user = signed_in(request)
-    session = session_or_404(text, user)
+    session = session_or_404(session_id, user)
     if session.host_id != user.pk:
         raise exceptions.PermissionDenied("That session is not yours.")
     return session
@@ -142,14 +137,14 @@ class LiveSessionView(PublicApiView):
     rates = RATES
 
     @extend_schema(operation_id="read_live_session", responses={200: SessionBody})
-    def get(self, request: Request, session_id: str) -> HttpResponse:
+    def get(self, request: Request, session_id: int) -> HttpResponse:
         """One session in its current state."""
         return FeedResponse(body_or_404(session_id, reader_of(request)))
 
     @extend_schema(
         operation_id="edit_live_session", request=SessionEdit, responses={200: SessionBody, 409: WRONG_STATE}
     )
-    def patch(self, request: Request, session_id: str) -> HttpResponse:
+    def patch(self, request: Request, session_id: int) -> HttpResponse:
         """Change your own session. Omitted fields stay."""
         session = own_session(request, session_id)
         fields = body(request, SessionEdit)
@@ -157,7 +152,7 @@ class LiveSessionView(PublicApiView):
         return shown(session, signed_in(request))
 
     @extend_schema(operation_id="cancel_live_session", responses={204: None, 409: WRONG_STATE})
-    def delete(self, request: Request, session_id: str) -> HttpResponse:
+    def delete(self, request: Request, session_id: int) -> HttpResponse:
         """Cancel your own upcoming session."""
         session = own_session(request, session_id)
         actions.cancel(session=session, now=timezone.now())
@@ -171,7 +166,7 @@ class StartView(ApiView):
     @extend_schema(
         operation_id="start_live_session", request=EMPTY_BODY, responses={200: SessionBody, 409: WRONG_STATE}
     )
-    def post(self, request: Request, session_id: str) -> HttpResponse:
+    def post(self, request: Request, session_id: int) -> HttpResponse:
         """Go live with your own upcoming session, at any time."""
         session = own_session(request, session_id)
         body(request, Nothing)
@@ -184,7 +179,7 @@ class EndView(ApiView):
     rates = RATES
 
     @extend_schema(operation_id="end_live_session", request=EMPTY_BODY, responses={200: SessionBody, 409: WRONG_STATE})
-    def post(self, request: Request, session_id: str) -> HttpResponse:
+    def post(self, request: Request, session_id: int) -> HttpResponse:
         """End your own live session. It becomes a replay."""
         session = own_session(request, session_id)
         body(request, Nothing)
@@ -198,17 +193,17 @@ class ReminderView(ApiView):
     scopes = "statuses"
 
     @extend_schema(operation_id="remind_of_live_session", request=None, responses={204: None, 409: WRONG_STATE})
-    def put(self, request: Request, session_id: str) -> HttpResponse:
+    def put(self, request: Request, session_id: int) -> HttpResponse:
         """Get a notification when an upcoming session starts."""
         user = signed_in(request)
         actions.remind(user=user, session=session_or_404(session_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="forget_live_reminder", responses={204: None})
-    def delete(self, request: Request, session_id: str) -> HttpResponse:
+    def delete(self, request: Request, session_id: int) -> HttpResponse:
         """Remove the reminder."""
-        user, number = signed_in(request), parse_id(session_id)
-        if number is None or not actions.forget_reminder(user=user, session=LiveSession(pk=number)):
+        user = signed_in(request)
+        if not actions.forget_reminder(user=user, session=LiveSession(pk=session_id)):
             body_or_404(session_id, user)
         return HttpResponse(status=204)
 

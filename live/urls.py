@@ -5,10 +5,10 @@ from live import api, feed_api, host_views, views
 api_patterns = [
     path("live/feed", feed_api.LiveFeedView.as_view()),
     path("live/sessions", api.LiveSessionsView.as_view()),
-    path("live/sessions/<str:session_id>", api.LiveSessionView.as_view()),
-    path("live/sessions/<str:session_id>/start", api.StartView.as_view()),
-    path("live/sessions/<str:session_id>/end", api.EndView.as_view()),
-    path("live/sessions/<str:session_id>/reminder", api.ReminderView.as_view()),
+    path("live/sessions/<id:session_id>", api.LiveSessionView.as_view()),
+    path("live/sessions/<id:session_id>/start", api.StartView.as_view()),
+    path("live/sessions/<id:session_id>/end", api.EndView.as_view()),
+    path("live/sessions/<id:session_id>/reminder", api.ReminderView.as_view()),
     path("users/<str:username>/live", api.UserSessionsView.as_view()),
 ]
 
@@ -18,9 +18,9 @@ urlpatterns = [
     path("live/news", views.news, name="live-news"),
     path("live/own", host_views.own, name="live-own"),
     path("live/new", host_views.plan, name="live-plan"),
-    path("live/<int:session_id>", views.show_session, name="live-session"),
-    path("live/<int:session_id>/edit", host_views.edit, name="live-edit"),
-    path("live/<int:session_id>/remind", views.remind, name="live-remind"),
-    path("live/<int:session_id>/forget", views.forget_reminder, name="live-forget"),
-    path("live/<int:session_id>/<slug:verb>", host_views.change, name="live-change"),
+    path("live/<number:session_id>", views.show_session, name="live-session"),
+    path("live/<number:session_id>/edit", host_views.edit, name="live-edit"),
+    path("live/<number:session_id>/remind", views.remind, name="live-remind"),
+    path("live/<number:session_id>/forget", views.forget_reminder, name="live-forget"),
+    path("live/<number:session_id>/<slug:verb>", host_views.change, name="live-change"),
 ]

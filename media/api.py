@@ -31,7 +31,6 @@ from web.rest import (
     TextField,
     body,
     idempotency_key,
-    parse_id,
 )
 
 T = TypeVar("T")
@@ -170,22 +169,21 @@ class MediumView(ApiView):
     scopes = "write:media"
 
     @extend_schema(operation_id="read_media", responses={200: MediaObject})
-    def get(self, request: Request, media_id: str) -> HttpResponse:
+    def get(self, request: Request, media_id: int) -> HttpResponse:
         """One of your media that no item uses yet."""
         return FeedResponse(media_object(_own(request, media_id, unused=True)))
 
     @extend_schema(operation_id="edit_media", request=MediaEdit, responses={200: MediaObject})
-    def patch(self, request: Request, media_id: str) -> HttpResponse:
+    def patch(self, request: Request, media_id: int) -> HttpResponse:
         """Change description or focus. Fields not sent stay. An item that uses the medium shows the change."""
         row = _own(request, media_id, unused=False)
         fields = body(request, MediaEdit)
         return FeedResponse(media_object(taken("description", lambda: actions.describe(medium=row, **fields))))
 
     @extend_schema(operation_id="remove_media", responses={204: None})
-    def delete(self, request: Request, media_id: str) -> HttpResponse:
+    def delete(self, request: Request, media_id: int) -> HttpResponse:
         """Remove a medium that no item uses."""
-        number = parse_id(media_id)
-        if not number or not actions.remove_unused(owner_id=caller(request), media_id=number):
+        if not actions.remove_unused(owner_id=caller(request), media_id=media_id):
             raise exceptions.NotFound
         return HttpResponse(status=204)
 
@@ -199,7 +197,7 @@ class CaptionsView(ApiView):
     parser_classes = [FilesParser]
 
     @extend_schema(operation_id="set_captions", request={FILES_TYPE: Captions}, responses={200: MediaObject})
-    def put(self, request: Request, media_id: str) -> HttpResponse:
+    def put(self, request: Request, media_id: int) -> HttpResponse:
         """Set or replace a video's captions: a WebVTT file in UTF-8, of which only the words are kept."""
         row, fields = _own(request, media_id, unused=False), form(request, Captions)
         if row.kind != Kind.VIDEO:
@@ -209,7 +207,7 @@ class CaptionsView(ApiView):
         return FeedResponse(media_object(_there(done)))
 
     @extend_schema(operation_id="remove_captions", responses={204: None})
-    def delete(self, request: Request, media_id: str) -> HttpResponse:
+    def delete(self, request: Request, media_id: int) -> HttpResponse:
         """Remove a video's captions."""
         row = _own(request, media_id, unused=False)
         if row.kind == Kind.VIDEO:
@@ -223,9 +221,6 @@ def _there(row: MediaFile | None) -> MediaFile:
     return row
 
 
-def _own(request: Request, text: str, *, unused: bool) -> MediaFile:
-    rows = MediaFile.objects.filter(pk=parse_id(text) or 0, owner_id=caller(request), withdrawn_at=None)
-    row = (rows.filter(use="") if unused else rows).first()
-    if row is None:
-        raise exceptions.NotFound
-    return row
+def _own(request: Request, media_id: int, *, unused: bool) -> MediaFile:
+    rows = MediaFile.objects.filter(owner_id=caller(request), withdrawn_at=None)
+    return (rows.filter(use="") if unused else rows).get(pk=media_id)

@@ -6,8 +6,8 @@ from media import api, views
 
 api_patterns = [
     path("me/media", api.MediaView.as_view()),
-    path("me/media/<str:media_id>", api.MediumView.as_view()),
-    path("me/media/<str:media_id>/captions", api.CaptionsView.as_view()),
+    path("me/media/<id:media_id>", api.MediumView.as_view()),
+    path("me/media/<id:media_id>/captions", api.CaptionsView.as_view()),
 ]
 
 urlpatterns = [

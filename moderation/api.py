@@ -12,7 +12,7 @@ from items.models import Item
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
 from relations.api import user_or_404
-from web.rest import ApiView, IdField, StrictSerializer, TextField, body, parse_id
+from web.rest import ApiView, IdField, StrictSerializer, TextField, body
 
 
 class NewReport(StrictSerializer):
@@ -34,13 +34,10 @@ class ReportView(ApiView):
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report", request=NewReport, responses={204: None})
-    def post(self, request: Request, item_id: str) -> HttpResponse:
+    def post(self, request: Request, item_id: int) -> HttpResponse:
         """Report an item, or a repost's original. Repeating the call changes nothing."""
         reporter = signed_in(request)
-        number = parse_id(item_id)
-        item = Item.objects.visible_to(reporter).filter(pk=number).first() if number else None
-        if item is None:
-            raise exceptions.NotFound
+        item = Item.objects.visible_to(reporter).get(pk=item_id)
         fields = body(request, NewReport)
         reports.report(item=item, reporter=reporter, **fields)
         return HttpResponse(status=204)
@@ -65,11 +62,11 @@ class SessionReportView(ApiView):
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report_live_session", request=NewReport, responses={204: None})
-    def post(self, request: Request, session_id: str) -> HttpResponse:
+    def post(self, request: Request, session_id: int) -> HttpResponse:
         """Report a live session. Repeating the call changes nothing."""
-        reporter, number = signed_in(request), parse_id(session_id)
-        if number is None or review.sessions.seen(number, reporter) is None:
+        reporter = signed_in(request)
+        if review.sessions.seen(session_id, reporter) is None:
             raise exceptions.NotFound
         fields = body(request, NewReport)
-        reports.report_session(session_id=number, reporter=reporter, **fields)
+        reports.report_session(session_id=session_id, reporter=reporter, **fields)
         return HttpResponse(status=204)

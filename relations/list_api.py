@@ -24,7 +24,6 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
-    parse_id,
 )
 from web.times import Time
 
@@ -66,7 +65,7 @@ class ListEdit(StrictSerializer):
     exclusive = FlagField(required=False)
 
 
-def list_or_404(list_id: str | int, owner: User) -> Listed:
+def list_or_404(list_id: int, owner: User) -> Listed:
     """The owner's list. Raises Http404."""
     return own_or_404(lists.list_of, owner, list_id)
 
@@ -99,12 +98,12 @@ class ListView(ApiView):
     scopes = "lists"
 
     @extend_schema(operation_id="read_list", responses={200: ListBody})
-    def get(self, request: Request, list_id: str) -> HttpResponse:
+    def get(self, request: Request, list_id: int) -> HttpResponse:
         """One of the caller's lists."""
         return FeedResponse(ListBody.of(list_or_404(list_id, signed_in(request))))
 
     @extend_schema(operation_id="edit_list", request=ListEdit, responses={200: ListBody})
-    def patch(self, request: Request, list_id: str) -> HttpResponse:
+    def patch(self, request: Request, list_id: int) -> HttpResponse:
         """Rename a list, or change whether home hides its members."""
         owner = signed_in(request)
         listed = list_or_404(list_id, owner)
@@ -119,10 +118,10 @@ class ListView(ApiView):
         return FeedResponse(ListBody.of(list_or_404(list_id, owner)))
 
     @extend_schema(operation_id="delete_list", responses={204: None})
-    def delete(self, request: Request, list_id: str) -> HttpResponse:
+    def delete(self, request: Request, list_id: int) -> HttpResponse:
         """Delete a list. Its members stay followed."""
         owner = signed_in(request)
-        lists.delete(owner=owner, list_id=parse_id(list_id) or 0)
+        lists.delete(owner=owner, list_id=list_id)
         return HttpResponse(status=204)
 
 
@@ -131,7 +130,7 @@ class MembersView(ApiView):
     pages_of = UserPage
 
     @extend_schema(operation_id="list_members")
-    def get(self, request: Request, list_id: str) -> HttpResponse:
+    def get(self, request: Request, list_id: int) -> HttpResponse:
         """The members of a list, last added first."""
         owner = signed_in(request)
         page = lists.members_page(owner, list_or_404(list_id, owner).id, **self.bounds)
@@ -147,7 +146,7 @@ class MemberView(ApiView):
         request=None,
         responses={204: None, 409: OpenApiResponse(Problem, "The caller does not follow them, or the list is full.")},
     )
-    def put(self, request: Request, list_id: str, username: str) -> HttpResponse:
+    def put(self, request: Request, list_id: int, username: str) -> HttpResponse:
         """Add a followee to a list."""
         owner = signed_in(request)
         listed, member = list_or_404(list_id, owner), user_or_404(username, owner)
@@ -155,7 +154,7 @@ class MemberView(ApiView):
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="remove_member", responses={204: None})
-    def delete(self, request: Request, list_id: str, username: str) -> HttpResponse:
+    def delete(self, request: Request, list_id: int, username: str) -> HttpResponse:
         """Remove a member, even if no longer visible."""
         owner = signed_in(request)
         listed = list_or_404(list_id, owner)

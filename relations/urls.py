@@ -18,9 +18,9 @@ api_patterns = [
     path("users/<str:username>/mute", api.MuteView.as_view()),
     path("me/tags", tag_api.FollowedTagsView.as_view()),
     path("me/lists", list_api.ListsView.as_view()),
-    path("me/lists/<str:list_id>", list_api.ListView.as_view()),
-    path("me/lists/<str:list_id>/members", list_api.MembersView.as_view()),
-    path("me/lists/<str:list_id>/members/<str:username>", list_api.MemberView.as_view()),
+    path("me/lists/<id:list_id>", list_api.ListView.as_view()),
+    path("me/lists/<id:list_id>/members", list_api.MembersView.as_view()),
+    path("me/lists/<id:list_id>/members/<str:username>", list_api.MemberView.as_view()),
 ]
 
 urlpatterns = [
@@ -36,10 +36,10 @@ urlpatterns = [
     path("@<str:username>/following", views.following, name="following"),
     path("@<str:username>/lists", list_views.lists_of_person, name="person-lists"),
     path("lists", list_views.own_lists, name="lists"),
-    path("lists/<int:list_id>/edit", list_views.edit_list, name="list-edit"),
-    path("lists/<int:list_id>/delete", list_views.delete_list, name="list-delete"),
-    path("lists/<int:list_id>/add", list_views.add_member, name="list-add"),
-    path("lists/<int:list_id>/remove", list_views.remove_member, name="list-remove"),
+    path("lists/<number:list_id>/edit", list_views.edit_list, name="list-edit"),
+    path("lists/<number:list_id>/delete", list_views.delete_list, name="list-delete"),
+    path("lists/<number:list_id>/add", list_views.add_member, name="list-add"),
+    path("lists/<number:list_id>/remove", list_views.remove_member, name="list-remove"),
     re_path(r"^tags/(?P<name>[^/]+)/(?P<verb>follow|unfollow)$", tag_views.relate_tag, name="relate-tag"),
     re_path(f"^@(?P<username>[^/]+)/(?P<verb>{VERB})$", views.relate, name="relate"),
 ]

@@ -65,7 +65,7 @@ class ListTimelineView(ApiView):
     pages_of = ItemPage
 
     @extend_schema(operation_id="read_list_timeline", parameters=[FEED_SOURCE])
-    def get(self, request: Request, list_id: str) -> HttpResponse:
+    def get(self, request: Request, list_id: int) -> HttpResponse:
         """Items of the members of a list, newest first."""
         reader = signed_in(request)
         listed = list_or_404(list_id, reader)
@@ -78,7 +78,7 @@ class ListNewView(ApiView):
     scopes = "lists"
 
     @extend_schema(operation_id="count_new_of_list", parameters=[SINCE_ID], responses={200: NewCount})
-    def get(self, request: Request, list_id: str) -> HttpResponse:
+    def get(self, request: Request, list_id: int) -> HttpResponse:
         """How many new items one of the caller's lists has."""
         reader, since_id = signed_in(request), position(request, "since_id") or 0
         count, capped = lists.list_new_count(reader, list_or_404(list_id, reader).id, since_id=since_id)

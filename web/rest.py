@@ -21,6 +21,7 @@ from django.core.exceptions import (
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, QueryDict, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
+from django.urls import register_converter
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import exceptions, serializers
@@ -255,6 +256,30 @@ def parse_id(text: str) -> int | None:
     if not NUMBER.fullmatch(text) or int(text) > MAX_POSITION:
         return None
     return int(text)
+
+
+class IdConverter:
+    """An id in an address of the APIs. Text that is no id becomes 0, which no row has: the view answers 404 after it
+    has counted the call and found the caller.
+    """
+
+    regex = "[^/]+"
+
+    def to_python(self, text: str) -> int:
+        return parse_id(text) or 0
+
+    def to_url(self, number: object) -> str:
+        return str(number)
+
+
+class NumberConverter(IdConverter):
+    """An id in an address of a page. Other text may be another page's."""
+
+    regex = "[0-9]+"
+
+
+register_converter(IdConverter, "id")
+register_converter(NumberConverter, "number")
 
 
 def once(query: QueryDict, name: str) -> str:

@@ -32,7 +32,7 @@ from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, List
 from relations.visibility import standing, users_visible_to, visible_user
 from web import uploads
 from web.hosts import is_own
-from web.rest import FeedResponse, parse_id
+from web.rest import FeedResponse
 
 BIO_LENGTH, NAME_LENGTH = 500, 50
 FILES = {"avatar": Use.AVATAR, "header": Use.BANNER}
@@ -43,22 +43,9 @@ def own_account(user: User) -> CredentialAccount:
     return CredentialAccount.own(user, post_counts.of([user.pk])[user.pk], waiting_requests(user))
 
 
-def user_or_404(text: str, reader: Reader) -> User:
-    """A user whom `reader` may know of. Raises NotFound."""
-    number = parse_id(text)
-    user = users_visible_to(reader).filter(pk=number).first() if number else None
-    if user is None:
-        raise exceptions.NotFound
-    return user
-
-
-def any_or_404(text: str) -> User:
-    """A user, visible or not, so that a relation can always be ended. Raises NotFound."""
-    number = parse_id(text)
-    user = User.objects.filter(pk=number).first() if number else None
-    if user is None:
-        raise exceptions.NotFound
-    return user
+def user_or_404(account_id: int, reader: Reader) -> User:
+    """A user whom `reader` may know of. Raises DoesNotExist."""
+    return users_visible_to(reader).get(pk=account_id)
 
 
 def name_of(acct: str) -> str:
@@ -134,7 +121,7 @@ def _raise(error: Exception) -> None:
 class AccountView(OpenView):
     scopes = "accounts"
 
-    def get(self, request: Request, account_id: str) -> HttpResponse:
+    def get(self, request: Request, account_id: int) -> HttpResponse:
         """Return the account. Raises NotFound."""
         reader = reader_of(request)
         return FeedResponse(shown_account(user_or_404(account_id, reader), reader))
@@ -179,7 +166,7 @@ class RelationshipsView(ClientView):
 class StatusesView(OpenView):
     scopes = "statuses"
 
-    def get(self, request: Request, account_id: str) -> HttpResponse:
+    def get(self, request: Request, account_id: int) -> HttpResponse:
         """List the statuses, newest first."""
         reader, params = reader_of(request), Params(request)
         owner = user_or_404(account_id, reader)
@@ -205,7 +192,7 @@ class FollowersView(OpenView):
     scopes = "accounts"
     listed = FOLLOWERS
 
-    def get(self, request: Request, account_id: str) -> HttpResponse:
+    def get(self, request: Request, account_id: int) -> HttpResponse:
         """List the accounts, newest relation first."""
         reader = reader_of(request)
         return people_answer(request, user_or_404(account_id, reader).pk, self.listed, reader)
@@ -222,7 +209,7 @@ class ListsOfAccountView(ClientView):
 
     scopes = "lists"
 
-    def get(self, request: Request, account_id: str) -> HttpResponse:
+    def get(self, request: Request, account_id: int) -> HttpResponse:
         """Return the lists."""
         reader = caller_of(request)
         user = user_or_404(account_id, reader)
@@ -241,10 +228,10 @@ class RelationView(ClientView):
         """Change the relation. True if anything changed."""
         raise NotImplementedError
 
-    def post(self, request: Request, account_id: str) -> HttpResponse:
+    def post(self, request: Request, account_id: int) -> HttpResponse:
         """Change the relation and return it."""
         reader, params = caller_of(request), Params(request)
-        other = any_or_404(account_id) if self.is_end else user_or_404(account_id, reader)
+        other = (User.objects.all() if self.is_end else users_visible_to(reader)).get(pk=account_id)
         if other.pk == reader.pk:
             raise InvalidError("Validation failed: You can't do this to yourself")
         has_changed = self.act(reader, other, params)
@@ -371,7 +358,7 @@ class DecisionView(ClientView):
 
     decide: Callable[..., bool]
 
-    def post(self, request: Request, account_id: str) -> HttpResponse:
+    def post(self, request: Request, account_id: int) -> HttpResponse:
         """Accept or reject the request. 404 without one."""
         reader = caller_of(request)
         other = user_or_404(account_id, reader)

@@ -8,14 +8,7 @@ from clientapi.params import Params
 from clientapi.statuses.presenting import conversations as presented
 from items.conversations import conversations
 from storage.paging import below
-from web.rest import FeedResponse, parse_id
-
-
-def _number(text: str) -> int:
-    number = parse_id(text)
-    if not number:
-        raise exceptions.NotFound
-    return number
+from web.rest import FeedResponse
 
 
 class ConversationsView(ClientView):
@@ -34,9 +27,9 @@ class ConversationsView(ClientView):
 class ConversationView(ClientView):
     scopes = "conversations"
 
-    def delete(self, request: Request, conversation_id: str) -> HttpResponse:
+    def delete(self, request: Request, conversation_id: int) -> HttpResponse:
         """Hide the conversation until somebody writes in it."""
-        if not conversations.put_away(reader=caller_of(request), conversation_id=_number(conversation_id)):
+        if not conversations.put_away(reader=caller_of(request), conversation_id=conversation_id):
             raise exceptions.NotFound
         return FeedResponse({})
 
@@ -46,9 +39,9 @@ class ConversationReadView(ClientView):
 
     scopes = "conversations"
 
-    def post(self, request: Request, conversation_id: str) -> HttpResponse:
+    def post(self, request: Request, conversation_id: int) -> HttpResponse:
         """Mark the conversation as read."""
-        reader, number = caller_of(request), _number(conversation_id)
+        reader, number = caller_of(request), conversation_id
         conversations.mark_read(reader=reader, item_id=number)
         found = conversations.conversation_of(reader, number)
         if found is None:

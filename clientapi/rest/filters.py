@@ -21,7 +21,7 @@ from items.filters import filters
 from items.filters.filters import TITLE_LENGTH, Keyword, Listed
 from items.finding import filter_or_404
 from items.models import PHRASE_LENGTH, FilterAction
-from web.rest import FeedResponse, parse_id
+from web.rest import FeedResponse
 
 LONGEST_SECONDS = 10 * 366 * 86_400
 """Maximum duration of a filter with an end."""
@@ -86,11 +86,11 @@ class FilterView(ClientView):
     takes_bodies = frozenset({"PUT"})
     is_first = False
 
-    def get(self, request: Request, filter_id: str) -> HttpResponse:
+    def get(self, request: Request, filter_id: int) -> HttpResponse:
         """Return the filter."""
         return FeedResponse(_shown(filter_or_404(filter_id, caller_of(request)), is_first=self.is_first))
 
-    def put(self, request: Request, filter_id: str) -> HttpResponse:
+    def put(self, request: Request, filter_id: int) -> HttpResponse:
         """Change the parameters that are sent."""
         owner = caller_of(request)
         listed = filter_or_404(filter_id, owner)
@@ -99,9 +99,9 @@ class FilterView(ClientView):
             filters.change(owner=owner, filter_id=listed.id, read=listed.keywords, **fields)
         return FeedResponse(_shown(filter_or_404(filter_id, owner), is_first=self.is_first))
 
-    def delete(self, request: Request, filter_id: str) -> HttpResponse:
+    def delete(self, request: Request, filter_id: int) -> HttpResponse:
         """Delete the filter."""
-        filters.delete(owner=caller_of(request), filter_id=parse_id(filter_id) or 0)
+        filters.delete(owner=caller_of(request), filter_id=filter_id)
         return nothing()
 
 
@@ -178,11 +178,11 @@ class FirstFilterView(FilterView):
 class KeywordsView(ClientView):
     scopes = "filters"
 
-    def get(self, request: Request, filter_id: str) -> HttpResponse:
+    def get(self, request: Request, filter_id: int) -> HttpResponse:
         """List the keywords, oldest first."""
         return FeedResponse(list(map(_keyword, filter_or_404(filter_id, caller_of(request)).keywords)))
 
-    def post(self, request: Request, filter_id: str) -> HttpResponse:
+    def post(self, request: Request, filter_id: int) -> HttpResponse:
         """Add a keyword."""
         owner, params = caller_of(request), Params(request)
         listed = filter_or_404(filter_id, owner)
@@ -197,11 +197,11 @@ class KeywordView(ClientView):
     scopes = "filters"
     takes_bodies = frozenset({"PUT"})
 
-    def get(self, request: Request, filter_id: str) -> HttpResponse:
+    def get(self, request: Request, filter_id: int) -> HttpResponse:
         """Return the keyword."""
         return FeedResponse(_keyword(_found(caller_of(request), filter_id)[1]))
 
-    def put(self, request: Request, filter_id: str) -> HttpResponse:
+    def put(self, request: Request, filter_id: int) -> HttpResponse:
         """Change the phrase."""
         owner, params = caller_of(request), Params(request)
         listed, known = _found(owner, filter_id)
@@ -211,7 +211,7 @@ class KeywordView(ClientView):
         filters.change(owner=owner, filter_id=listed.id, keywords=keywords, read=listed.keywords)
         return FeedResponse(_keyword(changed))
 
-    def delete(self, request: Request, filter_id: str) -> HttpResponse:
+    def delete(self, request: Request, filter_id: int) -> HttpResponse:
         """Delete the keyword. The last one stays: 422."""
         owner = caller_of(request)
         listed, known = _found(owner, filter_id)
@@ -222,12 +222,11 @@ class KeywordView(ClientView):
         return nothing()
 
 
-def _found(owner: User, keyword_id: str) -> tuple[Listed, Keyword]:
+def _found(owner: User, keyword_id: int) -> tuple[Listed, Keyword]:
     """The owner's keyword and its filter. Raises NotFound."""
-    number = parse_id(keyword_id)
     for listed in filters.filters_of(owner):
         for keyword in listed.keywords:
-            if keyword.id == number:
+            if keyword.id == keyword_id:
                 return listed, keyword
     raise exceptions.NotFound
 
@@ -237,7 +236,7 @@ class FilteredStatusesView(ClientView):
 
     scopes = "filters"
 
-    def get(self, request: Request, filter_id: str) -> HttpResponse:
+    def get(self, request: Request, filter_id: int) -> HttpResponse:
         """Return an empty list."""
         filter_or_404(filter_id, caller_of(request))
         return FeedResponse([])

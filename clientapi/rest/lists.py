@@ -12,7 +12,7 @@ from relations.list_api import list_or_404
 from relations.lists import Listed
 from relations.models import TITLE_LENGTH
 from relations.visibility import users_visible_to
-from web.rest import FeedResponse, parse_id
+from web.rest import FeedResponse
 
 
 class ListBody(msgspec.Struct):
@@ -53,11 +53,11 @@ class ListView(ClientView):
     scopes = "lists"
     takes_bodies = frozenset({"PUT"})
 
-    def get(self, request: Request, list_id: str) -> HttpResponse:
+    def get(self, request: Request, list_id: int) -> HttpResponse:
         """Return the list."""
         return FeedResponse(list_of(list_or_404(list_id, caller_of(request))))
 
-    def put(self, request: Request, list_id: str) -> HttpResponse:
+    def put(self, request: Request, list_id: int) -> HttpResponse:
         """Change the title, or whether home shows members."""
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
@@ -66,9 +66,9 @@ class ListView(ClientView):
         lists.change(owner=owner, list_id=listed.id, title=title, is_exclusive=is_exclusive)
         return FeedResponse(list_of(list_or_404(list_id, owner)))
 
-    def delete(self, request: Request, list_id: str) -> HttpResponse:
+    def delete(self, request: Request, list_id: int) -> HttpResponse:
         """Delete the list. Members stay followed."""
-        lists.delete(owner=caller_of(request), list_id=parse_id(list_id) or 0)
+        lists.delete(owner=caller_of(request), list_id=list_id)
         return nothing()
 
 
@@ -76,7 +76,7 @@ class MembersView(ClientView):
     scopes = "lists"
     takes_bodies = frozenset({"DELETE"})
 
-    def get(self, request: Request, list_id: str) -> HttpResponse:
+    def get(self, request: Request, list_id: int) -> HttpResponse:
         """List the members. All of them if `limit` is 0."""
         owner, params = caller_of(request), Params(request)
         listed = list_or_404(list_id, owner)
@@ -94,15 +94,15 @@ class MembersView(ClientView):
         next_id, prev_id = asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more)
         return answer(request, accounts_of(page.people), next_id=next_id, prev_id=prev_id)
 
-    def post(self, request: Request, list_id: str) -> HttpResponse:
+    def post(self, request: Request, list_id: int) -> HttpResponse:
         """Add followed accounts."""
         return self._change(request, list_id, is_joining=True)
 
-    def delete(self, request: Request, list_id: str) -> HttpResponse:
+    def delete(self, request: Request, list_id: int) -> HttpResponse:
         """Remove accounts."""
         return self._change(request, list_id, is_joining=False)
 
-    def _change(self, request: Request, list_id: str, *, is_joining: bool) -> HttpResponse:
+    def _change(self, request: Request, list_id: int, *, is_joining: bool) -> HttpResponse:
         owner = caller_of(request)
         listed = list_or_404(list_id, owner)
         params = Params(request)

@@ -13,7 +13,7 @@ from media.api import FocusField, taken
 from media.models import DESCRIPTION_LENGTH, MediaFile
 from media.objects import media_object
 from web import uploads
-from web.rest import FeedResponse, OutageError, idempotency_key, parse_id
+from web.rest import FeedResponse, OutageError, idempotency_key
 
 
 def described(params: Params) -> dict[str, Any]:
@@ -55,29 +55,24 @@ class MediumView(ClientView):
     takes_bodies = frozenset({"PUT"})
     takes_files = {"PUT": uploads.one_medium}
 
-    def get(self, request: Request, media_id: str) -> HttpResponse:
+    def get(self, request: Request, media_id: int) -> HttpResponse:
         """Return the picture or video."""
         return FeedResponse(Attachment.of(media_object(_own(request, media_id))))
 
-    def put(self, request: Request, media_id: str) -> HttpResponse:
+    def put(self, request: Request, media_id: int) -> HttpResponse:
         """Change the description and focus if sent, in statuses too."""
         row, fields = _own(request, media_id), described(Params(request))
         if fields:
             row = taken("description", lambda: actions.describe(medium=row, **fields))
         return FeedResponse(Attachment.of(media_object(row)))
 
-    def delete(self, request: Request, media_id: str) -> HttpResponse:
+    def delete(self, request: Request, media_id: int) -> HttpResponse:
         """Delete the file if no status uses it."""
-        number = parse_id(media_id)
-        if not number or not actions.remove_unused(owner_id=caller_of(request).pk, media_id=number):
+        if not actions.remove_unused(owner_id=caller_of(request).pk, media_id=media_id):
             raise exceptions.NotFound
         return FeedResponse({})
 
 
-def _own(request: Request, text: str) -> MediaFile:
-    row = MediaFile.objects.filter(
-        pk=parse_id(text) or 0, owner_id=caller_of(request).pk, withdrawn_at=None, hidden_at=None
-    ).first()
-    if row is None:
-        raise exceptions.NotFound
-    return row
+def _own(request: Request, media_id: int) -> MediaFile:
+    own = MediaFile.objects.filter(owner_id=caller_of(request).pk, withdrawn_at=None, hidden_at=None)
+    return own.get(pk=media_id)

@@ -55,7 +55,7 @@ class EmptyOfAccountView(OpenView):
 
     scopes = "accounts"
 
-    def get(self, request: Request, account_id: str) -> HttpResponse:
+    def get(self, request: Request, account_id: int) -> HttpResponse:
         """Return an empty list. Raises NotFound."""
         user_or_404(account_id, reader_of(request))
         return FeedResponse([])

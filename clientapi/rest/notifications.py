@@ -16,7 +16,7 @@ from notifications.ungrouped import ToldAct
 from storage import ids
 from timeline.models import ReadingPosition
 from timeline.position import save_position
-from web.rest import FeedResponse, parse_id
+from web.rest import FeedResponse
 
 EXPANSIONS = ("full", "partial_avatars")
 TYPES = 50
@@ -53,7 +53,7 @@ class UnreadView(ClientView):
 class NotificationView(ClientView):
     scopes = "notifications"
 
-    def get(self, request: Request, notification_id: str) -> HttpResponse:
+    def get(self, request: Request, notification_id: int) -> HttpResponse:
         """Return the notification."""
         reader = caller_of(request)
         shown = notices.presented([notice_or_404(notification_id, reader)], reader)
@@ -62,10 +62,9 @@ class NotificationView(ClientView):
         return FeedResponse(shown[0])
 
 
-def notice_or_404(text: str, reader: User) -> ToldAct:
+def notice_or_404(act_id: int, reader: User) -> ToldAct:
     """The act of a notification. Raises NotFound."""
-    number = parse_id(text)
-    found = notices.one(reader, number) if number else None
+    found = notices.one(reader, act_id)
     if found is None:
         raise exceptions.NotFound
     return found
@@ -86,7 +85,7 @@ class ClearView(ClientView):
 class DismissView(ClientView):
     scopes = "notifications"
 
-    def post(self, request: Request, notification_id: str) -> HttpResponse:
+    def post(self, request: Request, notification_id: int) -> HttpResponse:
         """Delete the notification."""
         reader = caller_of(request)
         actions.put_away_act(user=reader, act_id=notice_or_404(notification_id, reader).id)

@@ -48,7 +48,7 @@ def _shown(item: ItemBody, request: Request) -> HttpResponse:
 class PollView(OpenView):
     scopes = "statuses"
 
-    def get(self, request: Request, poll_id: str) -> HttpResponse:
+    def get(self, request: Request, poll_id: int) -> HttpResponse:
         """Return the poll of a visible status."""
         return _shown(body_or_404(poll_id, reader_of(request)), request)
 
@@ -56,7 +56,7 @@ class PollView(OpenView):
 class VotesView(ClientView):
     scopes = "statuses"
 
-    def post(self, request: Request, poll_id: str) -> HttpResponse:
+    def post(self, request: Request, poll_id: int) -> HttpResponse:
         """Vote once. Return the poll."""
         user, params = caller_of(request), Params(request)
         item = item_or_404(poll_id, user)

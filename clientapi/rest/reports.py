@@ -47,7 +47,7 @@ class ReportsView(ClientView):
         """Report an account, or statuses of it, each status as its own report."""
         reporter, params = caller_of(request), Params(request)
         account = params.id("account_id")
-        target = user_or_404(str(account or ""), reporter)
+        target = user_or_404(account or 0, reporter)
         items = _reported(params, target.pk, reporter)
         if len(items) > 1:  # the site's own address takes one item per call
             spend(self.rates["POST"], str(reporter.pk), len(items) - 1)

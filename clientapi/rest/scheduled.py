@@ -106,14 +106,14 @@ class ScheduledStatusView(ClientView):
     scopes = "statuses"
     takes_bodies = frozenset({"PUT"})
 
-    def get(self, request: Request, scheduled_id: str) -> HttpResponse:
+    def get(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Return the status."""
         sender = caller_of(request)
         return FeedResponse(
             scheduled_statuses([own_or_404(scheduling.scheduled_post, sender, scheduled_id)], sender)[0]
         )
 
-    def put(self, request: Request, scheduled_id: str) -> HttpResponse:
+    def put(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Change the time."""
         sender = caller_of(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
@@ -122,7 +122,7 @@ class ScheduledStatusView(ClientView):
             post = scheduling.change(sender=sender, post_id=post.pk, publish_at=publish_at)
         return FeedResponse(scheduled_statuses([post], sender)[0])
 
-    def delete(self, request: Request, scheduled_id: str) -> HttpResponse:
+    def delete(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Delete the scheduled status."""
         sender = caller_of(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)

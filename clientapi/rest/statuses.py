@@ -50,9 +50,9 @@ def one_status(item_id: int, reader: Reader) -> Status:
     return found[0]
 
 
-def own_or_404(text: str, user: User) -> Item:
+def own_or_404(status_id: int, user: User) -> Item:
     """The user's own item. Raises NotFound if it is invisible, and Problem if it is another's."""
-    item = item_or_404(text, user)
+    item = item_or_404(status_id, user)
     if item.sender_id != user.pk:
         raise Problem(403, NOT_ALLOWED)
     return item
@@ -89,7 +89,7 @@ def _answered(params: Params, text: str, sender: User) -> Item | None:
     A reply to a private mention must mention exactly its people.
     """
     answered = params.id("in_reply_to_id")
-    item = item_or_404(str(answered), sender) if answered else None
+    item = item_or_404(answered, sender) if answered else None
     if item and item.is_private and not is_for(rendered(text).names, sender=sender, answered=item):
         raise InvalidError("Validation failed: Mention all people of the conversation, and nobody else")
     return item
@@ -139,7 +139,7 @@ class StatusesView(OpenView):
             "type": ItemType.POLL if poll else _type(media, sender),
             "visibility": _visibility(params),
             "reply_to": _answered(params, content["text"], sender),
-            "quote_of": item_or_404(str(quoted), sender) if quoted else None,
+            "quote_of": item_or_404(quoted, sender) if quoted else None,
             "quotable_by": _quotable_by(params),
             "idempotency_key": idempotency_key(request),
         }
@@ -156,7 +156,7 @@ class StatusView(OpenView):
     scopes = "statuses"
     takes_bodies = frozenset({"PUT"})
 
-    def get(self, request: Request, status_id: str) -> HttpResponse:
+    def get(self, request: Request, status_id: int) -> HttpResponse:
         """Return the status, and remember the view."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader)
@@ -165,7 +165,7 @@ class StatusView(OpenView):
         tell_viewed(request._request, response, item, reader)
         return response
 
-    def put(self, request: Request, status_id: str) -> HttpResponse:
+    def put(self, request: Request, status_id: int) -> HttpResponse:
         """Change the text, the order and descriptions of pictures, and who may quote."""
         user = _signed_in(request)
         item, params = own_or_404(status_id, user), Params(request)
@@ -185,7 +185,7 @@ class StatusView(OpenView):
             raise InvalidError(f"Validation failed: {error}") from error
         return FeedResponse(one_status(item.pk, user))
 
-    def delete(self, request: Request, status_id: str) -> HttpResponse:
+    def delete(self, request: Request, status_id: int) -> HttpResponse:
         """Delete the status. The answer has its text, for rewriting."""
         user = _signed_in(request)
         item = own_or_404(status_id, user)
@@ -228,7 +228,7 @@ def _descriptions(params: Params, item: Item) -> dict[str, tuple[str, tuple[floa
 class ContextView(OpenView):
     scopes = "statuses"
 
-    def get(self, request: Request, status_id: str) -> HttpResponse:
+    def get(self, request: Request, status_id: int) -> HttpResponse:
         """Return the statuses above and below."""
         reader = reader_of(request)
         above, below = thread_of(body_or_404(status_id, reader), reader)
@@ -241,7 +241,7 @@ class SourceView(ClientView):
 
     scopes = "statuses"
 
-    def get(self, request: Request, status_id: str) -> HttpResponse:
+    def get(self, request: Request, status_id: int) -> HttpResponse:
         """Return the texts to edit."""
         item = own_or_404(status_id, caller_of(request))
         return FeedResponse(StatusSource(str(item.pk), item.text, str(item.content.get("warning", ""))))
@@ -250,7 +250,7 @@ class SourceView(ClientView):
 class HistoryView(OpenView):
     scopes = "statuses"
 
-    def get(self, request: Request, status_id: str) -> HttpResponse:
+    def get(self, request: Request, status_id: int) -> HttpResponse:
         """List all versions, oldest first."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader).shown
@@ -261,7 +261,7 @@ class HistoryView(OpenView):
 class QuotesView(OpenView):
     scopes = "statuses"
 
-    def get(self, request: Request, status_id: str) -> HttpResponse:
+    def get(self, request: Request, status_id: int) -> HttpResponse:
         """List visible quotes, newest first."""
         reader = reader_of(request)
         page = timelines.quotes(body_or_404(status_id, reader), reader, wanted(Params(request)))
@@ -272,7 +272,7 @@ class FavouritedByView(OpenView):
     scopes = "accounts"
     listed = LIKERS
 
-    def get(self, request: Request, status_id: str) -> HttpResponse:
+    def get(self, request: Request, status_id: int) -> HttpResponse:
         """List the users, newest relation first."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader).shown
@@ -291,7 +291,7 @@ class RevokeView(ClientView):
 
     scopes = "statuses"
 
-    def post(self, request: Request, status_id: str, quote_id: str) -> HttpResponse:
+    def post(self, request: Request, status_id: int, quote_id: int) -> HttpResponse:
         """Separate the quote from the quoted status, and return it."""
         user = caller_of(request)
         quote = quote_or_404(quote_id, user, status_id)
@@ -308,7 +308,7 @@ class PolicyView(ClientView):
     scopes = "statuses"
     takes_bodies = frozenset({"PUT"})
 
-    def put(self, request: Request, status_id: str) -> HttpResponse:
+    def put(self, request: Request, status_id: int) -> HttpResponse:
         """Choose who may quote it from now on."""
         user, params = caller_of(request), Params(request)
         item, quotable_by = own_or_404(status_id, user), _quotable_by(params)
@@ -329,7 +329,7 @@ class ActView(ClientView):
         type(self).do(user=user, item=item)
         return item.pk
 
-    def post(self, request: Request, status_id: str) -> HttpResponse:
+    def post(self, request: Request, status_id: int) -> HttpResponse:
         """Act, and return the status."""
         user = caller_of(request)
         shown = self.act(user, item_or_404(status_id, user), Params(request))
@@ -387,7 +387,7 @@ class UndoView(ClientView):
 
     undo: Callable[..., bool]
 
-    def post(self, request: Request, status_id: str) -> HttpResponse:
+    def post(self, request: Request, status_id: int) -> HttpResponse:
         """Undo the act. Returns the status if visible, else raises NotFound."""
         user = caller_of(request)
         item = take_back_or_404(status_id, user, lambda item: type(self).undo(user=user, item=item))

@@ -35,7 +35,7 @@ class ListView(ClientView):
 
     scopes = "lists"
 
-    def get(self, request: Request, list_id: str) -> HttpResponse:
+    def get(self, request: Request, list_id: int) -> HttpResponse:
         """List the members' items."""
         reader = caller_of(request)
         page, _sources = timelines.home(reader, wanted(Params(request)), list_or_404(list_id, reader).id)

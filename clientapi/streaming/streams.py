@@ -7,6 +7,7 @@ from accounts.models import User
 from clientapi.oauth.scopes import covers
 from relations.list_api import list_or_404
 from web.hashtags import canonical_tag
+from web.rest import parse_id
 
 STATUSES, NOTIFICATIONS, LISTS = "read:statuses", "read:notifications", "read:lists"
 NOTICES = "user:notification"
@@ -79,7 +80,7 @@ def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: st
         if canonical is None:
             raise UnknownError("tag names no hashtag")
         return Stream((name, tag), tag=canonical)
-    return Stream((name, list_id), list_id=list_or_404(list_id, reader).id)
+    return Stream((name, list_id), list_id=list_or_404(parse_id(list_id) or 0, reader).id)
 
 
 # --- The messages of a socket's client ------------------------------------------------------------------

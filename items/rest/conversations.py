@@ -13,7 +13,7 @@ from items.conversations.conversations import (
     put_away,
 )
 from web.openapi import EMPTY_BODY
-from web.rest import ApiView, FeedResponse, Nothing, body, parse_id
+from web.rest import ApiView, FeedResponse, Nothing, body
 
 
 class ConversationsView(ApiView):
@@ -42,9 +42,9 @@ class ConversationView(ApiView):
     scopes = "conversations"
 
     @extend_schema(operation_id="remove_conversation", responses={204: None})
-    def delete(self, request: Request, conversation_id: str) -> HttpResponse:
+    def delete(self, request: Request, conversation_id: int) -> HttpResponse:
         """Remove a conversation or request until somebody writes in it."""
-        if not put_away(reader=signed_in(request), conversation_id=parse_id(conversation_id) or 0):
+        if not put_away(reader=signed_in(request), conversation_id=conversation_id):
             raise exceptions.NotFound
         return HttpResponse(status=204)
 
@@ -53,7 +53,7 @@ class ConversationAcceptView(ApiView):
     scopes = "conversations"
 
     @extend_schema(operation_id="accept_conversation", request=EMPTY_BODY, responses={204: None})
-    def post(self, request: Request, conversation_id: str) -> HttpResponse:
+    def post(self, request: Request, conversation_id: int) -> HttpResponse:
         """Make a request a conversation."""
         accept(reader=signed_in(request), conversation_id=_visible(request, conversation_id))
         return HttpResponse(status=204)
@@ -63,16 +63,16 @@ class ConversationReadView(ApiView):
     scopes = "conversations"
 
     @extend_schema(operation_id="read_conversation", request=EMPTY_BODY, responses={204: None})
-    def post(self, request: Request, conversation_id: str) -> HttpResponse:
+    def post(self, request: Request, conversation_id: int) -> HttpResponse:
         """Mark the whole conversation as read."""
         mark_read(reader=signed_in(request), item_id=_visible(request, conversation_id))
         return HttpResponse(status=204)
 
 
-def _visible(request: Request, conversation_id: str) -> int:
+def _visible(request: Request, conversation_id: int) -> int:
     """The id of a conversation that the caller sees. The body must be empty. Raises NotFound."""
-    reader, number = signed_in(request), parse_id(conversation_id)
+    reader = signed_in(request)
     body(request, Nothing)
-    if not number or conversation_of(reader, number) is None:
+    if conversation_of(reader, conversation_id) is None:
         raise exceptions.NotFound
-    return number
+    return conversation_id

@@ -23,7 +23,6 @@ from web.rest import (
     StrictSerializer,
     TextField,
     body,
-    parse_id,
 )
 from web.times import Time
 
@@ -155,7 +154,7 @@ class FilterView(ApiView):
     scopes = "filters"
 
     @extend_schema(operation_id="edit_filter", request=FilterEdit, responses={200: FilterBody})
-    def patch(self, request: Request, filter_id: str) -> HttpResponse:
+    def patch(self, request: Request, filter_id: int) -> HttpResponse:
         """Change a filter. Omitted fields stay."""
         owner = signed_in(request)
         listed = filter_or_404(filter_id, owner)
@@ -165,8 +164,8 @@ class FilterView(ApiView):
         return FeedResponse(FilterBody.of(filter_or_404(filter_id, owner)))
 
     @extend_schema(operation_id="delete_filter", responses={204: None})
-    def delete(self, request: Request, filter_id: str) -> HttpResponse:
+    def delete(self, request: Request, filter_id: int) -> HttpResponse:
         """Delete a filter."""
         owner = signed_in(request)
-        filters.delete(owner=owner, filter_id=parse_id(filter_id) or 0)
+        filters.delete(owner=owner, filter_id=filter_id)
         return HttpResponse(status=204)

@@ -79,8 +79,8 @@ def find_items(fields: dict[str, Any], sender: User) -> None:
         fields["quote_of"] = item_or_404(fields["quote_of"], sender)
 
 
-def _own(text: str, user: User) -> Item:
-    item = item_or_404(text, user)
+def _own(item_id: int, user: User) -> Item:
+    item = item_or_404(item_id, user)
     if item.sender_id != user.pk:
         raise exceptions.PermissionDenied(NOT_YOURS)
     return item
@@ -117,7 +117,7 @@ class ItemView(PublicApiView):
     scopes = "statuses"
 
     @extend_schema(operation_id="read_item", responses={200: ItemBody})
-    def get(self, request: Request, item_id: str) -> HttpResponse:
+    def get(self, request: Request, item_id: int) -> HttpResponse:
         """One item. Opening it adds it to `GET /me/history`."""
         reader = reader_of(request)
         item = body_or_404(item_id, reader)
@@ -130,7 +130,7 @@ class ItemView(PublicApiView):
         request=ItemEdit,
         responses={200: ItemBody, 409: OpenApiResponse(Problem, "Somebody has voted, so the poll stays as it is.")},
     )
-    def patch(self, request: Request, item_id: str) -> HttpResponse:
+    def patch(self, request: Request, item_id: int) -> HttpResponse:
         """Edit one's own item. Omitted fields stay. A narrower `visibility` gives the item's files new addresses."""
         item = _own(item_id, signed_in(request))
         fields = body(request, ItemEdit)
@@ -139,7 +139,7 @@ class ItemView(PublicApiView):
         return FeedResponse(hydrate([item.pk], signed_in(request))[0])
 
     @extend_schema(operation_id="delete_item", responses={204: None})
-    def delete(self, request: Request, item_id: str) -> HttpResponse:
+    def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Delete one's own item."""
         user = signed_in(request)
         item = take_back_or_404(item_id, user, lambda item: item.sender_id == user.pk and actions.delete(item=item))
@@ -152,14 +152,14 @@ class LikeView(ApiView):
     scopes = "favourites"
 
     @extend_schema(operation_id="like", request=None, responses={204: None})
-    def put(self, request: Request, item_id: str) -> HttpResponse:
+    def put(self, request: Request, item_id: int) -> HttpResponse:
         """Like an item, or a repost's original."""
         user = signed_in(request)
         actions.like(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unlike", responses={204: None})
-    def delete(self, request: Request, item_id: str) -> HttpResponse:
+    def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Remove a like, even if the item is hidden."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.unlike(user=user, item=item))
@@ -170,14 +170,14 @@ class MuteView(ApiView):
     scopes = "mutes"
 
     @extend_schema(operation_id="mute_thread", request=None, responses={204: None})
-    def put(self, request: Request, item_id: str) -> HttpResponse:
+    def put(self, request: Request, item_id: int) -> HttpResponse:
         """Mute the thread of an item: no notifications of it. Nobody else learns of it."""
         user = signed_in(request)
         mute_thread(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unmute_thread", responses={204: None})
-    def delete(self, request: Request, item_id: str) -> HttpResponse:
+    def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Unmute a thread, even if the item is now hidden."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: unmute_thread(user=user, item=item))
@@ -188,14 +188,14 @@ class BookmarkView(ApiView):
     scopes = "bookmarks"
 
     @extend_schema(operation_id="bookmark", request=None, responses={204: None})
-    def put(self, request: Request, item_id: str) -> HttpResponse:
+    def put(self, request: Request, item_id: int) -> HttpResponse:
         """Bookmark an item, or a repost's original."""
         user = signed_in(request)
         actions.bookmark(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="remove_bookmark", responses={204: None})
-    def delete(self, request: Request, item_id: str) -> HttpResponse:
+    def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Remove a bookmark, even if the item is hidden."""
         user = signed_in(request)
         take_back_or_404(item_id, user, lambda item: actions.remove_bookmark(user=user, item=item))
@@ -227,7 +227,7 @@ class RepostView(ApiView):
     rates: Mapping[str, str] = {"POST": "publish"}
 
     @extend_schema(operation_id="repost", request=EMPTY_BODY, responses={200: ItemBody, 201: ItemBody})
-    def post(self, request: Request, item_id: str) -> HttpResponse:
+    def post(self, request: Request, item_id: int) -> HttpResponse:
         """Repost an item, or return the existing repost. Delete the repost to undo it."""
         sender = signed_in(request)
         body(request, Nothing)
@@ -243,13 +243,13 @@ class PinView(ApiView):
         request=None,
         responses={204: None, 409: OpenApiResponse(Problem, "The caller has pinned as many posts as one may.")},
     )
-    def put(self, request: Request, item_id: str) -> HttpResponse:
+    def put(self, request: Request, item_id: int) -> HttpResponse:
         """Pin one's own public post to one's profile."""
         pin(item=_own(item_id, signed_in(request)))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unpin", responses={204: None})
-    def delete(self, request: Request, item_id: str) -> HttpResponse:
+    def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Unpin a post."""
         unpin(item_id=_own(item_id, signed_in(request)).pk)
         return HttpResponse(status=204)
@@ -260,7 +260,7 @@ class RepliesView(PublicApiView):
     pages_of = ItemPage
 
     @extend_schema(operation_id="list_replies")
-    def get(self, request: Request, item_id: str) -> HttpResponse:
+    def get(self, request: Request, item_id: int) -> HttpResponse:
         """The replies, oldest first: a post's thread, or a reply's own."""
         reader = reader_of(request)
         return FeedResponse(replies_page(body_or_404(item_id, reader), reader, **self.bounds))
@@ -271,7 +271,7 @@ class LikersView(PublicApiView):
     pages_of = UserPage
 
     @extend_schema(operation_id="list_likers")
-    def get(self, request: Request, item_id: str) -> HttpResponse:
+    def get(self, request: Request, item_id: int) -> HttpResponse:
         """Who likes an item, newest like first."""
         reader = reader_of(request)
         item = body_or_404(item_id, reader).shown
@@ -283,7 +283,7 @@ class RepostersView(PublicApiView):
     pages_of = UserPage
 
     @extend_schema(operation_id="list_reposters")
-    def get(self, request: Request, item_id: str) -> HttpResponse:
+    def get(self, request: Request, item_id: int) -> HttpResponse:
         """Who reposted an item, newest accounts first."""
         reader = reader_of(request)
         item = body_or_404(item_id, reader).shown
@@ -295,7 +295,7 @@ class QuotesView(PublicApiView):
     pages_of = ItemPage
 
     @extend_schema(operation_id="list_quotes")
-    def get(self, request: Request, item_id: str) -> HttpResponse:
+    def get(self, request: Request, item_id: int) -> HttpResponse:
         """The quotes of an item, newest first."""
         reader = reader_of(request)
         return FeedResponse(quotes_page(body_or_404(item_id, reader), reader, **self.bounds))
@@ -307,7 +307,7 @@ class QuoteView(ApiView):
     scopes = "statuses"
 
     @extend_schema(operation_id="revoke_quote", responses={204: None})
-    def delete(self, request: Request, item_id: str, quote_id: str) -> HttpResponse:
+    def delete(self, request: Request, item_id: int, quote_id: int) -> HttpResponse:
         """Stop a quote from showing the caller's item."""
         actions.revoke_quote(quote=quote_or_404(quote_id, signed_in(request), item_id))
         return HttpResponse(status=204)

@@ -29,7 +29,7 @@ class VoteView(ApiView):
         request=Ballot,
         responses={200: ItemBody, 409: OpenApiResponse(Problem, "The caller has voted, or the poll has ended.")},
     )
-    def put(self, request: Request, item_id: str) -> HttpResponse:
+    def put(self, request: Request, item_id: int) -> HttpResponse:
         """Vote in a poll, once. Returns the item."""
         user = signed_in(request)
         choices = body(request, Ballot)["choices"]

@@ -143,13 +143,13 @@ class ScheduledPostView(ApiView):
     scopes = "statuses"
 
     @extend_schema(operation_id="read_scheduled", responses={200: ScheduledBody})
-    def get(self, request: Request, scheduled_id: str) -> HttpResponse:
+    def get(self, request: Request, scheduled_id: int) -> HttpResponse:
         """A scheduled post."""
         sender = signed_in(request)
         return FeedResponse(_bodies([own_or_404(scheduling.scheduled_post, sender, scheduled_id)], sender)[0])
 
     @extend_schema(operation_id="edit_scheduled", request=ScheduledEdit, responses={200: ScheduledBody})
-    def patch(self, request: Request, scheduled_id: str) -> HttpResponse:
+    def patch(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Change a scheduled post. Omitted fields stay. A failed one waits again."""
         sender = signed_in(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
@@ -159,7 +159,7 @@ class ScheduledPostView(ApiView):
         return FeedResponse(_bodies([post], sender)[0])
 
     @extend_schema(operation_id="cancel_scheduled", responses={204: None})
-    def delete(self, request: Request, scheduled_id: str) -> HttpResponse:
+    def delete(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Delete a scheduled post."""
         sender = signed_in(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)

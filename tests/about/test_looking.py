@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def test_no_address_of_the_api_answers_a_stranger() -> None:
             continue
         path = str(route.pattern)
         for name, value in names.items():
-            path = path.replace(f"<str:{name}>", value)
+            path = re.sub(rf"<\w+:{name}>", value, path)
         response: Any = APIClient().get(f"{API}/{path}")
         if response.status_code != 401:
             answered.add(path)

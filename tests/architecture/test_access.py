@@ -279,7 +279,7 @@ API_ROUTES: dict[str, list[Shows]] = {
             before=follow_hashtag,
         ),
     ],
-    "me/lists/<str:list_id>/timeline": [
+    "me/lists/<id:list_id>/timeline": [
         Shows(
             lambda world: "/me/lists/{list}/timeline?limit=100",
             ("post", "repost", "shared"),
@@ -295,7 +295,7 @@ API_ROUTES: dict[str, list[Shows]] = {
         Shows(lambda world: "/users/author/items", ("repost", "shared")),
         Shows(lambda world: "/users/author/items", ("quoted",), is_shown_inside),
     ],
-    "items/<str:item_id>": [
+    "items/<id:item_id>": [
         Shows(lambda world: f"/items/{world.post.pk}", ("post",), by_id=True),
         Shows(lambda world: f"/items/{world.reply.pk}", ("reply",), by_id=True),
         Shows(lambda world: f"/items/{world.repost.pk}", ("repost",), by_id=True),
@@ -303,14 +303,14 @@ API_ROUTES: dict[str, list[Shows]] = {
         Shows(lambda world: f"/items/{world.shared.pk}", ("shared",), by_id=True),
         Shows(lambda world: f"/items/{world.quote.pk}", ("quoted",), is_shown_inside),
     ],
-    "items/<str:item_id>/quotes": [
+    "items/<id:item_id>/quotes": [
         Shows(lambda world: f"/items/{world.quoted.pk}/quotes", ("quoted",), is_shown_inside)
     ],
-    "items/<str:item_id>/replies": [
+    "items/<id:item_id>/replies": [
         Shows(lambda world: f"/items/{world.thread.pk}/replies", ("reply",)),
         Shows(lambda world: f"/items/{world.post.pk}/replies", ("answered",), by_id=True),
     ],
-    "items/<str:item_id>/repost": [
+    "items/<id:item_id>/repost": [
         Shows(
             lambda world: f"/items/{world.post.pk}/repost",
             ("post",),
@@ -332,13 +332,13 @@ API_ROUTES: dict[str, list[Shows]] = {
 }
 """API routes that show others' items."""
 API_WITHOUT = {
-    "items/<str:item_id>/vote": "a visible poll, or 404 (items/test_polls.py)",
-    "items/<str:item_id>/quotes/<str:quote_id>": "204 or 404 (items/pages/test_quote_views.py)",
+    "items/<id:item_id>/vote": "a visible poll, or 404 (items/test_polls.py)",
+    "items/<id:item_id>/quotes/<id:quote_id>": "204 or 404 (items/pages/test_quote_views.py)",
     "me/conversations": "private mentions (test_private.py)",
     "me/conversations/requests": "the same",
-    "me/conversations/<str:conversation_id>": "204 or 404 (the same)",
-    "me/conversations/<str:conversation_id>/accept": "204 or 404 (the same)",
-    "me/conversations/<str:conversation_id>/read": "204 or 404 (the same)",
+    "me/conversations/<id:conversation_id>": "204 or 404 (the same)",
+    "me/conversations/<id:conversation_id>/accept": "204 or 404 (the same)",
+    "me/conversations/<id:conversation_id>/read": "204 or 404 (the same)",
     "tags/trending": "hashtags of public posts (items/tags/test_trending.py)",
     "me/suggestions": "people",
     "seen/plays": "",
@@ -348,15 +348,15 @@ API_WITHOUT = {
     "timeline/home/new": "a number; compared with the oracle by the state machine",
     "site": "",
     "me/scheduled": "own scheduled posts",
-    "me/scheduled/<str:scheduled_id>": "an own scheduled post, or 404 (items/test_scheduling.py)",
+    "me/scheduled/<id:scheduled_id>": "an own scheduled post, or 404 (items/test_scheduling.py)",
     "me/filters": "own filters",
-    "me/filters/<str:filter_id>": "an own filter, or 404 (items/rest/test_filters.py)",
+    "me/filters/<id:filter_id>": "an own filter, or 404 (items/rest/test_filters.py)",
     "me/tags": "hashtags that the caller follows",
     "me/lists": "own lists",
-    "me/lists/<str:list_id>": "an own list, or 404 (relations/test_list_api.py)",
-    "me/lists/<str:list_id>/members": "people",
-    "me/lists/<str:list_id>/members/<str:username>": "204 or 404 (relations/test_list_api.py)",
-    "me/lists/<str:list_id>/timeline/new": "a number; compared with the oracle by the state machine",
+    "me/lists/<id:list_id>": "an own list, or 404 (relations/test_list_api.py)",
+    "me/lists/<id:list_id>/members": "people",
+    "me/lists/<id:list_id>/members/<str:username>": "204 or 404 (relations/test_list_api.py)",
+    "me/lists/<id:list_id>/timeline/new": "a number; compared with the oracle by the state machine",
     "users": "",
     "users/me": "",
     "users/me/avatar": "the caller's account",
@@ -374,9 +374,9 @@ API_WITHOUT = {
     "users/<str:username>/report": "",
     "users/<str:username>/block": "",
     "users/<str:username>/mute": "",
-    "items/<str:item_id>/bookmark": "204 or 404 (items/likes/test_kept.py)",
-    "items/<str:item_id>/likes": "people, or 404 (items/likes/test_people.py)",
-    "items/<str:item_id>/reposts": "the same",
+    "items/<id:item_id>/bookmark": "204 or 404 (items/likes/test_kept.py)",
+    "items/<id:item_id>/likes": "people, or 404 (items/likes/test_people.py)",
+    "items/<id:item_id>/reposts": "the same",
     "me/blocks": "people",
     "me/mutes": "people",
     "users/<str:username>/follower": "204 or 404 (relations/test_mutes.py)",
@@ -387,21 +387,21 @@ API_WITHOUT = {
     "me/notifications/read": "204",
     "me/push": "the caller's own device",
     "me/media": "the caller's picture",
-    "me/media/<str:media_id>": "the caller's own media (media/test_api.py)",
-    "me/media/<str:media_id>/captions": "the caller's own media (media/test_captioning.py)",
+    "me/media/<id:media_id>": "the caller's own media (media/test_api.py)",
+    "me/media/<id:media_id>/captions": "the caller's own media (media/test_captioning.py)",
     "items": "what the caller publishes",
-    "items/<str:item_id>/mute": "204 or 404 (items/threads/test_muting.py)",
-    "items/<str:item_id>/like": "204 or 404 (items/rest/test_items.py)",
-    "items/<str:item_id>/pin": "204, 403 or 404 (items/profiles/test_pins.py)",
-    "items/<str:item_id>/report": "204 or 404 (moderation/test_api.py)",
-    "items/<str:item_id>/not-interested": "204 or 404 (discover/test_feedback.py)",
+    "items/<id:item_id>/mute": "204 or 404 (items/threads/test_muting.py)",
+    "items/<id:item_id>/like": "204 or 404 (items/rest/test_items.py)",
+    "items/<id:item_id>/pin": "204, 403 or 404 (items/profiles/test_pins.py)",
+    "items/<id:item_id>/report": "204 or 404 (moderation/test_api.py)",
+    "items/<id:item_id>/not-interested": "204 or 404 (discover/test_feedback.py)",
     "live/feed": "sessions of followed hosts; who sees which: properties/test_live.py",
     "live/sessions": "the caller's session; who sees a session on these routes: live/test_api.py",
-    "live/sessions/<str:session_id>": "a session",
-    "live/sessions/<str:session_id>/start": "the caller's session",
-    "live/sessions/<str:session_id>/end": "the caller's session",
-    "live/sessions/<str:session_id>/reminder": "204 or 404",
-    "live/sessions/<str:session_id>/report": "204 or 404 (moderation/test_sessions.py)",
+    "live/sessions/<id:session_id>": "a session",
+    "live/sessions/<id:session_id>/start": "the caller's session",
+    "live/sessions/<id:session_id>/end": "the caller's session",
+    "live/sessions/<id:session_id>/reminder": "204 or 404",
+    "live/sessions/<id:session_id>/report": "204 or 404 (moderation/test_sessions.py)",
     "users/<str:username>/live": "sessions",
 }
 """API routes that show none, and why."""

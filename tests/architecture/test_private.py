@@ -53,7 +53,7 @@ QUERIES = {
     "items/new": ("reply_to={item}",),
     "items/new/media": ("ids={medium}",),
     "api/v1/statuses": ("id[]={item}&id[]={reply}",),
-    "api/v1/accounts/<str:account_id>/statuses": ("tagged=marsupials", "pinned=1", "only_media=1", "min_id=1"),
+    "api/v1/accounts/<id:account_id>/statuses": ("tagged=marsupials", "pinned=1", "only_media=1", "min_id=1"),
     "api/v1/timelines/tag/<str:tag>": ("min_id=1", "any[]=marsupials"),
 }
 """Extra queries by route."""
@@ -146,10 +146,7 @@ def addresses(world: World) -> Iterator[str]:
         for values in itertools.product(*map(world.fills, names)):
             path = route
             for name, value in zip(names, values, strict=True):
-                kind = next(
-                    text for text in (f"<{one}:{name}>" for one in ("str", "int", "slug", "path")) if text in path
-                )
-                path = path.replace(kind, str(value))
+                path = re.sub(rf"<\w+:{name}>", str(value), path)
             yield f"/{path}"
             for query in QUERIES.get(route, ()):
                 yield f"/{path}?{world.query(query)}"

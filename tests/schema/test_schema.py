@@ -51,7 +51,7 @@ def test_it_is_valid(schema: dict[str, Any]) -> None:
 def test_every_method_of_every_route_is_in_it(schema: dict[str, Any]) -> None:
     described = {(path, method) for path, method, _ in operations(schema)}
     real = {
-        (re.sub(r"<str:(\w+)>", r"{\1}", f"/api/v1/{route.pattern}"), method)
+        (re.sub(r"<\w+:(\w+)>", r"{\1}", f"/api/v1/{route.pattern}"), method)
         for route in routes
         for method in METHODS
         if hasattr(route.callback.cls, method)

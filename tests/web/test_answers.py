@@ -67,3 +67,14 @@ def test_what_goes_meanwhile_is_a_404(user: User, monkeypatch: pytest.MonkeyPatc
     assert Caller(user).put(f"v1/lists/{made.pk}", {"title": "x"}, status=404) == {"error": "Record not found"}
     made.save(force_insert=True)
     assert page(user).post(f"/lists/{made.pk}/delete").status_code == 404
+
+
+@pytest.mark.parametrize("number", ["0", "007", "1x", str(2**53 + 1), str(2**64)])
+def test_an_address_with_no_id_is_a_404_once_the_caller_is_known(user: User, number: str) -> None:
+    address = f"/api/v1/items/{number}/like"
+    assert APIClient().put(address).status_code == 401
+    assert site(user).get(address).status_code == 405
+    answer = site(user).put(address)
+    assert (answer.status_code, answer.json()) == (404, {"detail": "Not found."})
+    assert Caller(user).get(f"v1/statuses/{number}", status=404) == {"error": "Record not found"}
+    assert page(user).get(f"/items/{number}").status_code == 404
