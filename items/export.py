@@ -10,6 +10,7 @@ from accounts.export import ExportFile
 from accounts.models import User
 from items.bodies import Counts
 from items.hydrate import counts
+from items.models import Filter
 from items.scheduling import scheduled_of
 from items.versions import own_versions
 from items.visibility import VISIBLE, for_mentioned
@@ -55,10 +56,6 @@ MUTED_THREADS = f"""
     SELECT i.id, s.username, m.created_at FROM items_mutedthread m
     JOIN items_item i ON i.id = m.root_id JOIN accounts_user s ON s.id = i.sender_id
     WHERE m.user_id = %(reader)s AND {VISIBLE} ORDER BY m.root_id
-"""
-FILTERS = """
-    SELECT coalesce("group", id)::text, title, phrase, whole_word, contexts, action, expires_at, created_at
-    FROM items_filter WHERE owner_id = %(reader)s ORDER BY id
 """
 
 
@@ -220,7 +217,9 @@ def _messages(user: User) -> Iterator[MessageRow]:
 
 
 def _filters(user: User) -> Iterator[FilterRow]:
-    return starmap(FilterRow, stream(FILTERS, {"reader": user.pk}))
+    columns = ("group", "pk", "title", "phrase", "whole_word", "contexts", "action", "expires_at", "created_at")
+    rows = Filter.objects.filter(owner=user).order_by("pk").values_list(*columns)
+    return (FilterRow(str(group or pk), *rest) for group, pk, *rest in rows.iterator())
 
 
 def _muted_threads(user: User) -> Iterator[MutedThreadRow]:

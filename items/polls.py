@@ -31,11 +31,6 @@ OF_ITEMS = """
     FROM items_poll p LEFT JOIN items_vote v ON v.item_id = p.item_id AND v.user_id = %(reader)s
     WHERE p.item_id = ANY(%(items)s::bigint[])
 """
-NEXT_VOTERS = """
-    SELECT user_id FROM items_vote WHERE item_id = %(item)s AND user_id > %(above)s ORDER BY user_id LIMIT %(limit)s
-"""
-
-
 TAKE_BACK = """
     DELETE FROM items_vote WHERE user_id = %(user)s AND item_id = ANY(%(items)s::bigint[]) RETURNING item_id, choices
 """
@@ -205,8 +200,8 @@ def _end_next() -> bool:
             if poll is None:
                 return False
             item = Item.objects.published().select_related("sender").filter(pk=poll.pk).first()
-            params = {"item": poll.pk, "above": poll.told_to, "limit": TOLD_AT_ONCE}
-            voters = [user_id for (user_id,) in fetch(NEXT_VOTERS, params)] if item else []
+            votes = Vote.objects.filter(item=poll.pk, user__gt=poll.told_to).order_by("user_id")
+            voters = list(votes.values_list("user_id", flat=True)[:TOLD_AT_ONCE]) if item else []
             if item:
                 told = voters if poll.told_to else [item.sender_id, *voters]
                 poll_ended.send(sender=Item, item=item, user_ids=told)

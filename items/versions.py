@@ -10,20 +10,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Q, Subquery
+from django.db.models import Q, Subquery, TextField
+from django.db.models.functions import Cast
 
 from accounts.models import User
 from items.content import link_in, text_in
-from items.models import ItemVersion
-from storage.connections import stream
+from items.models import ItemVersion, Status
 
 KEPT = 20
 """Versions kept besides the current one."""
-
-OF_SENDER = """
-    SELECT i.id, v.title, v.content::text, v.written_at FROM items_item i JOIN items_itemversion v ON v.item_id = i.id
-    WHERE i.sender_id = %(sender)s AND i.status <> 'deleted' ORDER BY i.id, v.id
-"""
 
 
 class Version(NamedTuple):
@@ -80,11 +75,13 @@ class OwnVersion(msgspec.Struct):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "OwnVersion":
-        """Convert a row of `OF_SENDER`."""
+        """Convert a row: item, title, content as text, time."""
         item_id, title, content, written_at = row
         return cls(str(item_id), title, msgspec.Raw(content.encode()), written_at)
 
 
 def own_versions(sender: User) -> Iterator[OwnVersion]:
     """All versions of the sender's items, oldest first."""
-    yield from map(OwnVersion.of, stream(OF_SENDER, {"sender": sender.pk}))
+    rows = ItemVersion.objects.filter(item__sender=sender).exclude(item__status=Status.DELETED)
+    columns = ("item_id", "title", Cast("content", TextField()), "written_at")
+    yield from map(OwnVersion.of, rows.order_by("item_id", "pk").values_list(*columns).iterator())

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils.translation import gettext as _
 
 from accounts import review
@@ -19,7 +19,7 @@ from accounts.review import Earlier, Submission
 from accounts.signals import session_held
 from items.links import is_link
 from live import covers, lineup, reminders
-from live.models import SHORT, LiveSession, Review, State
+from live.models import SHORT, Host, LiveSession, Review, State
 from live.replays import deliver_anew
 from live.visibility import in_lineup
 from media.offering import telling
@@ -42,8 +42,6 @@ WORDING = ("title", "url", "cover_url")
 EARLIER = 1_000
 """The host's sessions of the last hour compared with a new one, at most. No moderation limit is higher."""
 
-HOST = "INSERT INTO live_host (user_id, applied, scheduled) VALUES (%s, 0, 0) ON CONFLICT DO NOTHING"
-LOCK = "SELECT user_id FROM live_host WHERE user_id = %s FOR NO KEY UPDATE"
 NEXT_ID = "SELECT feedsite_next_id()"
 RESCHEDULE = f"""
     UPDATE live_host SET version = greatest(version + 1, feedsite_next_id()), scheduled = (
@@ -423,10 +421,9 @@ def forget_reminder(*, user: User, session: LiveSession) -> bool:
 
 # --- Parts that the verbs share --------------------------------------------------------------------------
 def _lock(host_id: int, *, is_new: bool = False) -> None:
-    with connection.cursor() as cursor:
-        if is_new:
-            cursor.execute(HOST, [host_id])
-        cursor.execute(LOCK, [host_id])
+    if is_new:
+        Host.objects.bulk_create([Host(user_id=host_id)], ignore_conflicts=True)
+    Host.objects.select_for_update(no_key=True).values_list("pk").filter(pk=host_id).first()
 
 
 def _held(session: LiveSession) -> LiveSession:

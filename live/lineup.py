@@ -17,7 +17,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from django.db.models import F
+
 from accounts.levels import policy
+from live.models import Host
 from live.visibility import in_lineup
 from storage import ids, keys
 from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined, script
@@ -40,14 +43,7 @@ CURRENT = f"""
     LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {in_lineup("s")}
     WHERE h.user_id = %(host)s
 """
-APPLIED = """
-    UPDATE live_host SET applied = version
-    WHERE user_id = %(host)s AND version = %(version)s AND applied <> version RETURNING user_id
-"""
 LEFT = "(SELECT NULL::timestamptz FROM live_host WHERE applied <> version)"
-BEHIND = """
-    SELECT user_id FROM live_host WHERE applied <> version AND version < %(before)s ORDER BY version LIMIT %(count)s
-"""
 # KEYS[1]; ARGV: generation, version, TTL in seconds, then pairs of score and member. Returns the stored version.
 PUT = script(
     """
@@ -142,7 +138,7 @@ def apply(host_id: int) -> bool:
     except FeedsUnavailableError as error:
         logger.warning("the lineup of host %s was not updated. It is tried again: %s", host_id, error)
         return False
-    fetch(APPLIED, {"host": host_id, "version": version})
+    Host.objects.behind().filter(pk=host_id, version=version).update(applied=F("version"))
     return True
 
 
@@ -167,9 +163,9 @@ def _put(lineup: Lineup, generation: int, version: int, entries: Sequence[Schedu
 
 def sweep(*, now: datetime) -> int:
     """Queue outdated lineups again. Return their number."""
-    params = {"before": ids.compose(now - UNAPPLIED, 0), "count": SWEEP_LENGTH}
-    behind = [row[0] for row in fetch(BEHIND, params)]
-    for host_id in behind:
+    behind = Host.objects.behind().filter(version__lt=ids.compose(now - UNAPPLIED, 0)).order_by("version")
+    host_ids = list(behind.values_list("pk", flat=True)[:SWEEP_LENGTH])
+    for host_id in host_ids:
         if not apply.delay(host_id):
             break
-    return len(behind)
+    return len(host_ids)

@@ -1,4 +1,5 @@
 from datetime import datetime, timedelta
+from typing import Any, Self
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -137,6 +138,14 @@ class LiveSession(models.Model):
         return moment(self.pk)
 
 
+class HostQuerySet(models.QuerySet[Any]):
+    """Filters for hosts."""
+
+    def behind(self) -> Self:
+        """Hosts with a lineup that Redis lacks."""
+        return self.exclude(applied=models.F("version"))
+
+
 class Host(models.Model):
     """A user with sessions. The row is locked while one changes.
 
@@ -150,6 +159,8 @@ class Host(models.Model):
     applied = models.BigIntegerField(default=0)
     scheduled = models.PositiveIntegerField(default=0, help_text="Sessions that are live or upcoming, and not hidden.")
     has_pulled = models.BooleanField(default=False, db_default=False)
+
+    objects = HostQuerySet.as_manager()
 
     class Meta:
         indexes = [

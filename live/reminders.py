@@ -5,7 +5,9 @@ pages.
 """
 
 from django.db import transaction
+from django.db.models import Exists
 
+from live.models import LiveSession, Reminder
 from notifications import actions as notifications
 from storage.connections import fetch
 from storage.queue import task
@@ -20,25 +22,20 @@ TAKE = """
         WHERE r.session_id = %(session)s ORDER BY r.user_id LIMIT %(count)s FOR UPDATE OF r SKIP LOCKED))
     RETURNING user_id
 """
-# Another worker's rollback can bring a reminder back, so the session stays due until none is left.
-DONE = """
-    UPDATE live_livesession SET reminders_due = false
-    WHERE id = %(session)s AND reminders_due AND NOT EXISTS (SELECT FROM live_reminder WHERE session_id = %(session)s)
-    RETURNING id
-"""
-HOST = "SELECT host_id FROM live_livesession WHERE id = %(session)s"
 LEFT = "(SELECT started_at FROM live_livesession WHERE reminders_due)"
-DUE = "SELECT id FROM live_livesession WHERE reminders_due ORDER BY id LIMIT %(count)s"
 
 
 @task("live.remind")
 def send(session_id: int, *, size: int = BATCH) -> int:
     """Send a session's reminders, `size` per transaction."""
-    host = fetch(HOST, {"session": session_id})
+    session = LiveSession.objects.filter(pk=session_id)
+    host_id = session.values_list("host", flat=True).first()
     taken = 0
-    while host and (count := _send_batch(session_id, host[0][0], size)):
+    while host_id and (count := _send_batch(session_id, host_id, size)):
         taken += count
-    fetch(DONE, {"session": session_id})
+    # Another worker's rollback can bring a reminder back, so the session stays due until none is left.
+    left = Exists(Reminder.objects.filter(session=session_id))
+    session.filter(~left, reminders_due=True).update(reminders_due=False)
     return taken
 
 
@@ -52,7 +49,7 @@ def _send_batch(session_id: int, host_id: int, size: int) -> int:
 
 def sweep() -> int:
     """Queue sessions with unsent reminders."""
-    due = [row[0] for row in fetch(DUE, {"count": SWEEP_LENGTH})]
+    due = LiveSession.objects.filter(reminders_due=True).order_by("pk").values_list("pk", flat=True)[:SWEEP_LENGTH]
     for session_id in due:
         if not send.delay(session_id):
             break

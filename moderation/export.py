@@ -7,14 +7,7 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from storage.connections import stream
-
-REPORTS = """
-    SELECT r.item_id::text, r.session_id::text, u.username, r.reason, coalesce(b.text, ''), r.text, r.created_at
-    FROM moderation_report r LEFT JOIN about_rule b ON b.id = r.rule_id
-        LEFT JOIN accounts_user u ON u.id = r.account_id
-    WHERE r.reporter_id = %(reader)s ORDER BY r.id
-"""
+from moderation.models import Report
 
 
 class ReportRow(msgspec.Struct):
@@ -31,5 +24,10 @@ class ReportRow(msgspec.Struct):
 
 def files(reader: User) -> list[ExportFile]:
     """The export's files."""
-    rows = (ReportRow(*row) for row in stream(REPORTS, {"reader": reader.pk}))
+    columns = ("item_id", "session_id", "account__username", "reason", "rule__text", "text", "created_at")
+    reports = Report.objects.filter(reporter=reader).order_by("pk").values_list(*columns)
+    rows = (
+        ReportRow(str(item or "") or None, str(session or "") or None, account, reason, rule or "", text, at)
+        for item, session, account, reason, rule, text, at in reports.iterator()
+    )
     return [ExportFile("reports.jsonl", _("The reports you sent."), rows)]

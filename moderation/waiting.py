@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from storage.connections import fetch, id_array
+from moderation.models import Case, State
+from storage.connections import fetch
 
-REASONS = """
-    SELECT item_id, reasons FROM moderation_case WHERE item_id = ANY(%(items)s::bigint[]) AND state = 'open'
-"""
 # The median of the latest cases. Fewer than 5 say too little.
 USUAL = """
     SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY decided_at - opened_at)
@@ -18,7 +16,7 @@ USUAL = """
 
 def reasons_of(item_ids: Sequence[int]) -> list[tuple[int, list[str]]]:
     """Ids of items with the reasons of their open cases."""
-    return [(item_id, reasons) for item_id, reasons in fetch(REASONS, {"items": id_array(item_ids)})]
+    return list(Case.objects.filter(item__in=item_ids, state=State.OPEN).values_list("item_id", "reasons"))
 
 
 def usual() -> timedelta | None:

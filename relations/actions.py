@@ -29,11 +29,6 @@ MUTE = """
         DO UPDATE SET expires_at = EXCLUDED.expires_at, notifications = EXCLUDED.notifications
     RETURNING xmax::text = '0'
 """
-OVER = """
-    SELECT id, muter_id, muted_id FROM relations_mute WHERE expires_at <= now() ORDER BY expires_at LIMIT %(limit)s
-"""
-
-
 ABOUT = f"""
     SELECT u.is_locked, {rules.follows("%(follower)s", "u.id")}, {rules.asks("%(follower)s", "u.id")}
     FROM accounts_user u WHERE u.id = %(followee)s
@@ -215,7 +210,8 @@ def _unmuted(mutes: QuerySet[Mute], muter_id: int, muted_id: int) -> bool:
 def end_mutes() -> int:
     """Delete at most `ENDED` expired mutes, one per transaction."""
     ended = 0
-    for mute_id, muter_id, muted_id in fetch(OVER, {"limit": ENDED}):
+    over = Mute.objects.filter(expires_at__lte=Now()).order_by("expires_at")
+    for mute_id, muter_id, muted_id in list(over.values_list("pk", "muter_id", "muted_id")[:ENDED]):
         with transaction.atomic():
             ended += _unmuted(Mute.objects.filter(pk=mute_id, expires_at__lte=Now()), muter_id, muted_id)
     return ended

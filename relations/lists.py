@@ -13,6 +13,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from django.db import transaction
+from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
@@ -153,26 +155,26 @@ class Listed(NamedTuple):
     """Whether `person_id` is a member."""
 
 
-LISTED = """
-    SELECT l.id, l.title, l.is_exclusive, l.created_at,
-        (SELECT count(*) FROM relations_listmember m WHERE m.list_id = l.id),
-        EXISTS (SELECT FROM relations_listmember m WHERE m.list_id = l.id AND m.member_id = %(person)s)
-    FROM relations_list l WHERE l.owner_id = %(owner)s
-"""
-LISTS_OF = f"{LISTED} AND l.id < %(below)s ORDER BY l.id DESC LIMIT %(count)s"
-ONE = f"{LISTED} AND l.id = %(list)s"
+def _of_owner(owner: User, person_id: int) -> QuerySet[List, Any]:
+    members = ListMember.objects.filter(list=OuterRef("pk"))
+    size = members.values("list").annotate(size=Count("*")).values("size")
+    return (
+        List.objects.filter(owner=owner)
+        .annotate(size=Coalesce(Subquery(size), 0), has_person=Exists(members.filter(member=person_id)))
+        .values_list("pk", "title", "is_exclusive", "created_at", "size", "has_person")
+    )
 
 
 def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, limit: int = LISTS) -> list[Listed]:
     """The owner's lists below `last_id`, newest first."""
-    params = {"owner": owner.pk, "person": person_id, "below": below(last_id), "count": limit}
-    return fetch(LISTS_OF, params, into=Listed._make)
+    rows = _of_owner(owner, person_id).filter(pk__lt=below(last_id)).order_by("-pk")
+    return [Listed(*row) for row in rows[:limit]]
 
 
 def list_of(owner: User, list_id: int) -> Listed | None:
     """One of the owner's lists, or None."""
-    found = fetch(ONE, {"owner": owner.pk, "person": 0, "list": list_id}, into=Listed._make)
-    return found[0] if found else None
+    row = _of_owner(owner, person_id=0).filter(pk=list_id).first()
+    return Listed(*row) if row else None
 
 
 def titles(lists: Iterable[Listed]) -> list[Listed]:

@@ -6,18 +6,16 @@ A running merge or a late report may write again, so a merge checks after its wr
 from collections.abc import Sequence
 from datetime import datetime
 
+from accounts.models import User
 from seen import played
 from seen.filter_store import KEPT_MONTHS, FilterKey, month_of
 from seen.migration import old
 from seen.store import store
-from storage.connections import fetch, id_array
-
-DELETED = "SELECT id FROM accounts_user WHERE id = ANY(%(ids)s::bigint[]) AND deleted_at IS NOT NULL"
 
 
 def deleted(user_ids: Sequence[int]) -> list[int]:
     """Those of the users whose accounts are deleted."""
-    return [row[0] for row in fetch(DELETED, {"ids": id_array(user_ids)})]
+    return list(User.objects.filter(pk__in=user_ids, deleted_at__isnull=False).values_list("pk", flat=True))
 
 
 def forget(user_ids: Sequence[int], *, now: datetime) -> int:

@@ -13,6 +13,7 @@ from accounts.models import User
 from items.bodies import ItemBody
 from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow, bodies
 from items.listing import SCAN
+from items.models import Participant
 from items.visibility import VISIBLE
 from relations.rules import READER, may_be_named, mutes
 from storage.connections import fetch, id_array
@@ -102,10 +103,6 @@ ACCEPT = """
         WHERE other.user_id <> accepted.user_id ORDER BY other.user_id ON CONFLICT DO NOTHING
     )
     SELECT 1 FROM accepted
-"""
-PUT_AWAY = """
-    UPDATE items_participant SET last = NULL WHERE conversation_id = %(conversation)s AND user_id = %(reader)s
-    RETURNING 1
 """
 # OFFSET 0 forces a probe instead of a scan of all requests that the reader has.
 IS_REQUEST = """
@@ -227,4 +224,4 @@ def accept(*, reader: User, conversation_id: int) -> bool:
 
 def put_away(*, reader: User, conversation_id: int) -> bool:
     """Remove a conversation from the list until the next message. False if the reader is not in it."""
-    return bool(fetch(PUT_AWAY, {"reader": reader.pk, "conversation": conversation_id}))
+    return bool(Participant.objects.filter(conversation=conversation_id, user=reader).update(last=None))

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import User
-from items.models import Item
+from items.models import Item, Participant
 from items.text import ContentError, mentions
 from relations.rules import follows, is_wanted, mutes, unblocked
 from storage.connections import fetch, id_array
@@ -35,9 +35,6 @@ ADDRESSED = f"""
     FROM accounts_user u
     WHERE lower(u.username) = ANY(%(names)s::text[]) AND u.is_active AND u.id <> {SENDER}
         AND {unblocked(SENDER, "u.id")}
-"""
-IN_IT = """
-    SELECT FROM items_participant p WHERE p.conversation_id = %(conversation)s AND p.user_id = %(sender)s
 """
 # Whether a participant `p`, a user `u`, has not accepted the conversation, and takes no requests by now.
 REFUSES = f"(p.is_request AND NOT u.takes_requests AND {_is_stranger(SENDER, 'u.id')})"
@@ -104,7 +101,7 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
     """
     if answered and answered.is_private:
         item.conversation_id = answered.conversation_id or answered.pk
-        if not fetch(IN_IT, {"conversation": item.conversation_id, "sender": item.sender_id}):
+        if not Participant.objects.filter(conversation=item.conversation_id, user=item.sender_id).exists():
             raise ContentError(_("You're not in this conversation."), field="reply_to")
         others = fetch(OTHERS, {"conversation": item.conversation_id, "sender": item.sender_id})
         if others and all(refuses for _name, refuses in others):

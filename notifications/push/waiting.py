@@ -24,7 +24,7 @@ from django.db.models.functions import Now
 from accounts.models import User
 from notifications.models import PushSubscription
 from notifications.push.sending import Parcel, parcel_for, post, shown_to_devices
-from storage.connections import fetch, id_array
+from storage.connections import fetch
 from storage.queue import HintTask, task
 from web import outbound
 
@@ -53,9 +53,6 @@ FORGOTTEN_AFTER = timedelta(days=7)
 """A device that fails for this long is forgotten."""
 SWEPT = 1_000
 
-WITH_DEVICES = """
-    SELECT DISTINCT user_id FROM notifications_pushsubscription WHERE user_id = ANY(%(users)s::bigint[])
-"""
 DUE = "SELECT due_at FROM notifications_pushsubscription WHERE due_at <= now()"
 SWEEP = """
     UPDATE notifications_pushsubscription SET due_at = now() + %(lost_after)s
@@ -71,7 +68,7 @@ def push_later(told: Iterable[tuple[int, int]]) -> None:
     acts = dict(told)
     if not acts:
         return
-    with_devices = [user_id for (user_id,) in fetch(WITH_DEVICES, {"users": id_array(acts)})]
+    with_devices = PushSubscription.objects.filter(user__in=acts).values_list("user", flat=True).distinct()
     for start in range(0, len(with_devices), ACTS):
         push.delay([acts[user_id] for user_id in with_devices[start : start + ACTS]])
 
