@@ -1,7 +1,6 @@
 """Plays stay known at every moment, however a merge ends."""
 
 import itertools
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,13 +30,10 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
-def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
+def plays(plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
     """An empty server, with a store and few shards."""
-    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 4)
-    played.client().flushdb()
-    yield played.client()
-    played.client().flushdb()
+    return plays
 
 
 def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:

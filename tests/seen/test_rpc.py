@@ -15,104 +15,41 @@ import grpc
 import pytest
 import redis
 from django.conf import settings
-from django.contrib.auth.models import Permission
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 from google.protobuf import descriptor_pb2
-from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from accounts.about import site
-from accounts.actions import delete_account, issue_token
+from accounts.actions import issue_token
 from accounts.models import User
 from accounts.signing_in.tokens import TokenAuthentication
 from runtime import metrics
 from runtime.embedded import Valkey, die_with_parent, wait_for
-from seen import played, rpc, store
+from seen import rpc, store
 from seen.checker import unseen
 from seen.generated.seen_pb2 import (
     FilterRequest,
     FilterResponse,
-    RecordBatchRequest,
     RecordIssuedRequest,
     RecordPlaysRequest,
 )
-from seen.lmdb_store import LmdbStore
 from seen.redis_store import RedisStore
-from seen.rpc import PROTO, SERVICE, Server
+from seen.rpc import SERVICE, Server
 from tests.support.at_once import HERE
-from tests.support.factories import UserFactory
-from tests.support.servers import dead, frozen
+from tests.support.seen_doors import SeenStub, kept
+from tests.support.servers import frozen
 from tests.support.streams import database_url
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("plays")]
 
 ROOT = Path(settings.BASE_DIR)
 CODE = grpc.StatusCode
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
-
-
-class SeenStub:
-    """A client, as any language makes one of the proto."""
-
-    Filter: Any
-    RecordPlays: Any
-    RecordBatch: Any
-    RecordIssued: Any
-
-    def __init__(self, channel: grpc.Channel) -> None:
-        for each in PROTO.methods:
-            call = channel.unary_unary(
-                f"/{SERVICE}/{each.name}",
-                request_serializer=GetMessageClass(each.input_type).SerializeToString,
-                response_deserializer=GetMessageClass(each.output_type).FromString,
-            )
-            setattr(self, each.name, call)
-
-
-@pytest.fixture(autouse=True)
-def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
-    """An empty server, with a store."""
-    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
-    played.client().flushdb()
-    yield played.client()
-    played.client().flushdb()
-
-
-@pytest.fixture
-def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Server]]:
-    """Their threads keep no connection to the test's database."""
-    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
-    monkeypatch.setattr(rpc, "LOOK_SECONDS", 0.1)
-    servers = []
-
-    def start(threads: int = 4) -> Server:
-        server = Server("127.0.0.1:0", threads=threads)
-        server.start()
-        servers.append(server)
-        return server
-
-    yield start
-    for server in servers:
-        server.stop(0)
-
-
-@pytest.fixture
-def connect() -> Iterator[Callable[[int], grpc.Channel]]:
-    channels = []
-
-    def connect(port: int) -> grpc.Channel:
-        channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
-        channels.append(channel)
-        return channel
-
-    yield connect
-    for channel in channels:
-        channel.close()
 
 
 @pytest.fixture
@@ -125,34 +62,15 @@ def seen(channel: grpc.Channel) -> SeenStub:
     return SeenStub(channel)
 
 
-@pytest.fixture
-def service() -> User:
-    user = UserFactory.create(username="ranking")
-    user.user_permissions.add(Permission.objects.get(codename="act_for_others"))
-    return user
-
-
 Metadata = list[tuple[str, str]]
-
-
-def kept(plays: redis.Redis) -> list[bytes]:
-    return [*plays.keys("played:*"), *plays.keys("issued:*")]
 
 
 def token(user: User) -> Metadata:
     return [("authorization", f"Token {issue_token(user=user)}")]
 
 
-def ids_left(seen: SeenStub, who: Metadata, *ids: int, user_id: int = 0) -> list[int]:
-    return list(seen.Filter(FilterRequest(user_id=user_id, ids=ids), metadata=who, timeout=60).unseen)
-
-
-def calls(seen: SeenStub) -> list[tuple[Any, Any]]:
-    return [
-        (seen.Filter, FilterRequest),
-        (seen.RecordPlays, RecordPlaysRequest),
-        (seen.RecordIssued, RecordIssuedRequest),
-    ]
+def ids_left(seen: SeenStub, who: Metadata, *ids: int) -> list[int]:
+    return list(seen.Filter(FilterRequest(ids=ids), metadata=who, timeout=60).unseen)
 
 
 def refused(call: Any, request: Any, **options: Any) -> grpc.RpcError:
@@ -162,34 +80,16 @@ def refused(call: Any, request: Any, **options: Any) -> grpc.RpcError:
 
 
 # --- Answers ---------------------------------------------------------------------------------------------
-@pytest.mark.slow
-def test_what_was_played_or_issued_is_left_out_in_order(seen: SeenStub, ann: User) -> None:
-    who = token(ann)
-    assert ids_left(seen, who, 5, 3, 4) == [5, 3, 4]
-    seen.RecordPlays(RecordPlaysRequest(ids=[3]), metadata=who)
-    seen.RecordPlays(RecordPlaysRequest(ids=[3, 3]), metadata=who)
-    seen.RecordIssued(RecordIssuedRequest(ids=[4, 6]), metadata=who)
-    assert ids_left(seen, who, 5, 3, 4, 2, 6, 5) == [5, 2, 5]
-    assert ids_left(seen, who, 3, 4) == []
-    assert unseen(ann.pk, [3, 4, 5], now=timezone.now()) == [5]
-    assert ids_left(seen, token(UserFactory.create()), 3) == [3]
-
-
 def test_the_read_only_mode_takes_nothing(seen: SeenStub, ann: User) -> None:
     who = token(ann)
     site.kept.set(site.Site(read_only_why="We move."))
-    for call, request in calls(seen)[1:]:
-        refusal = refused(call, request(ids=[3]), metadata=who)
+    for refusal in (
+        refused(seen.RecordPlays, RecordPlaysRequest(ids=[3]), metadata=who),
+        refused(seen.RecordIssued, RecordIssuedRequest(ids=[3]), metadata=who),
+    ):
         assert (refusal.code(), refusal.details()) == (CODE.UNAVAILABLE, "The site is read-only: We move.")
         assert dict(refusal.trailing_metadata())["retry-after"] == "60"
     assert ids_left(seen, who, 3) == [3]
-
-
-def test_as_many_as_may_be(seen: SeenStub, ann: User) -> None:
-    who = token(ann)
-    ids = [2**53 - number for number in range(rpc.ASKED)]
-    seen.RecordPlays(RecordPlaysRequest(ids=ids[:500]), metadata=who)
-    assert ids_left(seen, who, *ids) == ids[500:]
 
 
 def test_the_answer_is_the_message_that_protobuf_makes() -> None:
@@ -198,53 +98,6 @@ def test_the_answer_is_the_message_that_protobuf_makes() -> None:
         ids = list(range(1, count + 1))
         answer = rpc._filtered(7, rpc.np.array(ids, dtype=rpc.np.uint64))
         assert answer.SerializeToString(deterministic=True) == FilterResponse(unseen=ids).SerializeToString()
-
-
-@pytest.mark.slow
-def test_a_service_acts_for_others(seen: SeenStub, ann: User, service: User) -> None:
-    who = token(service)
-    seen.RecordPlays(RecordPlaysRequest(user_id=ann.pk, ids=[3]), metadata=who)
-    seen.RecordIssued(RecordIssuedRequest(user_id=ann.pk, ids=[4]), metadata=who)
-    assert ids_left(seen, who, 3, 4, 5, user_id=ann.pk) == [5]
-    assert ids_left(seen, who, 3, 4, 5) == [3, 4, 5], "its own history is another"
-    assert ids_left(seen, token(ann), 3, 4, 5, user_id=ann.pk) == [5], "everybody may name themselves"
-
-
-def test_a_batch_of_users(seen: SeenStub, ann: User, service: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused and unknown users are named."""
-    monkeypatch.setitem(settings.RATES, "played_ids", "2/hour")
-    ben = UserFactory.create()
-    parts = [(ann.pk, [3, 4]), (ben.pk, [5, 6, 7]), (2**53, [1]), (0, [8])]
-    request = RecordBatchRequest(plays=[RecordPlaysRequest(user_id=user, ids=ids) for user, ids in parts])
-    answer = seen.RecordBatch(request, metadata=token(service), timeout=60)
-    assert [wait.user_id for wait in answer.refused] == [ben.pk]
-    assert answer.refused[0].retry_after > 10
-    assert list(answer.unknown) == [2**53]
-    assert unseen(ann.pk, [3, 4, 5], now=timezone.now()) == [5]
-    assert unseen(ben.pk, [5, 6, 7], now=timezone.now()) == [5, 6, 7]
-    assert unseen(service.pk, [8, 9], now=timezone.now()) == [9]
-
-
-@pytest.mark.slow
-def test_malformed_batches(seen: SeenStub, ann: User, service: User, plays: redis.Redis) -> None:
-    def of(*parts: tuple[int, list[int]]) -> RecordBatchRequest:
-        return RecordBatchRequest(plays=[RecordPlaysRequest(user_id=user, ids=ids) for user, ids in parts])
-
-    bad = [
-        of(),
-        of((ann.pk, [])),
-        of((ann.pk, [0])),
-        of((2**53 + 1, [1])),
-        of((ann.pk, list(range(1, 502)))),
-        of(*[(ann.pk, [1])] * 101),
-        of(*[(ann.pk, list(range(1, 501)))] * 11),
-    ]
-    for request in bad:
-        assert refused(seen.RecordBatch, request, metadata=token(service)).code() is CODE.INVALID_ARGUMENT
-    mixed = of((ann.pk, [1]), (service.pk, [1]))
-    assert refused(seen.RecordBatch, mixed, metadata=token(ann)).code() is CODE.PERMISSION_DENIED
-    assert refused(seen.RecordBatch, mixed).code() is CODE.UNAUTHENTICATED
-    assert kept(plays) == []
 
 
 @pytest.mark.slow
@@ -279,13 +132,6 @@ def test_two_clients_at_once(
 
 
 # --- Refusals --------------------------------------------------------------------------------------------
-def test_without_a_token_nothing(seen: SeenStub) -> None:
-    for value in ("", "Token", "Token nonsense", "Bearer nonsense", "Token a b", "Token " + "a" * 4000):
-        refusal = refused(seen.Filter, FilterRequest(ids=[1]), metadata=[("authorization", value)])
-        assert refusal.code() == CODE.UNAUTHENTICATED
-    assert refused(seen.Filter, FilterRequest(ids=[1])).code() == CODE.UNAUTHENTICATED
-
-
 def test_a_token_that_ended_and_one_too_many(seen: SeenStub, ann: User) -> None:
     who = token(ann)
     assert refused(seen.Filter, FilterRequest(ids=[1]), metadata=who + who).code() == CODE.UNAUTHENTICATED
@@ -318,44 +164,10 @@ def test_bad_tokens_are_counted_and_then_cost_no_query(
     seen.Filter(FilterRequest(ids=[1]), metadata=known)
 
 
-@pytest.mark.slow
-def test_another_user_is_not_for_everybody(seen: SeenStub, ann: User, plays: redis.Redis) -> None:
-    for call, request in calls(seen):
-        refusal = refused(call, request(user_id=ann.pk + 1, ids=[1]), metadata=token(ann))
-        assert refusal.code() == CODE.PERMISSION_DENIED
-    assert not kept(plays)
-
-
-@pytest.mark.slow
-def test_a_user_who_is_gone_is_not_found(seen: SeenStub, service: User, plays: redis.Redis) -> None:
-    gone = UserFactory.create()
-    delete_account(user=gone)
-    who = token(service)
-    for call, request in calls(seen):
-        details = set()
-        for user_id in (gone.pk, 2**53):
-            refusal = refused(call, request(user_id=user_id, ids=[1]), metadata=who)
-            assert refusal.code() == CODE.NOT_FOUND
-            details.add(refusal.details())
-        assert len(details) == 1
-    assert not kept(plays)
-
-
-@pytest.mark.slow
-def test_ids_out_of_range(seen: SeenStub, service: User, ann: User, plays: redis.Redis) -> None:
-    who = token(service)
-    for call, request in calls(seen):
-        most = rpc.ASKED if request is FilterRequest else rpc.REPORTED
-        for ids in ([], [0], [1, 2**53 + 1], [2**64 - 1], range(1, most + 2)):
-            assert refused(call, request(ids=ids), metadata=who).code() == CODE.INVALID_ARGUMENT
-        for user_id in (2**53 + 1, 2**64 - 1):
-            refusal = refused(call, request(ids=[1], user_id=user_id), metadata=who)
-            assert refusal.code() == CODE.INVALID_ARGUMENT
+def test_messages_that_are_too_large(seen: SeenStub, ann: User) -> None:
+    """Those with some more ids than may be are told so by the service."""
     for count, code in ((100_000, CODE.INVALID_ARGUMENT), (200_000, CODE.RESOURCE_EXHAUSTED)):
-        assert refused(seen.Filter, FilterRequest(ids=range(1, count + 1)), metadata=who).code() == code
-    assert not kept(plays)
-    for call, request in calls(seen):
-        call(request(ids=[2**53], user_id=ann.pk), metadata=who, timeout=60)
+        assert refused(seen.Filter, FilterRequest(ids=range(1, count + 1)), metadata=token(ann)).code() == code
 
 
 def test_malformed_messages(channel: grpc.Channel, ann: User, plays: redis.Redis) -> None:
@@ -366,29 +178,6 @@ def test_malformed_messages(channel: grpc.Channel, ann: User, plays: redis.Redis
         assert refused(call, b"\xff\xff\xff", metadata=who).code() == code
     assert not kept(plays)
     assert ids_left(SeenStub(channel), who, 1) == [1]
-
-
-def test_over_the_rate_of_ids_or_the_room_for_plays(seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(settings.RATES, "played_ids", "20/hour")
-    monkeypatch.setattr(settings, "PLAYED_WAITING_CAP", 12)
-    who = token(ann)
-    seen.RecordPlays(RecordPlaysRequest(ids=range(1, 11)), metadata=who)
-    for ids in (range(11, 15), range(11, 20)):
-        refusal = refused(seen.RecordPlays, RecordPlaysRequest(ids=ids), metadata=who)
-        assert refusal.code() == CODE.RESOURCE_EXHAUSTED
-        assert int(dict(refusal.trailing_metadata())["retry-after"]) > 0  # type: ignore[attr-defined]
-    assert ids_left(seen, who, 10, 11) == [11]
-
-
-def test_over_the_rate(seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(settings.RATES, "played", "2/hour")
-    who = token(ann)
-    seen.RecordPlays(RecordPlaysRequest(ids=[1]), metadata=who)
-    ids_left(seen, who, 1)
-    refusal = refused(seen.Filter, FilterRequest(ids=[1]), metadata=who)
-    assert refusal.code() == CODE.RESOURCE_EXHAUSTED
-    assert 0 < int(dict(refusal.trailing_metadata())["retry-after"]) <= 3600
-    assert ids_left(seen, token(UserFactory.create()), 1) == [1]
 
 
 def test_what_nobody_expected_tells_nothing(
@@ -404,26 +193,6 @@ def test_what_nobody_expected_tells_nothing(
 
 
 # --- Outages and deadlines -------------------------------------------------------------------------------
-@pytest.mark.slow
-@pytest.mark.parametrize("trouble", [dead, frozen])
-def test_without_the_server_of_the_plays(seen: SeenStub, ann: User, plays_server: Valkey, trouble: Any) -> None:
-    who = token(ann)
-    with trouble(plays_server):
-        for call in [call.future(request(ids=[1]), metadata=who, timeout=60) for call, request in calls(seen)]:
-            assert call.code() == CODE.UNAVAILABLE
-            assert dict(call.trailing_metadata())["retry-after"] == "2"
-    played.client().flushdb()
-    played.breaker.reset()
-    assert ids_left(seen, who, 1) == [1]
-
-
-def test_without_the_store(seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_store", RedisStore("redis://127.0.0.1:1/0"))
-    who = token(ann)
-    assert refused(seen.Filter, FilterRequest(ids=[1]), metadata=who).code() == CODE.UNAVAILABLE
-    seen.RecordPlays(RecordPlaysRequest(ids=[1]), metadata=who)
-
-
 @pytest.mark.slow
 def test_what_cannot_be_finished_is_not_begun(
     start: Callable[..., Server],

@@ -30,12 +30,11 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
-def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
+def plays(plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
     """An empty server, with a store and few shards."""
-    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 8)
     monkeypatch.setattr(settings, "PLAYED_TASK_SHARDS", 4)
-    return played.client()
+    return plays
 
 
 def play(*user_ids: int, at: datetime = NOW, count: int = 1) -> None:

@@ -2,9 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from django.conf import settings
 from seen import merging, played, ring, store, tasks
 from seen.checker import unseen
 from seen.filter_store import FilterKey, month_of
-from seen.lmdb_store import LmdbStore
 from seen.merging import mark_strays, merge_shards
 from seen.played import Play, PlaysFullError
 from storage import keys
@@ -28,15 +25,12 @@ MOST = 20
 
 
 @pytest.fixture(autouse=True)
-def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
+def plays(plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
     """An empty server, with a store, few shards and little room."""
-    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 1)
     monkeypatch.setattr(settings, "PLAYED_WAITING_CAP", MOST)
     monkeypatch.setattr(merging, "PART", 8)
-    played.client().flushdb()
-    yield played.client()
-    played.client().flushdb()
+    return plays
 
 
 def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:
