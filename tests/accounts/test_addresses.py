@@ -20,6 +20,7 @@ from accounts.signing_in import recovery
 from accounts.user_admin import PasswordForm
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -160,8 +161,7 @@ def test_an_address_that_another_has_gets_a_letter_that_says_so_and_nothing_else
     answers, counts = set(), set()
     for address in ("ann@example.org", "free@example.org"):
         bob: User = UserFactory()
-        client = Client()
-        client.force_login(bob)
+        client = logged_in(bob)
         with CaptureQueriesContext(connection) as statements:
             answer = client.post("/settings/email", {"email": address})
         answers.add((answer.status_code, answer["Location"], client.get("/settings/email").content.count(b"Confirm")))
@@ -262,8 +262,7 @@ def test_by_the_api_with_the_password() -> None:
 @pytest.mark.slow
 def test_the_pages() -> None:
     user: User = UserFactory()
-    client = Client()
-    client.force_login(user)
+    client = logged_in(user)
     assert client.post("/settings/email", {"email": "nonsense"}).status_code == 422
     assert client.post("/settings/email", {"email": "ann@example.org"}).status_code == 302
     assert "ann@example.org" in client.get("/settings/email").content.decode()

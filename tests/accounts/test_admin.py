@@ -22,6 +22,7 @@ from tests.support.admin import act, text
 from tests.support.clients import app_of, token_of
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from timeline.models import Backfill
 
 pytestmark = pytest.mark.django_db
@@ -165,8 +166,7 @@ def test_a_users_page_leads_to_all_that_is_theirs(admin_client: Client) -> None:
     assert 'href="/@user"' in page
     looker = UserFactory.create(is_staff=True)
     looker.user_permissions.add(Permission.objects.get(codename="view_user"))
-    client = Client()
-    client.force_login(looker)
+    client = logged_in(looker)
     assert "/admin/items/item/?" not in text(client.get(f"{USERS}{user.pk}/change/"))
 
 
@@ -319,15 +319,9 @@ def test_the_verbs_are_for_those_who_may(admin_client: Client, name: str) -> Non
     assert list(BigVChange.objects.values()) == before
     if name != "demote":
         assert "Nothing has changed. Press the button again." in page, "as after a login on the way"
-    assert "/big-v/" not in text(_of(looker).get(USERS))
+    assert "/big-v/" not in text(logged_in(looker).get(USERS))
     assert admin_client.post(f"{USERS}999999/big-v/{name}/").status_code == 302
     assert BigVChange.objects.count() == 1
-
-
-def _of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def test_the_history_is_bounded(admin_client: Client) -> None:
@@ -432,8 +426,7 @@ def clerk() -> User:
 def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) -> None:
     """By editing users or groups, or by the password or token of a stronger account."""
     colleague, reader = UserFactory.create(username="colleague", is_staff=True), UserFactory.create(username="reader")
-    client = Client()
-    client.force_login(clerk)
+    client = logged_in(clerk)
     before, groups = list(User.objects.order_by("pk").values()), Group.objects.count()
     granted = {"is_staff": "on", "is_superuser": "on", "user_permissions": ["1"], "bio": "mine"}
     for user, status in [(clerk, 302), (reader, 302), (colleague, 403), (admin_user, 403)]:
@@ -466,8 +459,7 @@ def test_a_service_is_changed_by_superusers_only(clerk: User, admin_client: Clie
         group = Group.objects.create(name="services")
         group.permissions.add(permission)
         service.groups.add(group)
-    client = Client()
-    client.force_login(clerk)
+    client = logged_in(clerk)
     word = {"password1": "grand-new-word-1", "password2": "grand-new-word-1", "usable_password": "true"}
     assert client.post(f"{USERS}{service.pk}/password/", word).status_code == 403
     assert client.post(f"{USERS}{service.pk}/change/", {"username": "mine"}).status_code == 403

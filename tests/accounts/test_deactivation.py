@@ -7,6 +7,7 @@ from accounts.actions import issue_token
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -33,6 +34,5 @@ def test_sessions_and_tokens_do_not_come_back_with_the_user(client: Client) -> N
     assert reactivate(user=user)
     assert client.get("/settings").status_code == 302
     assert Client().get("/api/v1/users/me", headers=headers).status_code == 401
-    again = Client()
-    again.force_login(User.objects.get(pk=user.pk))
+    again = logged_in(User.objects.get(pk=user.pk))
     assert again.get("/settings").status_code == 200

@@ -22,6 +22,7 @@ from storage import claims
 from tests.support.at_once import at_once
 from tests.support.deletions import settle
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 from tests.support.workers import prompt_tasks
 
 pytestmark = pytest.mark.django_db
@@ -60,8 +61,7 @@ def test_nothing_personal_is_left(ann: User) -> None:
 
 
 def test_sessions_end(ann: User) -> None:
-    client = Client()
-    client.force_login(ann)
+    client = logged_in(ann)
     actions.delete_account(user=User.objects.get(pk=ann.pk))
     assert client.get("/settings").status_code == 302
 

@@ -33,6 +33,7 @@ from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.deletions import settle
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 from web.times import written
 
 pytestmark = pytest.mark.django_db
@@ -75,8 +76,7 @@ def test_a_closed_site_refuses_also_those_with_an_invitation(mode: Mode, keeper:
     assert 'name="password"' not in page.content.decode()
     assert send(invite=code).status_code == 403
     assert User.objects.count() == 1
-    inside = Client()
-    inside.force_login(keeper)
+    inside = logged_in(keeper)
     assert "isn't open for new accounts" in inside.get("/settings/invitations").content.decode()
 
 
@@ -112,8 +112,7 @@ def _trace(address: str) -> tuple[Any, ...]:
     with CaptureQueriesContext(connection) as statements:
         api, page = post("newone", **reason), send("newtwo", **reason)
     user: User = UserFactory(username="newthree")
-    inside = Client()
-    inside.force_login(user)
+    inside = logged_in(user)
     with CaptureQueriesContext(connection) as more:
         added = inside.post("/settings/email", {"email": address})
     told = {name: value for name, value in api.json().items() if name in ("username", "state", "detail")}
@@ -238,8 +237,7 @@ def test_a_stranger_revokes_no_invitation_of_another(keeper: User) -> None:
 def inviting(mode: Mode) -> tuple[User, Client]:
     mode(SignUp.INVITE, members_invite=True, name="Reading room")
     ann: User = UserFactory(username="ann", display_name="Win a prize at evil.example")
-    client = Client()
-    client.force_login(ann)
+    client = logged_in(ann)
     return ann, client
 
 

@@ -11,6 +11,7 @@ from accounts.joining import invitations
 from accounts.joining_models import Application, Invitation
 from accounts.models import User
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -103,8 +104,7 @@ def test_members_make_invitations_where_the_site_lets_them(client: Client) -> No
     assert re.search(r"expires \d+ \w+ \d{4}, \d\d:\d\d<", shown)
     for fields in ({"most_uses": "11", "days": "7"}, {"most_uses": "1", "days": ""}, {"most_uses": "x", "days": "2"}):
         assert client.post("/settings/invitations", fields).status_code == 422
-    other = Client()
-    other.force_login(UserFactory())
+    other = logged_in(UserFactory())
     other.post(f"/settings/invitations/{row.pk}/revoke")
     assert invitations.is_good(row.code)
     client.post(f"/settings/invitations/{row.pk}/revoke")

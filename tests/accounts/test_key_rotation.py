@@ -16,6 +16,7 @@ from accounts.models import Session, User
 from accounts.signing_in.sessions import SessionStore
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 
 COOKIE = site_settings.SESSION_COOKIE_NAME
 PAGE = "/settings"
@@ -32,8 +33,7 @@ def browser(key: str) -> Client:
 
 
 def signed_in() -> str:
-    client = Client()
-    client.force_login(UserFactory())
+    client = logged_in(UserFactory())
     assert client.get(PAGE).status_code == 200
     return client.cookies[COOKIE].value
 

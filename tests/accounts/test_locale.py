@@ -18,6 +18,7 @@ from accounts.models import User
 from items.models import Item
 from items.pages.reading import ago, full_time
 from tests.support.factories import ItemFactory
+from tests.support.pages import logged_in
 from tests.support.pictures import upload
 from tests.support.statements import statements
 
@@ -75,8 +76,7 @@ def test_a_user_keeps_a_language_wherever_they_sign_in(client: Client, reader: U
     client.post("/language", {"language": "zh-hans"})
     reader.refresh_from_db()
     assert reader.language == "zh-hans"
-    elsewhere = Client()
-    elsewhere.force_login(reader)
+    elsewhere = logged_in(reader)
     elsewhere.cookies["language"] = "en"
     assert '<html lang="zh-Hans"' in elsewhere.get("/settings", HTTP_ACCEPT_LANGUAGE="en").content.decode()
     assert '<html lang="en"' in Client().get("/login").content.decode()

@@ -7,7 +7,7 @@ from django.test import Client
 from accounts.models import User
 from accounts.signing_in import second_factors
 from tests.support.at_once import at_once
-from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.passkeys import HOST, ORIGIN, Passkey
 
 pytestmark = pytest.mark.django_db
@@ -28,16 +28,8 @@ FOREIGN: list[dict[str, Any]] = [
 
 
 @pytest.fixture
-def ann() -> User:
-    user: User = UserFactory(username="ann")
-    return user
-
-
-@pytest.fixture
 def inside(ann: User) -> Client:
-    client = Client()
-    client.force_login(ann)
-    return client
+    return logged_in(ann)
 
 
 def test_a_passkey_lets_its_user_in(ann: User, inside: Client) -> None:

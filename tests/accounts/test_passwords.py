@@ -16,6 +16,7 @@ from accounts.models import User
 from accounts.signing_in import recovery
 from accounts.user_admin import CreationForm, PasswordForm
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -65,8 +66,7 @@ def test_each_form_confirms(ann: User, form: str) -> None:
 
 
 def test_a_change_takes_any_form(ann: User) -> None:
-    page = Client()
-    page.force_login(ann)
+    page = logged_in(ann)
     assert page.post("/settings/password", {"current": FORMS["NFD"], "new": NFD_NEW}).status_code == 302
     assert logs_in(NEW)
     api = APIClient()
@@ -136,8 +136,7 @@ def test_an_old_hash_of_another_form_opens_and_is_renewed(form: str) -> None:
 
 def test_a_session_outlives_its_confirmation_with_an_old_hash() -> None:
     user: User = UserFactory(username="ann", password=make_password(FORMS["NFD"]))
-    page = Client()
-    page.force_login(user)
+    page = logged_in(user)
     assert page.post("/settings/confirm", {"password": FORMS["NFD"]}).status_code == 302
     assert page.get("/settings").status_code == 200
 

@@ -13,6 +13,7 @@ from accounts.mail.models import Letter
 from accounts.models import User
 from accounts.signing_in import places
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -46,8 +47,7 @@ def test_the_list_and_ending_one(ann: User) -> None:
     assert key not in page
 
     (other,) = [place for place in places.sessions(ann, here.session.session_key) if not place.is_here]
-    stranger = Client()
-    stranger.force_login(UserFactory())
+    stranger = logged_in(UserFactory())
     stranger.post("/settings/devices/end", {"key": other.key})
     assert there.get("/settings").status_code == 200
     here.post("/settings/devices/end", {"key": other.key})

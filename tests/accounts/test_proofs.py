@@ -26,6 +26,7 @@ from clientapi.oauth.actions import OUT_OF_BAND, register
 from tests.support.at_once import at_once, until_one_waits
 from tests.support.effort import tries
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 from tests.support.passkeys import HOST, Passkey
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -37,20 +38,8 @@ TOKEN = "/api/v1/auth/token"
 Door = Callable[[User], Iterator[bool]]
 
 
-@pytest.fixture
-def ann() -> User:
-    user: User = UserFactory(username="ann")
-    return user
-
-
 def code_at(moment: float, secret: str = SECRET) -> str:
     return str(format_hotp_value(hotp_value(secret, int(moment) // 30)))
-
-
-def inside(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 # --- Doors: prepare, then make the right, then tell whether it opens anything -----------------------------
@@ -84,7 +73,7 @@ def by_code(user: User) -> Iterator[bool]:
 
 def by_passkey(user: User) -> Iterator[bool]:
     client, key = Client(), Passkey()
-    assert key.add_to(inside(user)).status_code == 302
+    assert key.add_to(logged_in(user)).status_code == 302
     answer = key.answer(client, user)
     yield False
     assert client.post("/login/passkey", {"answer": answer}, **HOST).status_code == 302
@@ -123,7 +112,7 @@ def _opens(answer: Any) -> bool:
 
 
 def by_authorizing(user: User) -> Iterator[bool]:
-    client, app = inside(user), _app()
+    client, app = logged_in(user), _app()
     yield False
     code = _allowed(client, app)
     yield False
@@ -132,7 +121,7 @@ def by_authorizing(user: User) -> Iterator[bool]:
 
 def by_exchange(user: User) -> Iterator[bool]:
     app = _app()
-    code = _allowed(inside(user), app)
+    code = _allowed(logged_in(user), app)
     yield False
     answer = _exchanged(app, code)
     yield False
@@ -140,7 +129,7 @@ def by_exchange(user: User) -> Iterator[bool]:
 
 
 def by_new_app(user: User) -> Iterator[bool]:
-    client = inside(user)
+    client = logged_in(user)
     client.get("/settings/factors/app")
     yield False
     client.post("/settings/factors/app", {"code": code_at(time.time(), client.session["app_secret"])})
@@ -149,7 +138,7 @@ def by_new_app(user: User) -> Iterator[bool]:
 
 
 def by_new_passkey(user: User) -> Iterator[bool]:
-    client = inside(user)
+    client = logged_in(user)
     yield False
     Passkey().add_to(client)
     yield False
@@ -157,7 +146,7 @@ def by_new_passkey(user: User) -> Iterator[bool]:
 
 
 def by_address(user: User) -> Iterator[bool]:
-    client = inside(user)
+    client = logged_in(user)
     addresses.add(user=user, address="thief@example.org")
     code = Letter.objects.latest("pk").context["code"]
     yield False
@@ -177,7 +166,7 @@ def by_address_link(user: User) -> Iterator[bool]:
 
 def by_log_out_elsewhere(user: User) -> Iterator[bool]:
     """The session that asks is renewed."""
-    client = inside(user)
+    client = logged_in(user)
     yield False
     client.post("/settings/log-out-everywhere")
     yield False
@@ -185,7 +174,7 @@ def by_log_out_elsewhere(user: User) -> Iterator[bool]:
 
 
 def by_own_change(user: User) -> Iterator[bool]:
-    client = inside(user)
+    client = logged_in(user)
     yield False
     client.post("/settings/password", {"current": PASSWORD, "new": "the thief's passphrase"})
     yield False
@@ -193,7 +182,7 @@ def by_own_change(user: User) -> Iterator[bool]:
 
 
 def by_deletion(user: User) -> Iterator[bool]:
-    client = inside(user)
+    client = logged_in(user)
     yield False
     client.post("/settings/delete", {"username": "ann", "password": PASSWORD})
     yield False
@@ -328,7 +317,7 @@ def test_a_hash_that_is_renewed_brings_no_old_password_back(ann: User, settings:
 
 @pytest.mark.parametrize("grant", ["authorization", "client_credentials"])
 def test_an_app_that_is_removed_meanwhile_is_refused(ann: User, grant: str) -> None:
-    client, app = inside(ann), _app()
+    client, app = logged_in(ann), _app()
     number = ClientApp.objects.get(client_id=app["client_id"]).pk
 
     def ask() -> int:
@@ -354,7 +343,7 @@ def test_what_ends_and_what_makes_rights_wait_for_each_other_in_one_order(settin
     settings.TOKEN_CAP = 2
     for round_ in range(tries(6, 60)):
         user: User = UserFactory(username=f"ann{round_}")
-        app, other, page = _app(), _app(), inside(user)
+        app, other, page = _app(), _app(), logged_in(user)
         for each in (app, other, app):
             assert _opens(_exchanged(each, _allowed(page, each)))
         codes = [(each, _allowed(page, each)) for each in (app, other, app)]
@@ -380,7 +369,7 @@ def test_two_admins_log_in_over_each_others_sessions() -> None:
     for each in (ann, bob):
         actions.promote(user=each)
     for _ in range(tries(5, 20)):
-        calls = [(inside(ann), "bob"), (inside(bob), "ann")]
+        calls = [(logged_in(ann), "bob"), (logged_in(bob), "ann")]
         found = at_once(
             *(
                 lambda page=page, name=name: page.post("/admin/login/", {"username": name, "password": PASSWORD})

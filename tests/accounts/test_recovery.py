@@ -19,6 +19,7 @@ from accounts.models import ResetRequest, User
 from accounts.signing_in import recovery
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 
 NEW = "another long password"
 
@@ -46,8 +47,7 @@ def link_for(asked: str) -> str:
 @pytest.mark.parametrize("asked", ["ann", "ANN", "@ann", "ann@example.org", " ANN@Example.ORG "])
 def test_the_link_sets_another_password_once_in_any_browser(asked: str) -> None:
     user = with_address()
-    signed_in = Client()
-    signed_in.force_login(user)
+    signed_in = logged_in(user)
     issue_token(user=user)
     path = link_for(asked)
 

@@ -23,6 +23,7 @@ from accounts.signing_in.sessions import SessionStore, user_of
 from runtime.embedded import wait_for
 from storage import connections
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 from tests.support.patience import SHORT, waits_once_a_second
 from tests.support.servers import Valkey, dead, frozen, full
 from tests.support.statements import statements
@@ -66,8 +67,7 @@ FAULTS = pytest.mark.parametrize("fault", [frozen, dead, full])
 
 
 def test_a_page_asks_postgresql_for_the_user_and_not_for_the_session(ann: User) -> None:
-    client = Client()
-    client.force_login(ann)
+    client = logged_in(ann)
     client.get(PAGE)  # records presence and caches the session
     with_copy = asked(client)
     cache.clear()
@@ -108,8 +108,7 @@ def by_sql(client: Client, user: User) -> None:
 
 
 def change_password(client: Client, user: User) -> None:
-    other = Client()
-    other.force_login(user)
+    other = logged_in(user)
     body = {"current": PASSWORD, "new": "another one of mine"}
     assert other.post("/settings/password", body).status_code == 302
 

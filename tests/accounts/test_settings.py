@@ -27,6 +27,7 @@ from relations import lists
 from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 from tests.support.pictures import files_of, jpeg, upload
 from web.strict_json import BODY_BYTES
 
@@ -108,8 +109,7 @@ def test_a_zone_that_is_not_listed_stays(page: Client) -> None:
 
 # --- Password --------------------------------------------------------------------------------------------
 def test_changing_the_password_ends_everything_else(page: Client, ann: User) -> None:
-    other = Client()
-    other.force_login(ann)
+    other = logged_in(ann)
     actions.issue_token(user=ann)
     response = page.post("/settings/password", {"current": PASSWORD, "new": NEW})
     assert response["Location"] == "/settings/password"
@@ -173,8 +173,7 @@ def test_of_two_changes_with_the_same_password_one_counts(ann: User) -> None:
 
 
 def test_logging_out_everywhere(page: Client, ann: User) -> None:
-    other = Client()
-    other.force_login(ann)
+    other = logged_in(ann)
     actions.issue_token(user=ann)
     assert page.post("/settings/log-out-everywhere")["Location"] == "/settings/devices"
     assert page.get("/settings").status_code == 200
@@ -185,8 +184,7 @@ def test_logging_out_everywhere(page: Client, ann: User) -> None:
 
 
 def test_the_password_over_the_api(api: APIClient, ann: User) -> None:
-    other = Client()
-    other.force_login(ann)
+    other = logged_in(ann)
     token = actions.issue_token(user=ann)
     change = {"current_password": PASSWORD, "new_password": NEW}
     response = api.post(f"{API}/users/me/password", change)
@@ -208,8 +206,7 @@ def test_a_session_that_asks_over_the_api_stays(ann: User) -> None:
 
 
 def test_all_tokens_but_the_one_that_asks(api: APIClient, ann: User) -> None:
-    other = Client()
-    other.force_login(ann)
+    other = logged_in(ann)
     actions.issue_token(user=ann)
     assert api.delete(f"{API}/users/me/sessions").status_code == 204
     assert AccessToken.objects.count() == 1

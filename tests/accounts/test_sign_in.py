@@ -20,6 +20,7 @@ from accounts.models import User
 from accounts.signing_in import second_factors
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -207,8 +208,7 @@ def test_setting_up_and_removing_an_app(ann: User) -> None:
     assert Letter.objects.filter(kind="factor_added").exists()
     assert token(code=code).status_code == 400  # used up at set-up
 
-    stranger = Client()
-    stranger.force_login(UserFactory())
+    stranger = logged_in(UserFactory())
     row = Authenticator.objects.get(type="totp")
     stranger.post("/settings/factors/remove", {"id": row.pk})
     assert second_factors.is_set(ann)
@@ -259,8 +259,7 @@ DANGEROUS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("path", DANGEROUS)
 def test_dangerous_pages_ask_again_after_a_while(guarded: User, path: str) -> None:
-    client = Client()
-    client.force_login(guarded)
+    client = logged_in(guarded)
     assert client.get(path).status_code == 200
     moment = time.time() + 901
     with time_machine.travel(moment, tick=False):
@@ -412,16 +411,14 @@ def test_a_name_that_no_column_can_hold(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["account", "email", "devices", "factors", "data"])
 def test_looking_asks_for_no_proof(guarded: User, path: str) -> None:
-    client = Client()
-    client.force_login(guarded)
+    client = logged_in(guarded)
     with time_machine.travel(time.time() + 901, tick=False):
         assert client.get(f"/settings/{path}").status_code == 200
 
 
 @pytest.mark.parametrize("what", ["email", "email/again", "email/remove", "devices/end", "factors/remove"])
 def test_what_changes_waits_for_a_proof_and_is_done_then(guarded: User, what: str) -> None:
-    client = Client()
-    client.force_login(guarded)
+    client = logged_in(guarded)
     moment = time.time() + 901
     with time_machine.travel(moment, tick=False):
         asked = client.post(f"/settings/{what}", {"email": "new@example.org", "csrfmiddlewaretoken": "x"}, follow=True)
@@ -442,15 +439,13 @@ def test_what_changes_waits_for_a_proof_and_is_done_then(guarded: User, what: st
 
 
 def test_a_download_waits_for_a_proof_and_is_asked_again(guarded: User) -> None:
-    client = Client()
-    client.force_login(guarded)
+    client = logged_in(guarded)
     with time_machine.travel(time.time() + 901, tick=False):
         assert client.post("/settings/data")["Location"] == "/settings/confirm?next=%2Fsettings%2Fdata"
 
 
 def test_a_link_carries_no_act(guarded: User) -> None:
-    client = Client()
-    client.force_login(guarded)
+    client = logged_in(guarded)
     page = client.get("/settings/confirm?act=/settings/email/remove").content.decode()
     assert 'action="/settings/confirm"' in page
     assert 'name="act"' not in page
@@ -464,8 +459,7 @@ def test_what_no_passkey_answers(ann: User, answer: str) -> None:
     client.post("/login/passkey/options")
     assert client.post("/login/passkey", {"answer": answer}).status_code in (302, 400)
     assert client.get("/settings").status_code == 302
-    inside = Client()
-    inside.force_login(ann)
+    inside = logged_in(ann)
     inside.post("/settings/factors/passkey/options")
     assert inside.post("/settings/factors/passkey", {"name": "x", "credential": answer}).status_code in (400, 422)
     assert inside.post("/settings/confirm/passkey", {"answer": answer}).status_code in (302, 400)
@@ -498,8 +492,7 @@ def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> Non
     bob: User = UserFactory(username="bob")
     now = time.time()
     second_factors.set_up_app(user=bob, secret=SECRET, code=code_at(now))
-    client = Client()
-    client.force_login(guarded)
+    client = logged_in(guarded)
     asked = client.post("/admin/accounts/user/", {"action": "forget_factors", "_selected_action": [bob.pk]})
     assert "Turn off two-step login" in asked.content.decode()
     assert second_factors.is_set(bob)
@@ -511,8 +504,7 @@ def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> Non
 
 def test_the_admin_changes_passwords_on_the_page_of_the_site(guarded: User) -> None:
     """Django's own asks for no second factor, counts no guesses and ends no tokens."""
-    client = Client()
-    client.force_login(guarded)
+    client = logged_in(guarded)
     form = {"old_password": PASSWORD, "new_password1": "another long one", "new_password2": "another long one"}
     assert client.post("/admin/password_change/", form)["Location"] == "/settings/password"
     guarded.refresh_from_db()

@@ -18,12 +18,6 @@ ASKED = "/settings/confirm?next="
 
 
 @pytest.fixture
-def ann() -> User:
-    user: User = UserFactory(username="ann")
-    return user
-
-
-@pytest.fixture
 def page(client: Client) -> Client:
     client.force_login(User.objects.create_superuser("keeper", password=PASSWORD))
     return client

@@ -17,6 +17,7 @@ from moderation import reports
 from moderation.models import Case
 from relations.actions import follow
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.statements import statements
 from web.openapi import document
 
@@ -126,8 +127,7 @@ def test_the_badge_costs_no_statement(admin_client: Client, star: User, reader: 
             follow(follower=reader, followee=big)
             post = items.publish(sender=big, content={"text": "a word"})
             reports.report(item=post, reporter=UserFactory.create(is_big_v=True), reason="spam")
-        client = Client()
-        client.force_login(reader)
+        client = logged_in(reader)
         lists = ("items/item/", "moderation/report/", "moderation/case/?state=all", "timeline/delivery/")
         with statements() as asked:
             for address in ("/", "/@reader/following", "/search?q=word"):

@@ -40,16 +40,6 @@ def come_due(*posts: ScheduledPost) -> None:
     ScheduledPost.objects.filter(pk__in=[post.pk for post in posts]).update(publish_at=timezone.now())
 
 
-@pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
-def bob() -> User:
-    return UserFactory(username="bob")
-
-
 # --- Publishing ------------------------------------------------------------------------------------------
 def test_a_post_is_published_at_its_time_and_once(ann: User, bob: User) -> None:
     answered = say(bob)

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from accounts import deactivation
@@ -19,7 +18,7 @@ from relations import actions as relations
 from relations.models import Block, Follow, Mute
 from tests.support.api import API, client_of
 from tests.support.factories import UserFactory
-from tests.support.pages import PART, composed
+from tests.support.pages import PART, composed, logged_in
 from tests.support.sessions import session as plan
 
 pytestmark = pytest.mark.django_db
@@ -42,12 +41,6 @@ def stranger() -> User:
 @pytest.fixture
 def item() -> Item:
     return actions.publish(sender=UserFactory.create(username="sender"), content={"text": "words"})
-
-
-def page_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.mark.slow
@@ -79,7 +72,7 @@ def test_on_pages(reader: User, stranger: User, item: Item, hiding: str, headers
     repost, _ = actions.repost(sender=reader, item=item)
     HIDINGS[hiding](item, reader)
     HIDINGS[hiding](item, stranger)
-    mine, theirs = page_of(reader), page_of(stranger)
+    mine, theirs = logged_in(reader), logged_in(stranger)
     for verb in ("unlike", "interested", "undo-repost"):
         at = f"/items/{item.pk}/{verb}"
         assert theirs.post(at, **headers).status_code == 404
@@ -95,13 +88,13 @@ def test_on_pages(reader: User, stranger: User, item: Item, hiding: str, headers
 def test_a_repost_whose_original_is_hidden_is_deleted_on_its_page(reader: User, item: Item) -> None:
     repost, _ = actions.repost(sender=reader, item=item)
     actions.delete(item=item)
-    assert page_of(reader).post(f"/items/{repost.pk}/delete").status_code == 302
+    assert logged_in(reader).post(f"/items/{repost.pk}/delete").status_code == 302
     assert Item.objects.get(pk=repost.pk).status == Status.DELETED
 
 
 def test_visible_items_of_others_are_refused_as_before(reader: User, item: Item) -> None:
     assert client_of(reader).delete(f"{API}/items/{item.pk}").status_code == 403
-    assert page_of(reader).post(f"/items/{item.pk}/delete").status_code == 403
+    assert logged_in(reader).post(f"/items/{item.pk}/delete").status_code == 403
     assert client_of(reader).delete(f"{API}/items/{item.pk}/like").status_code == 204
     assert Item.objects.get(pk=item.pk).status == Status.PUBLISHED
 
@@ -121,7 +114,7 @@ def test_relations_to_whom_one_may_not_see(reader: User, item: Item, kind: str, 
         if surface == "api":
             return client_of(reader).delete(f"{API}/users/{other.username}/{kind}").status_code
         headers: Any = PART if surface == "part" else {}
-        return page_of(reader).post(f"/@{other.username}/un{kind}", **headers).status_code
+        return logged_in(reader).post(f"/@{other.username}/un{kind}", **headers).status_code
 
     assert end() == {"api": 204, "page": 302, "part": 200}[surface]
     own = {"follow": Follow.objects.filter(follower=reader), "block": Block.objects.filter(blocker=reader),
@@ -149,7 +142,7 @@ def test_reminders_of_sessions_that_are_hidden(reader: User, stranger: User, hid
             answer = client_of(user).delete(f"{API}/live/sessions/{session_id}/reminder")
         else:
             headers: Any = PART if surface == "part" else {}
-            answer = page_of(user).post(f"/live/{session_id}/forget", **headers)
+            answer = logged_in(user).post(f"/live/{session_id}/forget", **headers)
         return answer.status_code, answer.content if surface == "api" else b""
 
     assert end(stranger) == end(stranger, NEVER_WAS)
@@ -185,7 +178,7 @@ def test_a_key_used_again(reader: User, status: Status) -> None:
 
 @pytest.mark.parametrize("headers", [{}, PART], ids=["page", "part"])
 def test_a_form_sent_again_after_the_deletion(reader: User, headers: Any) -> None:
-    client, form = page_of(reader), composed()
+    client, form = logged_in(reader), composed()
     assert client.post("/items/new", form, **headers).status_code in (200, 302)
     actions.delete(item=Item.objects.get())
     assert client.post("/items/new", form, **headers).status_code == 404

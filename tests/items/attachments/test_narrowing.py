@@ -20,6 +20,7 @@ from relations.actions import follow
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory, say
+from tests.support.pages import logged_in
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import files_of
 
@@ -60,8 +61,7 @@ def test_all_that_show_the_post_have_the_new_address(ann: User, bob: User) -> No
     actions.change_visibility(item=item, visibility=Visibility.FOLLOWERS)
     item.refresh_from_db()
     new = item.media[0]["name"]
-    client = Client()
-    client.force_login(bob)
+    client = logged_in(bob)
     shown = hydrate([quote.pk], bob)[0].quote
     assert shown is not None
     assert shown.item is not None

@@ -1,7 +1,6 @@
 from typing import Any
 
 import pytest
-from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts.models import User
@@ -15,7 +14,7 @@ from relations.models import Follow
 from tests.support.api import API, client_of
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory, say
-from tests.support.pages import PART, composed
+from tests.support.pages import PART, composed, logged_in
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -43,12 +42,6 @@ def tell(sender: User, text: str, **fields: Any) -> Item:
 def listed(reader: User, **asked: Any) -> list[tuple[int, int, bool]]:
     page = conversations_page(reader, **asked)
     return [(int(one.id), int(one.last_item.id), one.unread) for one in page.items]
-
-
-def page_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 # --- The list --------------------------------------------------------------------------------------------
@@ -240,12 +233,12 @@ def test_too_many_strangers_are_refused_by_the_rate(people: dict[str, User], set
     assert int(refused["Retry-After"]) > 80_000
     status = {"status": "@dan hey", "visibility": "direct"}
     Caller(people["cid"]).post("v1/statuses", status, status=429)
-    shown = page_of(people["cid"]).post("/items/new", composed("@dan hey", visibility="mentioned"))
+    shown = logged_in(people["cid"]).post("/items/new", composed("@dan hey", visibility="mentioned"))
     assert "You messaged many new people" in shown.content.decode()
 
 
 def test_the_pages(people: dict[str, User]) -> None:
-    ann, bob = page_of(people["ann"]), page_of(people["bob"])
+    ann, bob = logged_in(people["ann"]), logged_in(people["bob"])
     shown = ann.post("/items/new", composed("nobody", visibility="mentioned"))
     assert "Mention someone by @name" in shown.content.decode()
     assert ann.post("/items/new", composed("@bob <hello>", visibility="mentioned")).status_code == 302
@@ -268,12 +261,12 @@ def test_the_pages(people: dict[str, User]) -> None:
     items.delete(item=first)
     (answer,) = Item.objects.filter(reply_to=first)
     assert ann.get(f"/conversations/{first.pk}")["Location"] == f"/items/{answer.pk}"
-    assert page_of(people["cid"]).get(f"/conversations/{first.pk}").status_code == 404
+    assert logged_in(people["cid"]).get(f"/conversations/{first.pk}").status_code == 404
     assert "No requests." in ann.get("/conversations/requests").content.decode()
 
 
 def test_the_pages_accept_and_remove(people: dict[str, User]) -> None:
-    bob, dan = page_of(people["bob"]), page_of(people["dan"])
+    bob, dan = logged_in(people["bob"]), logged_in(people["dan"])
     first, second = tell(people["cid"], "@bob hey"), tell(people["cid"], "@bob hello")
     page = bob.get("/conversations/requests").content.decode()
     for item in (first, second):
@@ -292,19 +285,19 @@ def test_the_pages_accept_and_remove(people: dict[str, User]) -> None:
     assert f'action="/conversations/{first.pk}/remove"' in listed_page
     assert "/accept" not in listed_page
     assert "/accept" not in bob.get(f"/items/{first.pk}").content.decode()
-    assert "/accept" not in page_of(people["cid"]).get(f"/items/{second.pk}").content.decode()
+    assert "/accept" not in logged_in(people["cid"]).get(f"/items/{second.pk}").content.decode()
     assert bob.post(f"/conversations/{first.pk}/remove")["Location"] == "/conversations"
 
 
 def test_at_home_the_composer_says_where_it_went(people: dict[str, User]) -> None:
-    client = page_of(people["ann"])
+    client = logged_in(people["ann"])
     sent = client.post("/items/new", composed("@bob hello", visibility="mentioned"), **PART)
     assert "Find it under Conversations." in sent["HX-Trigger-After-Settle"]
     assert "@bob hello" not in sent.content.decode()
 
 
 def test_the_editor_keeps_the_people(people: dict[str, User]) -> None:
-    client, first = page_of(people["ann"]), tell(people["ann"], "@bob hello")
+    client, first = logged_in(people["ann"]), tell(people["ann"], "@bob hello")
     form = client.get(f"/items/{first.pk}/edit").content.decode()
     assert "The same people" in form
     wider = client.post(f"/items/{first.pk}/edit", {"text": "@cid hello", "visibility": "public", "warning": ""})
@@ -320,7 +313,7 @@ def test_the_editor_keeps_the_people(people: dict[str, User]) -> None:
 
 
 def test_requests_are_refused_by_a_preference(people: dict[str, User]) -> None:
-    bob = page_of(people["bob"])
+    bob = logged_in(people["bob"])
     assert "follow message me" in bob.get("/settings/preferences").content.decode()
     bob.post("/settings/preferences", {"theme": "", "language": "", "time_zone": "", "is_indexable": "on"})
     assert not User.objects.get(username="bob").takes_requests

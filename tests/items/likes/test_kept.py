@@ -13,6 +13,7 @@ from relations import actions as relations
 from tests.support.answers import whole
 from tests.support.api import API, client_of
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.pages import logged_in
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -109,8 +110,7 @@ def test_hidden_items_leave_and_come_back(reader: User, name: Kept, monkeypatch:
 
 @pytest.mark.slow
 def test_pages_of_what_is_kept(reader: User) -> None:
-    client = Client()
-    client.force_login(reader)
+    client = logged_in(reader)
     item = ItemFactory(content={"text": "zebra"})
     for path, verb, undo in (("/bookmarks", "bookmark", "remove-bookmark"), ("/likes", "like", "unlike")):
         assert "zebra" not in client.get(path).content.decode()

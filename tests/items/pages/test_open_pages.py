@@ -24,6 +24,7 @@ from relations.actions import block
 from storage import connections
 from tests.support.effort import some
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.picture_posts import posted, sent
 from tests.support.servers import Valkey, dead, frozen, full
 
@@ -234,8 +235,7 @@ def test_a_page_that_is_too_large_is_made_each_time(post: Item, monkeypatch: pyt
 def test_no_member_is_shown_a_shared_page_and_no_stranger_a_members(sender: User, visibility: Visibility) -> None:
     friend = UserFactory.create(username="friend")
     post = actions.publish(sender=sender, content={"text": f"zebra @{friend.username}"}, visibility=visibility)
-    member = Client()
-    member.force_login(sender)
+    member = logged_in(sender)
     path = f"/items/{post.pk}"
     for _ in range(3):
         own, others = member.get(path), Client().get(path)

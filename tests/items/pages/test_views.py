@@ -19,7 +19,7 @@ from media.captioning import set_captions
 from media.models import NEVER, MediaFile
 from relations.actions import block, follow
 from tests.support.factories import UserFactory, say
-from tests.support.pages import PART, composed
+from tests.support.pages import PART, composed, logged_in
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import jpeg, mp4, upload
 from tests.support.statements import statements
@@ -213,8 +213,7 @@ def test_the_one_who_is_answered_sees_the_reply(client: Client, reader: Any, oth
     page = client.get(f"/items/{answered.pk}").content.decode()
     assert re.search('name="visibility" value="public"[^>]* checked', page)
     client.post("/items/new", composed("heard", reply_to=answered.pk) | {"visibility": "public"})
-    theirs = Client()
-    theirs.force_login(other)
+    theirs = logged_in(other)
     assert "heard" in theirs.get(f"/items/{answered.pk}").content.decode()
     stranger = Client().get(f"/items/{Item.objects.get(reply_to=answered).pk}")
     assert stranger.status_code == 404, "its root is for few"

@@ -26,11 +26,6 @@ def ann() -> User:
 
 
 @pytest.fixture
-def api(ann: User) -> APIClient:
-    return client_of(ann)
-
-
-@pytest.fixture
 def anonymous() -> APIClient:
     return APIClient()
 

@@ -13,7 +13,7 @@ from items.models import Visibility
 from relations import actions as relations
 from tests.support.api import API, client_of
 from tests.support.factories import UserFactory, say
-from tests.support.pages import PART
+from tests.support.pages import PART, logged_in
 from tests.support.statements import statements
 from tests.support.texts import PAYLOADS
 
@@ -65,8 +65,7 @@ def test_searches_have_a_rate_of_their_own(ann: User, settings: Settings) -> Non
     settings.RATES = settings.RATES | {"search": "2/minute"}
     api = client_of(ann)
     assert [api.get(f"{API}/search?q=a").status_code for _ in range(3)] == [200, 200, 429]
-    client = Client()
-    client.force_login(ann)
+    client = logged_in(ann)
     assert client.get("/search?q=a").status_code == 429
     assert client.get("/search").status_code == api.get(f"{API}/users/ann").status_code == 200
 

@@ -17,19 +17,9 @@ from notifications import actions
 from notifications.feed import notifications_page, unread_count, unread_counts
 from storage.events import Notified, Position, Published
 from tests.support.clients import Caller
-from tests.support.factories import UserFactory, say
+from tests.support.factories import say
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
-def bob() -> User:
-    return UserFactory(username="bob")
 
 
 def kinds(reader: User) -> list[str]:
