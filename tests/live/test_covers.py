@@ -30,6 +30,7 @@ from tests.support.api import API, client_of
 from tests.support.at_once import at_once, until_one_waits
 from tests.support.deletions import settle
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import jpeg, mp4, upload
 from tests.support.statements import statements
@@ -52,9 +53,7 @@ def api(host: User) -> APIClient:
 
 @pytest.fixture
 def browser(host: User) -> Client:
-    client = Client()
-    client.force_login(host)
-    return client
+    return logged_in(host)
 
 
 def plan(host: User, **fields: Any) -> LiveSession:

@@ -11,7 +11,7 @@ from live import actions
 from live.models import LiveSession, Reminder, State
 from relations.actions import block, follow, mute
 from tests.support.factories import UserFactory
-from tests.support.pages import PART
+from tests.support.pages import PART, logged_in
 from tests.support.sessions import session
 from tests.support.statements import statements
 from web.rest import PAGE
@@ -31,12 +31,6 @@ def fan(host: Any) -> Any:
     return fan
 
 
-def of(user: Any) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def text(response: Any) -> str:
     return str(response.content.decode())
 
@@ -54,7 +48,7 @@ def form_of(page: str) -> dict[str, str]:
 # --- The feed --------------------------------------------------------------------------------------------
 def test_the_tab_is_for_whoever_is_signed_in(client: Client, fan: Any) -> None:
     assert client.get("/live")["Location"] == "/login?next=%2Flive"
-    page = text(of(fan).get("/live"))
+    page = text(logged_in(fan).get("/live"))
     assert '<a href="/live" aria-current="page">Live</a>' in page
     assert "No live sessions or replays" in page
 
@@ -64,7 +58,7 @@ def test_pages_follow_each_other_without_a_gap(host: Any, fan: Any) -> None:
     replays = [session(host, State.REPLAY) for _ in range(3)][::-1]
     upcoming = [session(host, minutes=minutes) for minutes in (10, 20)]
     live = [session(host, State.LIVE) for _ in range(2)][::-1]
-    client, found = of(fan), list[int]()
+    client, found = logged_in(fan), list[int]()
     response = client.get("/live?page_size=2")
     assert response["X-Feed-Source"]
     for _ in range(4):
@@ -93,19 +87,19 @@ def test_pages_follow_each_other_without_a_gap(host: Any, fan: Any) -> None:
     ],
 )
 def test_what_cannot_be_meant_is_refused(fan: Any, query: str) -> None:
-    assert of(fan).get(f"/live?{query}").status_code == 400
+    assert logged_in(fan).get(f"/live?{query}").status_code == 400
 
 
 @pytest.mark.slow
 def test_a_walk_of_somebody_else_is_none(host: Any, fan: Any) -> None:
     for _ in range(3):
         session(host, State.LIVE)
-    theirs = re.search(r"session_id=([^&]+)", text(of(fan).get("/live?page_size=2")))
+    theirs = re.search(r"session_id=([^&]+)", text(logged_in(fan).get("/live?page_size=2")))
     assert theirs
     other = UserFactory()
-    assert of(fan).get(f"/live?session_id={theirs[1]}").status_code == 200
-    assert of(other).get(f"/live?session_id={theirs[1]}").status_code == 404
-    assert of(fan).get("/live?session_id=made-up").status_code == 404
+    assert logged_in(fan).get(f"/live?session_id={theirs[1]}").status_code == 200
+    assert logged_in(other).get(f"/live?session_id={theirs[1]}").status_code == 404
+    assert logged_in(fan).get("/live?session_id=made-up").status_code == 404
 
 
 def test_readers_who_follow_no_host_are_shown_some(host: Any) -> None:
@@ -113,7 +107,7 @@ def test_readers_who_follow_no_host_are_shown_some(host: Any) -> None:
     session(host)
     session(disliked)
     mute(muter=newcomer, muted=disliked)
-    page = text(of(newcomer).get("/live"))
+    page = text(logged_in(newcomer).get("/live"))
     assert "Hosts to follow" in page
     assert "@host" in page
     assert "@disliked" not in page
@@ -126,7 +120,7 @@ def test_an_open_page_hears_what_went_live_and_what_changed(host: Any, fan: Any)
     since = int((timezone.now() - timedelta(minutes=1)).timestamp() * 1000)
     upcoming, other = session(host), session(host)
     asked = f"/live/news?since={since}&has={upcoming.pk}:{upcoming.version},{other.pk}:{other.version}"
-    client = of(fan)
+    client = logged_in(fan)
     assert client.get(f"{asked}&shows=0").status_code == 204
     actions.start(session=upcoming, now=timezone.now())
     news = client.get(f"{asked}&shows=0", **PART)
@@ -146,7 +140,7 @@ def test_an_open_page_hears_what_went_live_and_what_changed(host: Any, fan: Any)
             mute(muter=reader, muted=host)
         else:
             block(blocker=host, blocked=reader)
-        assert "went live" not in text(of(reader).get(f"/live/news?since={since}&shows=9"))
+        assert "went live" not in text(logged_in(reader).get(f"/live/news?since={since}&shows=9"))
     assert Client().get(f"/live/news?since={since}&shows=0").status_code == 204
     assert client.get("/live/news?since=x").status_code == 400
     assert client.get("/live/news?shows=0&has=x:1,1:y,,:,9:9:9").status_code == 204
@@ -160,14 +154,14 @@ def test_readers_who_may_not_see_it_find_what_never_was(client: Client, host: An
     block(blocker=host, blocked=blocked)
     never = client.get("/live/12345").content
     assert client.get(f"/live/{one.pk}").status_code == 200
-    assert of(blocked).get(f"/live/{one.pk}").status_code == 404
+    assert logged_in(blocked).get(f"/live/{one.pk}").status_code == 404
     actions.hide(session=one, now=timezone.now())
     assert client.get(f"/live/{one.pk}").content == never
     assert client.get(f"/live/{10**30}").content == never
     for verb in ("remind", "forget", "start", "end", "cancel", "remove"):
-        assert of(fan).post(f"/live/{one.pk}/{verb}").status_code == 404
-    assert of(fan).get(f"/live/{one.pk}/edit").status_code == 404
-    assert of(host).get(f"/live/{one.pk}").status_code == 200
+        assert logged_in(fan).post(f"/live/{one.pk}/{verb}").status_code == 404
+    assert logged_in(fan).get(f"/live/{one.pk}/edit").status_code == 404
+    assert logged_in(host).get(f"/live/{one.pk}").status_code == 200
 
 
 @pytest.mark.slow
@@ -175,14 +169,14 @@ def test_the_address_to_watch_is_shown_while_there_is_something_to_watch(host: A
     one = session(host)
     LiveSession.objects.update(url="https://watch.example/1", cover_url="javascript:alert(1)")
     link = 'href="https://watch.example/1" target="_blank" rel="nofollow noopener noreferrer ugc"'
-    assert link not in text(of(fan).get(f"/live/{one.pk}"))
-    assert link in text(of(host).get(f"/live/{one.pk}"))
+    assert link not in text(logged_in(fan).get(f"/live/{one.pk}"))
+    assert link in text(logged_in(host).get(f"/live/{one.pk}"))
     actions.start(session=one, now=timezone.now())
-    page = text(of(fan).get(f"/live/{one.pk}"))
+    page = text(logged_in(fan).get(f"/live/{one.pk}"))
     assert link in page
     assert "javascript:" not in page
     LiveSession.objects.update(url="http://watch.example/1", cover_url="https://watch.example/1.jpg")
-    page = text(of(fan).get(f"/live/{one.pk}"))
+    page = text(logged_in(fan).get(f"/live/{one.pk}"))
     assert "http://watch" not in page
     assert re.search(
         r'<img src="https://watch.example/1.jpg" [^>]*loading="lazy"[^>]*referrerpolicy="no-referrer"', page
@@ -192,7 +186,7 @@ def test_the_address_to_watch_is_shown_while_there_is_something_to_watch(host: A
 @pytest.mark.slow
 def test_a_card_says_what_changed_since_it_was_shown(host: Any, fan: Any) -> None:
     one = session(host)
-    client = of(fan)
+    client = logged_in(fan)
     for verb, words in ((actions.start, "has started"), (actions.end, "has ended")):
         verb(session=one, now=timezone.now())
         card = text(client.get(f"/live/{one.pk}?look=card&as=upcoming", **PART))
@@ -207,16 +201,16 @@ def test_reminders(client: Client, host: Any, fan: Any) -> None:
     one = session(host)
     assert client.post(f"/live/{one.pk}/remind")["Location"] == "/login"
     for _ in range(2):
-        assert of(fan).post(f"/live/{one.pk}/remind")["Location"] == f"/live/{one.pk}"
+        assert logged_in(fan).post(f"/live/{one.pk}/remind")["Location"] == f"/live/{one.pk}"
     assert Reminder.objects.get().user == fan
-    card = of(fan).post(f"/live/{one.pk}/forget", {"look": "card", "as": "upcoming"}, **PART)
+    card = logged_in(fan).post(f"/live/{one.pk}/forget", {"look": "card", "as": "upcoming"}, **PART)
     assert "Notify me" in text(card)
     assert not Reminder.objects.exists()
     actions.start(session=one, now=timezone.now())
-    late = of(fan).post(f"/live/{one.pk}/remind", {"look": "card"}, **PART)
+    late = logged_in(fan).post(f"/live/{one.pk}/remind", {"look": "card"}, **PART)
     assert late.status_code == 422
     assert "The session is live." in text(late)
-    assert of(fan).get(f"/live/{one.pk}/remind").status_code == 405
+    assert logged_in(fan).get(f"/live/{one.pk}/remind").status_code == 405
 
 
 # --- Hosting ---------------------------------------------------------------------------------------------
@@ -227,7 +221,7 @@ def plan_of(**fields: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_time_is_of_the_zone_that_the_form_was_shown_in(host: Any) -> None:
-    client = of(host)
+    client = logged_in(host)
     client.cookies["time_zone"] = "Asia/Shanghai"
     page = text(client.get("/live/new"))
     assert "Shanghai (UTC+8)" in page
@@ -264,7 +258,7 @@ def test_a_time_is_of_the_zone_that_the_form_was_shown_in(host: Any) -> None:
     ],
 )
 def test_a_form_that_is_refused_says_why_and_keeps_what_was_typed(host: Any, fields: dict[str, str]) -> None:
-    response = of(host).post("/live/new", plan_of(**fields))
+    response = logged_in(host).post("/live/new", plan_of(**fields))
     assert response.status_code == 422
     assert "errorlist" in text(response)
     assert not LiveSession.objects.exists()
@@ -273,9 +267,9 @@ def test_a_form_that_is_refused_says_why_and_keeps_what_was_typed(host: Any, fie
 @pytest.mark.slow
 def test_a_form_that_is_sent_twice_plans_once(host: Any) -> None:
     sent = plan_of()
-    places = {of(host).post("/live/new", sent)["Location"] for _ in range(2)}
+    places = {logged_in(host).post("/live/new", sent)["Location"] for _ in range(2)}
     assert places == {f"/live/{LiveSession.objects.get().pk}"}
-    of(host).post("/live/new", plan_of(title="Another"))
+    logged_in(host).post("/live/new", plan_of(title="Another"))
     assert LiveSession.objects.count() == 2
 
 
@@ -284,7 +278,7 @@ def test_editing_changes_what_was_changed(host: Any, fan: Any) -> None:
     one = session(host)
     starts_at = timezone.now() - timedelta(minutes=20)  # late, but its unchanged time is not checked again
     LiveSession.objects.update(starts_at=starts_at)
-    client = of(host)
+    client = logged_in(host)
     fields = form_of(text(client.get(f"/live/{one.pk}/edit"))) | {"title": "Other words"}
     assert client.post(f"/live/{one.pk}/edit", fields).status_code == 302
     one.refresh_from_db()
@@ -299,13 +293,13 @@ def test_editing_changes_what_was_changed(host: Any, fan: Any) -> None:
     assert refused.status_code == 422
     assert "Session cancelled." in text(refused)
     for path in ("edit", "start", "end", "cancel", "remove"):
-        assert of(fan).post(f"/live/{one.pk}/{path}", fields).status_code == 403
+        assert logged_in(fan).post(f"/live/{one.pk}/{path}", fields).status_code == 403
 
 
 @pytest.mark.slow
 def test_steps_without_javascript_ask_first_and_say_what_is(host: Any) -> None:
     one = session(host)
-    client = of(host)
+    client = logged_in(host)
     asked = client.get(f"/live/{one.pk}/end?next=/live/own")
     assert "End this session?" in text(asked)
     wrong = client.post(f"/live/{one.pk}/end", follow=True)
@@ -330,7 +324,7 @@ def test_a_session_under_a_minute_is_a_replay_where_its_host_wants_one(
     host: Any, minutes: int, fields: dict[str, str], is_shown: bool
 ) -> None:
     one = session(host)
-    client = of(host)
+    client = logged_in(host)
     client.post(f"/live/{one.pk}/start")
     LiveSession.objects.update(started_at=timezone.now() - timedelta(minutes=minutes))
     assert ("Keep the replay" in text(client.get(f"/live/{one.pk}"))) == (minutes == 0)
@@ -345,7 +339,7 @@ def test_going_live_in_review_says_that_others_do_not_see_it(host: Any) -> None:
     one = session(host)
     actions.hold(session=one, now=timezone.now())
     for _ in range(2):
-        started = text(of(host).post(f"/live/{one.pk}/start", follow=True))
+        started = text(logged_in(host).post(f"/live/{one.pk}/start", follow=True))
         assert "re live. Others see it once" in started
 
 
@@ -359,7 +353,7 @@ def test_times_name_their_zone_while_the_readers_is_not_known(host: Any) -> None
 
 def test_a_step_answers_the_card(host: Any) -> None:
     one = session(host)
-    client = of(host)
+    client = logged_in(host)
     for _ in range(2):
         card = client.post(f"/live/{one.pk}/start", {"look": "own", "as": "upcoming"}, **PART)
         assert card.status_code == 200
@@ -377,19 +371,19 @@ def test_a_hosts_own_page_and_profile(host: Any, fan: Any) -> None:
     late, soon, live = session(host, minutes=90), session(host, minutes=30), session(host, State.LIVE)
     hidden = session(host)
     actions.hide(session=hidden, now=timezone.now())
-    own = of(host).get("/live/own")
+    own = logged_in(host).get("/live/own")
     assert shown(own) == [live.pk, soon.pk, hidden.pk, late.pk, replay.pk, cancelled.pk]
-    assert shown(of(fan).get("/@host")) == shown(Client().get("/@host")) == [live.pk, soon.pk, late.pk]
+    assert shown(logged_in(fan).get("/@host")) == shown(Client().get("/@host")) == [live.pk, soon.pk, late.pk]
     blocked = UserFactory()
     block(blocker=blocked, blocked=host)
-    assert shown(of(blocked).get("/@host")) == []
-    assert shown(of(fan).get("/live/own")) == []
+    assert shown(logged_in(blocked).get("/@host")) == []
+    assert shown(logged_in(fan).get("/live/own")) == []
 
 
 @pytest.mark.slow
 def test_a_host_of_many_sessions_pages_through_them(host: Any) -> None:
     many = [session(host, State.REPLAY).pk for _ in range(PAGE + 1)]
-    client = of(host)
+    client = logged_in(host)
     first = client.get("/live/own")
     assert len(shown(first)) == PAGE
     (following,) = re.findall(r'hx-get="(/live/own\?last_id=[\d]+)"', text(first))
@@ -402,7 +396,7 @@ def test_pages_take_as_many_queries_whatever_is_in_them(host: Any, fan: Any) -> 
     for _ in range(2):
         numbers = []
         for user, path in ((host, "/live/own"), (fan, "/@host"), (fan, "/live/news?since=1")):
-            client = of(user)
+            client = logged_in(user)
             client.get(path)
             with statements() as queries:
                 client.get(path)

@@ -13,6 +13,7 @@ from media import views
 from media.captioning import set_captions
 from media.models import MediaFile
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import mp4, opened
 
@@ -22,9 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def of(codename: str, **fields: Any) -> Client:
     user = UserFactory.create(**{"is_staff": True, **fields})
     user.user_permissions.set(Permission.objects.filter(codename=codename))
-    client = Client()
-    client.force_login(user)
-    return client
+    return logged_in(user)
 
 
 def address(medium: str, size: str = "whole") -> str:

@@ -15,6 +15,7 @@ from moderation.templatetags import desk as tags
 from tests.support.admin import act, text
 from tests.support.cases import Say
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.picture_posts import posted, sent
 from tests.support.statements import statements
 
@@ -74,8 +75,7 @@ def test_the_front_page_says_what_waits(
     assert sum("LIMIT 101" in one for one in asked) == 2
     deciding = User.objects.create(username="deciding", is_staff=True)
     deciding.user_permissions.add(Permission.objects.get(codename="decide_case"))
-    by_them = Client()
-    by_them.force_login(deciding)
+    by_them = logged_in(deciding)
     assert waiting(by_them) == {CASES: "3"}, "the queue is theirs, too"
     monkeypatch.setattr(tags, "COUNTED", 2)
     assert waiting(admin_client) == {CASES: "2+", "/admin/accounts/application/": "2"}

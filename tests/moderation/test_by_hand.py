@@ -19,6 +19,7 @@ from notifications.feed import notifications_page, unread_count
 from tests.support.admin import act, text
 from tests.support.cases import Say
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -197,8 +198,7 @@ def test_a_warning_is_read_by_the_user(desk: Client, sender: User, say: Say) -> 
     entry = notifications_page(sender).items[0]
     assert (entry.kind, entry.text, entry.actors, entry.count) == ("warning", "Be kind.\n“rude words”", [], 0)
     assert unread_count(sender).unread == 1
-    own = Client()
-    own.force_login(sender)
+    own = logged_in(sender)
     page = text(own.get("/notifications"))
     assert "moderators sent you a warning" in page
     assert "Be kind.<br>“rude words”" in page

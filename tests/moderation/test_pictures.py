@@ -23,6 +23,7 @@ from notifications.sentences import sentence
 from tests.support.admin import text
 from tests.support.cases import status
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import mp4
 
@@ -169,8 +170,7 @@ def test_all_pictures_from_a_case(desk: Client, case: Case, item: Item, sender: 
     assert "2 pictures hidden." in press(desk, case, "hide-all")
     assert ids(item) == []
     assert told(sender) == [("Moderators removed 2 pictures from your post", "")]
-    sender_page = Client()
-    sender_page.force_login(sender)
+    sender_page = logged_in(sender)
     assert "管理员移除了你帖子中的 2 张图片" in text(sender_page.get("/notifications"))
     assert "2 pictures shown again." in press(desk, case, "show-all")
     assert ids(item) == both

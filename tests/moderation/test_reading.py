@@ -25,6 +25,7 @@ from tests.support.admin import act, text
 from tests.support.cases import Say
 from tests.support.effort import some
 from tests.support.factories import UserFactory, say
+from tests.support.pages import logged_in
 from tests.support.picture_posts import sent
 
 pytestmark = pytest.mark.django_db
@@ -107,8 +108,7 @@ def test_no_page_shows_what_is_not_for_all_without_a_case(desk: Client, hidden: 
     hidden.refresh_from_db()
     assert hidden.status == Status.PUBLISHED
     assert readings() == []
-    client = Client()
-    client.force_login(boss)
+    client = logged_in(boss)
     assert SECRET in text(client.get(ITEMS))
 
 
@@ -135,8 +135,7 @@ def test_a_case_opens_it_and_each_reading_is_logged(
     assert len(readings()) == 3
     other = UserFactory.create(is_staff=True)
     other.user_permissions.set(Permission.objects.filter(codename__in=("view_case", "decide_case")))
-    client = Client()
-    client.force_login(other)
+    client = logged_in(other)
     assert client.get(picture).status_code == 404, "each reads for themselves"
     client.force_login(boss)
     log = text(client.get(LOG))
@@ -169,8 +168,7 @@ def test_unused_pictures_are_for_superusers(desk: Client, sender: User, boss: Us
     medium = sent(sender, description=PICTURED)
     assert desk.get(f"/staff/media/{medium}/whole").status_code == 404
     assert PICTURED not in text(desk.get(MEDIA))
-    client = Client()
-    client.force_login(boss)
+    client = logged_in(boss)
     client.get(f"/staff/media/{medium}/whole").close()
     assert PICTURED in text(client.get(MEDIA))
 

@@ -23,6 +23,7 @@ from relations.actions import block
 from storage import events
 from tests.support.api import API, client_of
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -325,8 +326,7 @@ def test_the_host_of_a_rejected_session_is_banned(reader: User, sender: User, mo
 @pytest.mark.slow
 def test_sessions_in_the_queue(sender: User, reader: User, moderator: User, plan: Plan, spam: WordRule) -> None:
     session = plan("A spam show", url="https://watch.example/x")
-    admin = Client()
-    admin.force_login(moderator)
+    admin = logged_in(moderator)
     queue = "/admin/moderation/case/"
     page = admin.get(queue).content.decode()
     assert "A spam show" in page

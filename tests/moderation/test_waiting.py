@@ -20,7 +20,7 @@ from moderation import actions, waiting
 from moderation.models import Case, SenderKind, SenderRule, WordRule
 from tests.support.cases import Say
 from tests.support.factories import UserFactory
-from tests.support.pages import PART, composed
+from tests.support.pages import PART, composed, logged_in
 from tests.support.statements import statements
 from tests.support.timelines import read
 
@@ -38,16 +38,13 @@ def newcomer(db: None) -> User:
 
 @pytest.fixture
 def page(newcomer: User) -> Client:
-    client = Client()
-    client.force_login(newcomer)
-    return client
+    return logged_in(newcomer)
 
 
 @pytest.mark.parametrize("address", ["/", "/items/new"])
 def test_the_composer_of_a_new_account_tells_of_links(address: str, page: Client, sender: User) -> None:
     assert NOTICE in page.get(address).content.decode()
-    old = Client()
-    old.force_login(sender)
+    old = logged_in(sender)
     assert NOTICE not in old.get(address).content.decode()
 
 
@@ -96,8 +93,7 @@ def test_the_author_is_told_why_it_is_held(page: Client, newcomer: User) -> None
 
 def test_words_pictures_and_lists_are_not_named(sender: User, spam: WordRule, say: Say) -> None:
     held = say("buy spam")
-    page = Client()
-    page.force_login(sender)
+    page = logged_in(sender)
     told = page.get(f"/items/{held.pk}").content.decode()
     assert "Moderators check your post before others see it.<" in told
     assert "words:" not in told
@@ -111,8 +107,7 @@ def test_how_long_it_takes_is_told_from_five_reviews_on(spam: WordRule, moderato
         Case.objects.filter(pk=case.pk).update(opened_at=F("decided_at") - timedelta(hours=number))
     assert waiting.usual() == timedelta(hours=2)
     waiting_item = say("spam, once more")
-    page = Client()
-    page.force_login(waiting_item.sender)
+    page = logged_in(waiting_item.sender)
     assert "This usually takes about 2 hours." in page.get(f"/items/{waiting_item.pk}").content.decode()
 
 
@@ -132,8 +127,7 @@ def test_a_held_post_stands_above_the_authors_own_home_alone(
     assert "in review</span>" in shown
     assert LINKED in shown
     assert read(newcomer) == []
-    others = Client()
-    others.force_login(reader)
+    others = logged_in(reader)
     assert strip(others) == []
     assert held.pk not in read(reader)
     actions.approve(case=Case.objects.get(item=held), by=moderator)

@@ -24,6 +24,7 @@ from notifications.push.actions import Choice, Holder
 from relations import actions as relations
 from tests.support.factories import PASSWORD, UserFactory, say
 from tests.support.far_servers import FarServer, answer, names, raw  # noqa: F401
+from tests.support.pages import logged_in
 from tests.support.push_services import Device, headers_of, prompt, service  # noqa: F401
 from tests.support.statements import statements
 
@@ -247,8 +248,7 @@ def test_private_mentions_are_pushed_to_their_people_only(
 ) -> None:
     third = UserFactory(username="third")
     theirs = Device(service, "/send/third")
-    their_client = Client()
-    their_client.force_login(third)
+    their_client = logged_in(third)
     subscribed(their_client, theirs, words="all")
     relations.follow(follower=reader, followee=other)
     first = say(other, "@reader the secret", visibility=Visibility.MENTIONED)
@@ -330,8 +330,7 @@ def test_many_recipients_are_several_tasks(service: FarServer, monkeypatch: pyte
     told = []
     for number in range(waiting.ACTS + 5):
         user = UserFactory()
-        client = Client()
-        client.force_login(user)
+        client = logged_in(user)
         subscribed(client, Device(service, f"/send/{number}"))
         told.append((user.pk, number + 1))
     with statements() as asked:
@@ -524,24 +523,21 @@ def test_another_user_of_the_same_browser(client: Client, device: Device, reader
 
 
 def test_two_sessions_with_one_device(device: Device, reader: User, other: User) -> None:
-    another = Client()
-    another.force_login(other)
+    another = logged_in(other)
     assert subscribed(another, device).status_code == 201
     assert PushSubscription.objects.get().user == other
 
 
 def test_an_endpoint_alone_takes_no_device_away(device: Device, reader: User, other: User) -> None:
     thief = Device(device.service)
-    another = Client()
-    another.force_login(other)
+    another = logged_in(other)
     assert subscribed(another, thief).status_code == 409
     assert PushSubscription.objects.get().user == reader
 
 
 def test_the_oldest_of_too_many_goes(service: FarServer, reader: User) -> None:  # noqa: F811
     for number in range(actions.MOST + 3):
-        client = Client()
-        client.force_login(reader)
+        client = logged_in(reader)
         assert subscribed(client, Device(service, f"/send/{number}")).status_code == 201
     kept = PushSubscription.objects.filter(user=reader).order_by("pk")
     assert kept.count() == actions.MOST

@@ -8,6 +8,7 @@ from notifications.models import PushSubscription, QuietHours
 from notifications.push import actions
 from tests.support.clients import app_of, token_of
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.push_services import Device
 
 pytestmark = pytest.mark.django_db
@@ -43,8 +44,7 @@ def test_devices_are_listed(client: Client, reader: User, row: PushSubscription)
     assert "Firefox on Linux" in page
     assert '">this device' in page
     assert "Turn on in this browser" not in page
-    another = Client()
-    another.force_login(reader)
+    another = logged_in(reader)
     page = shown(another)
     assert "Turn on in this browser" in page
     assert '">this device' not in page
@@ -82,8 +82,7 @@ def test_choices_are_saved(client: Client, row: PushSubscription) -> None:
 
 @pytest.mark.parametrize("act", ["", "/trial"])
 def test_devices_of_others_are_not_there(row: PushSubscription, act: str) -> None:
-    other = Client()
-    other.force_login(UserFactory())
+    other = logged_in(UserFactory())
     assert other.post(f"{PAGE}/{row.pk}{act}", {"kinds": [], "words": "all"}).status_code == 404
     other.post(f"{PAGE}/{row.pk}/remove")
     assert PushSubscription.objects.exists()

@@ -20,6 +20,7 @@ from relations.tags import follow_tag, followed_tags_page, unfollow_tag
 from storage import claims
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 PAGE = "/settings/import-export"
@@ -28,9 +29,7 @@ HOST = "testserver"
 
 @pytest.fixture
 def client(reader: User) -> Client:
-    client = Client()
-    client.force_login(reader)
-    return client
+    return logged_in(reader)
 
 
 def lines(text: str, kind: Kind = Kind.FOLLOWS) -> list[Line]:
@@ -274,8 +273,7 @@ def test_all_that_was_not_done_is_a_file(client: Client, reader: User) -> None:
     written = b"".join(client.get(address).streaming_content)  # type: ignore[attr-defined]
     assert written.splitlines()[100] == b"x100,'=nobody100,user not found"
     assert len(read(io.BytesIO(written), Kind.LISTS, HOST)) == csv_views.REFUSED_SHOWN + 2
-    other = Client()
-    other.force_login(UserFactory())
+    other = logged_in(UserFactory())
     for number in (found.pk, 0, 10**18, 10**30):
         assert other.get(f"/settings/import/{number}/not-done.csv").status_code == 404
 

@@ -16,6 +16,7 @@ from tests.support.answers import whole
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.statements import statements
 from timeline.oracle import home_ids
 
@@ -230,8 +231,7 @@ def test_pages_decide_on_requests(ann: User, lea: User) -> None:
 
 
 def test_the_settings_lock_an_account(ann: User) -> None:
-    own = Client()
-    own.force_login(ann)
+    own = logged_in(ann)
     for data, is_locked in (({"is_locked": "on"}, True), ({}, False)):
         assert own.post("/settings", {"display_name": "Ann", "bio": ""} | data).status_code == 302
         ann.refresh_from_db()
