@@ -39,6 +39,7 @@ from stream import news
 from tests.support.api import client_of
 from tests.support.clients import ALL, Caller
 from tests.support.factories import UserFactory, say
+from tests.support.pages import logged_in
 from tests.support.pictures import jpeg, upload
 
 pytestmark = pytest.mark.django_db
@@ -346,8 +347,7 @@ def test_staff_read_one_only_by_a_report(world: World) -> None:
     staff = User.objects.create_superuser("boss", "correct horse battery staple")
     rule = PictureRule(sha256="0" * 64, note="x", medium_id=world.medium)
     hashes.block(rule=rule, by=staff)
-    client = Client()
-    client.force_login(staff)
+    client = logged_in(staff)
     assert client.get("/admin/").status_code == 200  # registers the admin's pages
     asked = 0
     for page in [*admin_pages(world), f"/admin/moderation/picturerule/{rule.pk}/change/"]:

@@ -6,14 +6,9 @@ from playwright.sync_api import expect
 from items.models import Like
 from relations.actions import follow
 from tests.support.browsers import Visit, Visitor
-from tests.support.factories import UserFactory, say
+from tests.support.factories import say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
-
-
-@pytest.fixture
-def author() -> Any:
-    return UserFactory.create(username="author")
 
 
 @pytest.fixture

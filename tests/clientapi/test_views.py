@@ -11,15 +11,14 @@ from accounts.models import User
 from accounts.signing_in_models import ClientApp
 from tests.support.clients import OUT_OF_BAND, app_of, token_of
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def page() -> Client:
-    client = Client()
-    client.force_login(UserFactory(username="ann"))
-    return client
+    return logged_in(UserFactory(username="ann"))
 
 
 def address(client_id: str, redirect: str = OUT_OF_BAND, **fields: str) -> str:

@@ -14,6 +14,7 @@ from accounts.models import User
 from tests.support.answers import whole
 from tests.support.clients import token_of
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.pages import logged_in
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -85,8 +86,7 @@ def test_a_call_with_a_token_passes_few_middlewares(kind: str, reader: User, pas
 
 
 def test_a_call_with_a_session_passes_all_middlewares(reader: User, passed: list[str]) -> None:
-    client = Client()
-    client.force_login(reader)
+    client = logged_in(reader)
     assert client.get(HOMES["Token"]).status_code == 200
     assert passed == settings.MIDDLEWARE
 

@@ -25,6 +25,7 @@ from feedsite.wsgi import application, measured
 from tests.support.admin import SITE_FORM
 from tests.support.clients import token_of
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from tests.support.pictures import files_of, jpeg, upload
 from web import uploads
 from web.strict_json import BODY_BYTES
@@ -111,8 +112,7 @@ def test_a_page_answers_a_body_that_is_too_long_in_the_readers_language(
 
 
 def test_a_form_with_too_long_words_beside_its_files(rf: RequestFactory, media_folder: Path) -> None:
-    browser = Client()
-    browser.force_login(UserFactory.create())
+    browser = logged_in(UserFactory.create())
     token = get_token(rf.get("/"))
     environ = rf.post("/items/new", {"text": "x" * 3_000_000, "csrfmiddlewaretoken": token}).environ
     cookies = f"sessionid={browser.session.session_key}; csrftoken={token}"

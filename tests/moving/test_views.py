@@ -11,6 +11,7 @@ from community.archives.models import ArchiveImport, State
 from items.models import Item
 from tests.support.archives import boost, files_of, note, zipped
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from web import uploads
 
 pytestmark = pytest.mark.django_db
@@ -25,9 +26,7 @@ def user() -> User:
 
 @pytest.fixture
 def page(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return logged_in(user)
 
 
 def sent(page: Client, data: bytes, **fields: str) -> Any:
@@ -93,8 +92,7 @@ def test_a_full_disk_is_told(page: Client, settings: Any, tmp_path: Path) -> Non
 def test_an_import_is_stopped_by_its_owner_alone(page: Client, user: User) -> None:
     sent(page, b"x")
     made = ArchiveImport.objects.get()
-    other = Client()
-    other.force_login(UserFactory())
+    other = logged_in(UserFactory())
     assert other.post(f"{PAGE}/{made.pk}/stop").status_code == 404
     assert Client().post(f"{PAGE}/{made.pk}/stop").status_code in (302, 403)
     assert page.get(f"{PAGE}/{made.pk}/stop").status_code == 405

@@ -18,6 +18,7 @@ from runtime import logs
 from runtime.supervisor import relayed
 from storage.postgresql import base
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 from timeline.tasks import sweep
 
 pytestmark = pytest.mark.django_db
@@ -79,8 +80,7 @@ def test_what_fails_names_its_request(client: Client, caplog: pytest.LogCaptureF
 
 
 def test_a_refusal_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture, db: None) -> None:
-    client = Client()
-    client.force_login(UserFactory.create(is_staff=True))
+    client = logged_in(UserFactory.create(is_staff=True))
     assert client.get("/admin/accounts/user/").status_code == 403
     (record,) = [record for record in caplog.records if record.name == "django.request"]
     assert "Forbidden (Permission denied): /admin/accounts/user/" in record.getMessage()

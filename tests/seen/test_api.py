@@ -25,11 +25,6 @@ JSON = "application/json"
 
 
 @pytest.fixture
-def api(ann: User) -> APIClient:
-    return client_of(ann)
-
-
-@pytest.fixture
 def service(service: User) -> APIClient:
     return client_of(service)
 

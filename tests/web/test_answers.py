@@ -12,6 +12,7 @@ from relations import lists
 from relations.models import List
 from tests.support.clients import Caller
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -28,9 +29,7 @@ def site(user: User) -> APIClient:
 
 
 def page(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
+    return logged_in(user)
 
 
 def test_each_door_answers_a_refusal_in_its_words(user: User) -> None:

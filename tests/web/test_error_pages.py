@@ -8,6 +8,7 @@ from django.test import Client
 
 from accounts.models import User
 from tests.support.factories import UserFactory, say
+from tests.support.pages import logged_in
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -109,8 +110,7 @@ def test_a_member_has_the_frame(error: str, rates: None, ann: User) -> None:
 
 def test_a_member_has_the_frame_where_a_view_counts(settings: LazySettings, ann: User) -> None:
     settings.RATES = settings.RATES | {"write": "1/hour"}
-    client = Client()
-    client.force_login(ann)
+    client = logged_in(ann)
     client.get("/settings")
     for _ in range(2):
         response = client.post("/settings", {"display_name": "Ann"})

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
 
 from storage.postgresql import LONG_SECONDS, bounded
 from tests.support.factories import UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -28,8 +28,7 @@ def bounds() -> Iterator[list[str]]:
 
 def test_pages_of_the_admin_may_wait_longer_than_others(bounds: list[str]) -> None:
     keeper = UserFactory(username="keeper", is_staff=True, is_superuser=True)
-    client = Client()
-    client.force_login(keeper)
+    client = logged_in(keeper)
     del bounds[:]
     assert client.get("/settings/devices").status_code == 200
     assert set(bounds) == {"2s"}

@@ -16,7 +16,7 @@ from items.pages import views
 from live import actions as live
 from tests.support.answers import lasting
 from tests.support.factories import PASSWORD, UserFactory
-from tests.support.pages import PART
+from tests.support.pages import PART, logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -161,8 +161,7 @@ def test_a_form_of_another_users_page_changes_nothing(client: Client, reader: An
 
 
 def test_logging_out_gives_the_browser_another_token(reader: Any) -> None:
-    browser = Client()
-    browser.force_login(reader)
+    browser = logged_in(reader)
     browser.get("/settings")
     before = browser.cookies["csrftoken"].value
     browser.post("/logout")

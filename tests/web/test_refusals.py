@@ -27,6 +27,7 @@ from storage.connections import client_of
 from tests.support import servers
 from tests.support.api import API
 from tests.support.factories import PASSWORD, ItemFactory, UserFactory
+from tests.support.pages import logged_in
 from tests.support.statements import statements
 from web import rates
 from web.rest import scope_of
@@ -154,8 +155,7 @@ def test_attempts_that_prove_good_are_taken_back(ann: User) -> None:
     users = UserFactory.create_batch(5)
     for user in users:
         assert bearer(actions.issue_token(user=user)).get(f"{API}/users/me").status_code == 200
-        browser = Client()
-        browser.force_login(user)
+        browser = logged_in(user)
         assert browser.get("/settings").status_code == 200
     assert [bearer(f"{number:064x}").get(f"{API}/users/me").status_code for number in range(4)] == [401] * 3 + [429]
 
@@ -227,8 +227,7 @@ def test_an_ordinary_request_takes_one_round_trip(ann: User, monkeypatch: pytest
 def test_marks_hold_neither_token_nor_session_and_go(ann: User, feeds: redis.Redis) -> None:
     token = actions.issue_token(user=ann)
     bearer(token).get(f"{API}/users/me")
-    browser = Client()
-    browser.force_login(ann)
+    browser = logged_in(ann)
     browser.get("/settings")
     marks = [key.decode() for key in feeds.keys(keys.credential("*"))]
     assert len(marks) == 2

@@ -23,6 +23,7 @@ from clientapi.oauth.bearer import OF_APP_LIFE
 from clientapi.oauth.validator import OF_APP, secret_digest
 from tests.support.clients import ALL, OUT_OF_BAND, Caller, app_of, token_of
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import logged_in
 
 pytestmark = pytest.mark.django_db
 
@@ -49,8 +50,7 @@ def query_of(app: dict[str, Any], **fields: str) -> dict[str, str]:
 
 
 def code_of(app: dict[str, Any], user: User, **fields: str) -> str:
-    page = Client()
-    page.force_login(user)
+    page = logged_in(user)
     response = page.post(reverse("oauth-authorize", query=query_of(app, **fields)), {"answer": "allow"})
     return response.content.decode().partition("<code>")[2].partition("</code>")[0]
 
@@ -199,8 +199,7 @@ def test_an_app_that_registered_a_forbidden_address_before_gets_no_code_there(us
     row = app_of()
     address = f"{scheme}://a.example/cb"
     ClientApp.objects.filter(pk=row.pk).update(redirect_uris=address)
-    page = Client()
-    page.force_login(user)
+    page = logged_in(user)
     query = query_of({"client_id": row.client_id}, redirect_uri=address)
     assert page.get(reverse("oauth-authorize", query=query)).status_code == 400
     assert page.post(reverse("oauth-authorize", query=query), {"answer": "allow"}).status_code == 400
@@ -370,8 +369,7 @@ def test_devices_lists_apps_and_logs_them_out(user: User) -> None:
     token, _other = token_of(user, "read push"), token_of(UserFactory())
     (place,) = places.apps(user)
     assert (place.name, place.allowed) == ("An app", [scopes.WORDS["read"], scopes.WORDS["push"]])
-    page = Client()
-    page.force_login(user)
+    page = logged_in(user)
     session = page.session
     session["proven"] = timezone.now().timestamp()
     session.save()
@@ -450,8 +448,7 @@ def test_the_built_in_app_stays_and_its_expired_tokens_go(user: User) -> None:
 
 def test_no_token_comes_by_oauth_in_the_name_of_the_built_in_app(user: User) -> None:
     own = ClientApp.objects.own()
-    page = Client()
-    page.force_login(user)
+    page = logged_in(user)
     for address in ("", OUT_OF_BAND):
         query = query_of({"client_id": own.client_id}, redirect_uri=address)
         assert page.get(reverse("oauth-authorize", query=query)).status_code == 400
@@ -511,8 +508,7 @@ def test_an_app_in_a_browser_may_ask_from_any_site_without_cookies(user: User) -
     assert "Access-Control-Allow-Credentials" not in preflight.headers
     answer = Client().get("/api/v1/timelines/public", HTTP_ORIGIN="https://app.example")
     assert "link" in answer.headers["Access-Control-Expose-Headers"].lower()
-    page = Client()
-    page.force_login(user)
+    page = logged_in(user)
     assert page.get("/api/v1/timelines/home").status_code == 401
     assert "Access-Control-Allow-Origin" not in page.get("/settings", HTTP_ORIGIN="https://app.example").headers
 
