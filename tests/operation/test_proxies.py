@@ -22,6 +22,7 @@ import pytest
 import redis
 import websocket
 from django.conf import settings
+from django.template import loader
 
 from items import actions as items
 from relations import actions as relations
@@ -64,7 +65,8 @@ class Proxy(NamedTuple):
 
 def caddy(folder: Path, port: int, web: int, stream: int) -> list[str]:
     text = (DEPLOY / "Caddyfile").read_text()
-    for named, here in (("web:8000", f"127.0.0.1:{web}"), ("stream:8001", f"127.0.0.1:{stream}")):
+    places = {"web:8000": f"127.0.0.1:{web}", "stream:8001": f"127.0.0.1:{stream}", "/srv/feedsite/deploy": str(DEPLOY)}
+    for named, here in places.items():
         assert named in text
         text = text.replace(named, here)
     options = "admin off\nlocal_certs\nskip_install_trust\nauto_https disable_redirects"
@@ -80,6 +82,7 @@ def nginx(folder: Path, port: int, web: int, stream: int) -> list[str]:
         (r"\n +ssl_[a-z]+ [^\n]*", ""),
         (r"127\.0\.0\.1:8000", f"127.0.0.1:{web}"),
         (r"127\.0\.0\.1:8001", f"127.0.0.1:{stream}"),
+        ("/srv/feedsite/deploy", str(DEPLOY)),
     ]
     for pattern, here in changes:
         text, count = re.subn(pattern, here, text)
@@ -224,6 +227,25 @@ def test_a_socket_passes(name: str, tmp_path: Path) -> None:
         item = items.publish(sender=sender, content={"text": "hello"})
         assert json.loads(json.loads(opened.recv())["payload"])["id"] == str(item.pk)
         opened.shutdown()
+
+
+def test_the_page_of_the_proxies_is_the_sites_own() -> None:
+    assert (DEPLOY / "503.html").read_text() == loader.get_template("503.html").render()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_site_that_does_not_answer_has_its_own_page(name: str, tmp_path: Path) -> None:
+    port, gone = free_ports()
+    with running(name, tmp_path, "http", port, gone, gone):
+        for method, path in itertools.product(("GET", "POST", "DELETE"), ("/", "/api/v1/items", STREAM, SOCKET)):
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+                connection.request(method, path)
+                answer = connection.getresponse()
+                assert (answer.status, answer.headers["Retry-After"]) == (503, "2"), (method, path)
+                assert answer.headers["Content-Type"].startswith("text/html")
+                assert answer.read() == (DEPLOY / "503.html").read_bytes()
+        assert ask(port, "/../deploy/nginx.conf").status != 200
+        assert ask(port, "/nginx.conf").status == 503
 
 
 @pytest.mark.long
