@@ -54,7 +54,7 @@ class SiteSettings(models.Model):
         default=NAME,
         db_default=NAME,
         validators=[one_line],
-        help_text=_("Shown in the title of every page, beside the logo, and in emails."),
+        help_text=_("Shown in the title of every page, beside the logo, and in letters."),
     )
     short_description = models.CharField(
         _("short description"),

@@ -45,10 +45,10 @@ class LetterAdmin(LogAdmin, ActingAdmin):
             self.chosen(request, queryset),
             lambda letter: retry(letter_id=letter.pk),
             logged=gettext_noop("Tried again."),
-            done=lambda n: ngettext("Trying %(count)s email again.", "Trying %(count)s emails again.", n),
+            done=lambda n: ngettext("Trying %(count)s letter again.", "Trying %(count)s letters again.", n),
             left=lambda n: ngettext(
-                "%(count)s email not retried: it wasn't given up, or it has expired.",
-                "%(count)s emails not retried: they weren't given up, or they have expired.",
+                "%(count)s letter not retried: it wasn't given up, or it has expired.",
+                "%(count)s letters not retried: they weren't given up, or they have expired.",
                 n,
             ),
         )

@@ -36,8 +36,8 @@ class Letter(models.Model):
     sent_at = models.DateTimeField(_("sent"), null=True, blank=True)
 
     class Meta:
-        verbose_name = _("outgoing email")
-        verbose_name_plural = _("outgoing emails")
+        verbose_name = _("letter")
+        verbose_name_plural = _("letters")
         indexes = [
             models.Index(fields=["next_at"], condition=Q(state="waiting"), name="mail_waiting"),
             models.Index(fields=["expires_at"], condition=Q(state__in=["waiting", "failed"]), name="mail_expiring"),

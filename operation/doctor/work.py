@@ -107,7 +107,7 @@ def letters() -> Findings:
         "letters given up",
         f"{failed:,}",
         warning=failed > 0,
-        todo="Admin → Outgoing emails shows the mail server's answer. Fix the cause, then retry them there: "
+        todo="Admin → Letters shows the mail server's answer. Fix the cause, then retry them there: "
         "docs/runbook.md, Mail does not go out.",
     )
 

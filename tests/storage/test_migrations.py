@@ -222,14 +222,17 @@ def test_refused_operations(shop: ProjectState, operations: list[Any], count: in
 
 # --- What stands in migrations ---------------------------------------------------------------------------
 def test_only_what_the_database_holds_needs_a_migration() -> None:
-    def changed(**kwargs: Any) -> dict[str, list[Any]]:
+    def changed(options: dict[str, str] | None = None, **kwargs: Any) -> dict[str, list[Any]]:
         before, after = ProjectState(), ProjectState()
         before.add_model(ModelState("shop", "thing", [("name", models.CharField(max_length=10))]))
-        after.add_model(ModelState("shop", "thing", [("name", models.CharField(**{"max_length": 10} | kwargs))]))
+        fields = [("name", models.CharField(**{"max_length": 10} | kwargs))]
+        after.add_model(ModelState("shop", "thing", fields, options))
         asks = MigrationQuestioner({"ask_initial": True})
         return Autodetector(before, after, asks).changes(MigrationLoader(None).graph)
 
     assert changed(verbose_name="n", help_text="Of it.", choices=[("a", "A")], validators=[print], blank=True) == {}
+    assert changed({"verbose_name": "a thing", "verbose_name_plural": "some things"}) == {}
+    assert changed({"db_table": "other"})
     assert changed(max_length=11)
     (migration,) = changed(db_default="", help_text="Of it.")["shop"]
     assert migration.operations[0].field.help_text == ""

@@ -26,8 +26,6 @@ class Migration(migrations.Migration):
                 ("sent_at", models.DateTimeField(null=True)),
             ],
             options={
-                "verbose_name": "outgoing email",
-                "verbose_name_plural": "outgoing emails",
                 "indexes": [
                     models.Index(condition=models.Q(("state", "waiting")), fields=["next_at"], name="mail_waiting"),
                     models.Index(

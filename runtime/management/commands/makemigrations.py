@@ -20,6 +20,8 @@ UNSTORED = frozenset(
     }
 )
 """Arguments of fields that PostgreSQL does not know. They change without a migration."""
+NAMES = ("verbose_name", "verbose_name_plural")
+"""Options of models, likewise."""
 
 
 class Autodetector(MigrationAutodetector):
@@ -29,6 +31,7 @@ class Autodetector(MigrationAutodetector):
         for state in (from_state, to_state):
             for model in state.models.values():
                 model.fields = {name: stored(field) for name, field in model.fields.items()}
+                model.options = {name: value for name, value in model.options.items() if name not in NAMES}
         super().__init__(from_state, to_state, questioner)
 
 
