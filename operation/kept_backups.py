@@ -98,6 +98,6 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
 def tend(*, now: datetime) -> None:
     """Make the daily backup if due. Raises BackupError."""
     newest = next(iter(dated(kept(place()), now)), None)
-    metrics.backup_made_at.set(newest.made_at.timestamp() if newest else 0)
+    metrics.backup_made_at.set(newest.made_at.timestamp() if newest else 1)  # 0: no backups are wanted
     if is_due(newest, now):
         make_kept(now=now, progress=lambda member, size: None)

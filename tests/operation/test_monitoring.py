@@ -133,7 +133,10 @@ FAULTS: dict[str, dict[str, str]] = {
         'feedsite_http_seconds_count{status="200"}': "0+100x300",
     },
     "FeedsiteMailFails": {'feedsite_letters_failed{instance="a"}': "0 0 1x300"},
-    "FeedsiteBackupOld": {'feedsite_backup_made_seconds{instance="a"}': f"{-31 * 3600}x300"},
+    "FeedsiteBackupOld": {
+        'feedsite_backup_made_seconds{instance="a"}': f"{-31 * 3600}x300",
+        'feedsite_backup_made_seconds{instance="b"}': "0x300",
+    },
     "FeedsiteWindowsMissed": {
         'feedsite_home_misses_total{reason="missing"}': "0+50x300",
         'feedsite_home_pages_total{sources="sql"}': "0+100x300",
@@ -193,6 +196,7 @@ SOUND = {
     'feedsite_letters_failed{instance="a"}': "0x300",
     'feedsite_backup_made_seconds{instance="b"}': f"{-90 * 3600}x300",
     'feedsite_backup_made_seconds{instance="a"}': f"{-3 * 3600}x300",
+    'feedsite_backup_made_seconds{instance="c"}': "0x300",
 }
 
 
