@@ -13,7 +13,7 @@ FILES = {
     "accounts/joining_models.py": "",
     "accounts/mail/migrations/0001_tables.py": "",
     "accounts/mail/models.py": "",
-    "accounts/migrations/0001_users.py": "from accounts import models, naming, rows\nimport storage.ids",
+    "accounts/migrations/0001_squashed.py": "from accounts import models, naming, rows\nimport storage.ids",
     "accounts/models.py": "",
     "accounts/naming.py": "",
     "accounts/rows.py": "",
