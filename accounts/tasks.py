@@ -4,7 +4,7 @@ from accounts import actions, addresses, purge
 from accounts.joining import applications
 from accounts.levels import actions as levels
 from accounts.levels import policy
-from accounts.signing_in import places
+from accounts.signing_in import places, recovery  # noqa: F401 (recovery has tasks of its own)
 from storage.queue import asks, task
 
 

@@ -1,6 +1,7 @@
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 import time
@@ -68,6 +69,20 @@ def test_a_program_loads_what_it_needs(statement: str, tmp_path: Path) -> None:
     found = loaded(statement, tmp_path)
     assert "django.apps" in found
     assert not found.intersection(UNUSED)
+
+
+TASK = re.compile(r'^@task\("([\w.]+)"', re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_a_worker_knows_every_task(tmp_path: Path) -> None:
+    """Also those beside their work, which no other module of the worker may import."""
+    sources = subprocess.run(["git", "grep", "-l", "@task("], cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True)
+    files = [settings.BASE_DIR / name for name in sources.stdout.split() if not name.startswith("tests/")]
+    tasks = {name for file in files for name in TASK.findall(file.read_text())}
+    assert len(tasks) > 50
+    printed = f"{WORKER}; app.loader.init_worker(); print(*app.tasks); import sys; sys.stdout.flush()"
+    assert tasks <= loaded(printed, tmp_path)
 
 
 @pytest.mark.slow
