@@ -5,9 +5,6 @@ from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
 
-from allauth.account.models import EmailAddress
-from allauth.mfa.models import Authenticator
-from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
@@ -24,7 +21,17 @@ from oauthlib.common import generate_token
 from accounts import addresses, faces, passwords, profile_fields, proofs, review
 from accounts.imitation import check_imitation
 from accounts.locale import zone_names
-from accounts.models import Deletion, HeldName, Level, Session, TokenOrigin, User
+from accounts.models import (
+    Authenticator,
+    Deletion,
+    EmailAddress,
+    HeldName,
+    Level,
+    Session,
+    SessionOrigin,
+    TokenOrigin,
+    User,
+)
 from accounts.names import folded_name
 from accounts.review import Submission
 from accounts.signals import account_deleted, levels_lowered, sessions_ended
@@ -306,9 +313,9 @@ def demote(*, user: User) -> bool:
 
 def forget_security(user: User) -> None:
     """Delete addresses, second factors, sessions and sign-in places."""
-    listed = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
+    listed = SessionOrigin.objects.filter(user=user).values_list("session_key", flat=True)
     Session.objects.filter(session_key__in=list(listed), user_id=user.pk).delete()
-    for model in (EmailAddress, Authenticator, UserSession):
+    for model in (EmailAddress, Authenticator, SessionOrigin):
         model.objects.filter(user=user).delete()
 
 

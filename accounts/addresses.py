@@ -1,6 +1,6 @@
 """Users' e-mail addresses: adding, confirming, changing, removing.
 
-allauth's table (`account.EmailAddress`) holds them in lower case. A user has at most one confirmed address, which is
+They are kept in lower case. A user has at most one confirmed address, which is
 `primary`, and one unconfirmed. `User.email` copies the confirmed one. An address that only `User.email` has was entered
 by an admin, and counts as confirmed. Of two users the first to confirm gets an address.
 
@@ -11,7 +11,6 @@ whether another account has an address.
 import secrets
 from datetime import timedelta
 
-from allauth.account.models import EmailAddress
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -24,7 +23,7 @@ from django.utils.translation import gettext as _
 
 from accounts import proofs
 from accounts.mail import actions as mail
-from accounts.models import AddressCheck, User
+from accounts.models import AddressCheck, EmailAddress, User
 from storage.site_key import known_keys
 
 LIFE = timedelta(hours=24)

@@ -1,9 +1,6 @@
 from datetime import datetime
 from typing import Any
 
-from allauth.account.models import EmailAddress
-from allauth.mfa.models import Authenticator
-from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.contrib.admin.utils import display_for_value
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
@@ -25,8 +22,6 @@ from accounts.user_admin import PermissionsField, is_super
 from web.admin import QuickListAdmin, ReadOnlyAdmin, is_writing
 
 __all__ = ["joining_admin"]  # imported to register its pages
-# Addresses are edited with their user. Factors and sessions are their owners'.
-admin.site.unregister([EmailAddress, Authenticator, UserSession])
 
 
 @admin.register(Policy)

@@ -11,6 +11,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 from django.db.models import Func, Q
 from django.db.models.functions import Lower, Now
+from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -366,6 +367,25 @@ class Session(AbstractBaseSession):
         default_permissions = ()
 
 
+class SessionOrigin(models.Model):
+    """Where and when a browser's session was seen. It ends with the session, by a foreign key of PostgreSQL alone."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    session_key = models.CharField(max_length=40, unique=True)
+    user_agent = models.CharField(max_length=200)
+    ip = models.GenericIPAddressField()
+    created_at = models.DateTimeField(default=timezone.now)
+    last_seen_at = models.DateTimeField(default=timezone.now)
+    data = models.JSONField(default=dict, db_default={}, help_text="Only the version before writes it.")
+
+    class Meta:
+        db_table = "usersessions_usersession"  # allauth made it
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.user_agent
+
+
 class Deletion(models.Model):
     """A deletion in progress, the queue for accounts/purge.py."""
 
@@ -450,14 +470,66 @@ class Policy(models.Model):
         return words % {"push_level": self.push_level, "inbox_from": self.inbox_from}
 
 
+class EmailAddress(models.Model):
+    """An address of a user, in lower case: accounts/addresses.py."""
+
+    id = models.AutoField(primary_key=True)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    email = models.EmailField(db_index=True)
+    verified = models.BooleanField(default=False)
+    primary = models.BooleanField(default=False)
+
+    class Meta:
+        db_table = "account_emailaddress"  # allauth made it
+        default_permissions = ()
+        unique_together = [("user", "email")]
+        constraints = [
+            models.UniqueConstraint(fields=["email"], condition=Q(verified=True), name="unique_verified_email"),
+            models.UniqueConstraint(fields=["user", "primary"], condition=Q(primary=True), name="unique_primary_email"),
+        ]
+
+    def __str__(self) -> str:
+        return self.email
+
+
+class Authenticator(models.Model):
+    """A second factor, or the recovery codes: accounts/signing_in/second_factors.py."""
+
+    class Type(models.TextChoices):
+        """What it is. `data` depends on it."""
+
+        RECOVERY_CODES = "recovery_codes"
+        TOTP = "totp"
+        WEBAUTHN = "webauthn"
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    type = models.CharField(max_length=20, choices=Type.choices)
+    data = models.JSONField()
+    created_at = models.DateTimeField(default=timezone.now)
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "mfa_authenticator"  # allauth made it
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "type"],
+                condition=Q(type__in=("totp", "recovery_codes")),
+                name="unique_authenticator_type",
+            )
+        ]
+
+    def __str__(self) -> str:
+        """A passkey's name."""
+        return str(self.data.get("name", self.type))
+
+
 class AddressCheck(models.Model):
     """Link and code of the last letter for an unconfirmed address, as keyed hashes. After a few `tries` only the link
     is valid.
     """
 
-    address = models.OneToOneField(
-        "account.EmailAddress", on_delete=models.CASCADE, primary_key=True, related_name="check_of"
-    )
+    address = models.OneToOneField(EmailAddress, on_delete=models.CASCADE, primary_key=True, related_name="check_of")
     key_digest = models.CharField(max_length=64)
     code_digest = models.CharField(max_length=64)
     tries = models.SmallIntegerField(default=0, db_default=0)

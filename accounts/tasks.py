@@ -4,7 +4,7 @@ from accounts import actions, addresses, purge
 from accounts.joining import applications
 from accounts.levels import actions as levels
 from accounts.levels import policy
-from accounts.signing_in import places, recovery  # noqa: F401 (recovery has tasks of its own)
+from accounts.signing_in import recovery  # noqa: F401 (it has tasks of its own)
 from storage.queue import asks, task
 
 
@@ -39,5 +39,4 @@ def forget_applications() -> None:
 def clear_sessions() -> None:
     """Periodic: remove expired sessions, which Django keeps."""
     call_command("clearsessions")
-    places.forget_ended()
     addresses.forget_checks()

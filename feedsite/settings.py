@@ -76,10 +76,6 @@ INSTALLED_APPS = [
     "rest_framework",
     "oauth2_provider",
     "corsheaders",
-    "allauth",
-    "allauth.account",
-    "allauth.mfa",
-    "allauth.usersessions",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_htmx",
@@ -128,7 +124,6 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "accounts.access.ReaderMiddleware",
-    "allauth.account.middleware.AccountMiddleware",
     "web.outage.OutageMiddleware",
 ]
 # Middlewares for API requests without a session, instead of those after ApiMiddleware.
@@ -373,10 +368,6 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 EMAIL_REQUIRED = env.email_required
 PASSWORD_RESET_TIMEOUT = 4 * 3600
-# The site uses no pages, forms or rates of allauth.
-MFA_ADAPTER = "accounts.signing_in.second_factors.Adapter"
-MFA_TOTP_TOLERANCE = 1
-MFA_WEBAUTHN_USER_VERIFICATION = "required"  # a passkey counts as both factors
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},

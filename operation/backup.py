@@ -310,7 +310,7 @@ def _check_version(manifest: Manifest, members: set[str]) -> None:
     if why := refusal("backup", manifest.migrations):
         raise BackupError(why)
     names = {name for each in known() for name in [(each.app_label, each.name), *each.replaces]}
-    mine = {app for app, _ in names}
+    mine = {each.app_label for each in known()}
     if newer := [name for app, name in manifest.migrations if app in mine and (app, name) not in names]:
         raise BackupError(
             f"A newer version of the site made this backup (it has {newer[0]}). Restore it with that version."

@@ -1,4 +1,4 @@
-"""Users and apps, because tables of allauth and django-oauth-toolkit refer to them."""
+"""Users and apps, because tables of django-oauth-toolkit refer to them."""
 
 from pathlib import Path
 

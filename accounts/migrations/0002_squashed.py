@@ -1,10 +1,11 @@
-"""All other tables. Some refer to tables of allauth and django-oauth-toolkit."""
+"""All other tables. Some refer to tables of django-oauth-toolkit. allauth made three in older databases."""
 
 from pathlib import Path
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.db.models.functions.text
+import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
@@ -23,11 +24,16 @@ def seed(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    replaces = [("accounts", "0002_tables"), ("accounts", "0008_token_codes")]
+    replaces = [
+        ("accounts", "0002_tables"),
+        ("accounts", "0008_token_codes"),
+        ("account", "0009_emailaddress_unique_primary_email"),
+        ("mfa", "0003_authenticator_type_uniq"),
+        ("usersessions", "0001_initial"),
+    ]
 
     dependencies = [
         ("accounts", "0001_squashed"),
-        ("account", "0009_emailaddress_unique_primary_email"),
         ("oauth2_provider", "0022_refreshtoken_token_family_index"),
         ("sessions", "0001_initial"),
     ]
@@ -247,6 +253,80 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="SessionOrigin",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("ip", models.GenericIPAddressField()),
+                ("last_seen_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("session_key", models.CharField(max_length=40, unique=True)),
+                ("user_agent", models.CharField(max_length=200)),
+                ("data", models.JSONField(default=dict)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+            options={"db_table": "usersessions_usersession", "default_permissions": ()},
+        ),
+        migrations.CreateModel(
+            name="Authenticator",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False)),
+                ("type", models.CharField(max_length=20)),
+                ("data", models.JSONField()),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("last_used_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "db_table": "mfa_authenticator",
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("type__in", ("totp", "recovery_codes"))),
+                        fields=("user", "type"),
+                        name="unique_authenticator_type",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="EmailAddress",
+            fields=[
+                ("id", models.AutoField(primary_key=True, serialize=False)),
+                ("email", models.EmailField(db_index=True, max_length=254)),
+                ("verified", models.BooleanField(default=False)),
+                ("primary", models.BooleanField(default=False)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+            ],
+            options={
+                "db_table": "account_emailaddress",
+                "default_permissions": (),
+                "unique_together": {("user", "email")},
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("verified", True)), fields=("email",), name="unique_verified_email"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("primary", True)), fields=("user", "primary"), name="unique_primary_email"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
             name="AddressCheck",
             fields=[
                 (
@@ -256,7 +336,7 @@ class Migration(migrations.Migration):
                         primary_key=True,
                         related_name="check_of",
                         serialize=False,
-                        to="account.emailaddress",
+                        to="accounts.emailaddress",
                     ),
                 ),
                 ("key_digest", models.CharField(max_length=64)),

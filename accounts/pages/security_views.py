@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from allauth.mfa.totp.internal.auth import generate_totp_secret
+import pyotp
+import qrcode
 from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -12,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from qrcode.image.svg import SvgPathImage
 
 from accounts import actions, addresses
 from accounts.access import READER_FIELD, signed_in
@@ -19,7 +21,7 @@ from accounts.models import User
 from accounts.pages.forms import AddressCodeForm, AddressForm, AppForm, PasskeyForm, ProofForm
 from accounts.pages.signing_in_views import answer_of
 from accounts.signing_in import places, second_factors, sign_in, step_up
-from accounts.signing_in.second_factors import Adapter, Type
+from accounts.signing_in.second_factors import Type
 from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, is_local, limited, next_page, show, too_many
 
 APP_SECRET = "app_secret"  # noqa: S105 (a session key)
@@ -62,7 +64,7 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
 @require_POST
 def confirm_options(request: PageRequest, reader: User) -> HttpResponse:
     """Challenge for the reader's passkeys."""
-    return JsonResponse(second_factors.ask_passkey(reader))
+    return JsonResponse(second_factors.ask_passkey(user=reader, session=request.session))
 
 
 @never_cache
@@ -72,7 +74,9 @@ def confirm_options(request: PageRequest, reader: User) -> HttpResponse:
 def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
     """Prove one's identity by passkey."""
     try:
-        second_factors.use_passkey(user=reader, answer=answer_of(request.POST.get("answer", "")))
+        second_factors.use_passkey(
+            user=reader, session=request.session, answer=answer_of(request.POST.get("answer", ""))
+        )
     except second_factors.RefusedError:
         messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
         return redirect("confirm-identity")
@@ -235,7 +239,7 @@ def factors(request: PageRequest, reader: User) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def factor_app(request: PageRequest, reader: User) -> HttpResponse:
     """Set up an authenticator app by its first code."""
-    secret: str = request.session.get(APP_SECRET) or generate_totp_secret()
+    secret: str = request.session.get(APP_SECRET) or pyotp.random_base32()
     request.session[APP_SECRET] = secret
     form = AppForm(request.POST or None)
     if form.is_valid():
@@ -247,15 +251,11 @@ def factor_app(request: PageRequest, reader: User) -> HttpResponse:
             del request.session[APP_SECRET]
             messages.success(request, _("Your app is set up. Save your recovery codes, too."))
             return redirect("settings-recovery-codes")
-    adapter = Adapter()
-    address = adapter.build_totp_url(reader, secret)
-    picture = mark_safe(_without_header(adapter.build_totp_svg(address)))  # noqa: S308 (drawn by us)
+    address = second_factors.app_address(reader, secret)
+    svg = qrcode.make(address, image_factory=SvgPathImage).to_string(encoding="unicode")
+    picture = mark_safe(svg)  # noqa: S308 (drawn by us)
     context = {"form": form, "secret": secret, "picture": picture, "address": address}
     return show(request, "accounts/factor_app.html", context, status=INVALID if form.errors else 200)
-
-
-def _without_header(svg: str) -> str:
-    return svg[svg.index("<svg") :]
 
 
 @never_cache
@@ -269,7 +269,9 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
     if form.is_valid():
         credential = answer_of(form.cleaned_data["credential"])
         try:
-            second_factors.add_passkey(user=reader, name=form.cleaned_data["name"], credential=credential)
+            second_factors.add_passkey(
+                user=reader, session=request.session, name=form.cleaned_data["name"], credential=credential
+            )
         except second_factors.RefusedError:
             form.add_error(None, _("That passkey didn't work. Try again."))
         except second_factors.FullError:
@@ -288,7 +290,7 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
 @require_POST
 def factor_passkey_options(request: PageRequest, reader: User) -> HttpResponse:
     """Options to create a passkey."""
-    return JsonResponse(second_factors.offer_passkey(reader))
+    return JsonResponse(second_factors.offer_passkey(user=reader, session=request.session))
 
 
 @signed_in

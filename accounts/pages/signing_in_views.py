@@ -84,7 +84,7 @@ def passkey_options(request: PageRequest) -> HttpResponse:
     wait = guard.attempt_passkey(request)
     if wait is not None:
         return too_many(request, wait)
-    return JsonResponse(second_factors.ask_passkey(sign_in.put_off_user(request)))
+    return JsonResponse(second_factors.ask_passkey(user=sign_in.put_off_user(request), session=request.session))
 
 
 @keeps_opener
@@ -97,7 +97,9 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
         return too_many(request, wait)
     try:
         user = second_factors.use_passkey(
-            user=sign_in.put_off_user(request), answer=answer_of(request.POST.get("answer", ""))
+            user=sign_in.put_off_user(request),
+            session=request.session,
+            answer=answer_of(request.POST.get("answer", "")),
         )
     except second_factors.RefusedError:
         messages.error(request, _("This passkey isn't registered here. Try another way to log in."))

@@ -1,16 +1,11 @@
-"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps.
-
-Ending a session does not update allauth's `usersessions.UserSession`, so lists leave out ended ones.
-"""
+"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps."""
 
 import re
-import secrets
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from ipaddress import ip_address
 from typing import Any, NamedTuple
 
-from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
 from django.db import connection, transaction
@@ -24,7 +19,7 @@ from oauth2_provider.scopes import get_scopes_backend
 
 from accounts.about.site import current
 from accounts.actions import end_streams, revoke_token
-from accounts.models import ClientApp, Session, TokenOrigin, User
+from accounts.models import ClientApp, Session, SessionOrigin, TokenOrigin, User
 from accounts.signing_in.sessions import SessionStore
 from accounts.signing_in_models import OWN_APP
 
@@ -44,8 +39,9 @@ SYSTEMS = (
 """Words of a user agent and their names. The first match counts."""
 
 NOTE = """
-    INSERT INTO usersessions_usersession (session_key, user_id, user_agent, ip, created_at, last_seen_at, data)
-    VALUES (%(key)s, %(user)s, %(agent)s, %(ip)s::inet, now(), now(), '{}')
+    INSERT INTO usersessions_usersession (session_key, user_id, user_agent, ip, created_at, last_seen_at)
+    SELECT session_key, %(user)s, %(agent)s, %(ip)s::inet, now(), now()
+    FROM django_session WHERE session_key = %(key)s FOR KEY SHARE
     ON CONFLICT (session_key) DO UPDATE SET
         user_id = excluded.user_id, user_agent = excluded.user_agent, ip = excluded.ip, last_seen_at = now()
 """
@@ -107,7 +103,7 @@ def ip_of(request: HttpRequest) -> str:
 
 def sessions(user: User, here: str | None) -> list[Place]:
     """The user's valid sessions, this one first."""
-    rows = UserSession.objects.filter(user=user).order_by("-last_seen_at")[:SHOWN]
+    rows = SessionOrigin.objects.filter(user=user).order_by("-last_seen_at")[:SHOWN]
     kept = Session.objects.filter(
         session_key__in=[row.session_key for row in rows], user_id=user.pk, expire_date__gt=timezone.now()
     )
@@ -183,34 +179,15 @@ def end_token(*, user: User, key: str) -> bool:
 
 def end_session(*, user: User, key: str) -> bool:
     """End one of the user's sessions by its key. False if there is none."""
-    keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
+    keys = SessionOrigin.objects.filter(user=user).values_list("session_key", flat=True)
     found = next((each for each in keys if _name(each) == key), None)
     if found is None:
         return False
     with transaction.atomic():
         User.objects.held().get(pk=user.pk)  # the session's end writes it too
         SessionStore(found).delete()
-        UserSession.objects.filter(session_key=found).delete()
         end_streams(user_id=user.pk)
     return True
-
-
-def forget_ended(limit: int = 5_000) -> int:
-    """Delete rows of old sessions."""
-    age = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)
-    return sum(_forget_old(begin, age, limit) for begin in (0, _somewhere()))
-
-
-def _forget_old(begin: int, age: datetime, limit: int) -> int:
-    """Delete the rows older than `age` among `limit` rows from id `begin` on. The age has no index."""
-    rows = UserSession.objects.filter(pk__gte=begin).order_by("pk").values_list("pk", "last_seen_at")[:limit]
-    return int(UserSession.objects.filter(pk__in=[pk for pk, seen_at in rows if seen_at < age]).delete()[0])
-
-
-def _somewhere() -> int:
-    """A random id to begin at, so that old but active sessions do not block the rest."""
-    highest = UserSession.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-    return secrets.randbelow(highest + 1)
 
 
 def _name(secret: str) -> str:

@@ -1,31 +1,27 @@
 """Second factors: authenticator apps (TOTP), passkeys (WebAuthn) and recovery codes.
 
-allauth.mfa stores and computes them, but would use a cache for two things. Here the locked row makes an app's code
-count once, and no earlier one after it, and the guard counts attempts. Recovery codes come with the first factor and go
-with the last.
+pyotp computes codes, fido2 checks passkeys. The locked row makes an app's code count once, and no earlier one after it,
+and the guard counts attempts. Recovery codes come with the first factor and go with the last.
 
-See docs/decisions.md: Own sign-in flows on allauth's parts.
+See docs/decisions.md: Own sign-in flows.
 """
 
+import hmac
 import logging
+import secrets
 import struct
+import time
 from typing import Any
-from urllib.parse import urlsplit
 
-from allauth.core.internal.cryptokit import compare_user_code
-from allauth.mfa.adapter import DefaultMFAAdapter
-from allauth.mfa.models import Authenticator
-from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
-from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
-from allauth.mfa.utils import decrypt
-from django.conf import settings
-from django.core.exceptions import ValidationError
+import pyotp
+from django.contrib.sessions.backends.base import SessionBase
 from django.db import transaction
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 
-import accounts.about.site
 from accounts import addresses, proofs
-from accounts.models import User
+from accounts.about.site import current
+from accounts.models import Authenticator, User
 from accounts.signing_in import sealing
 
 logger = logging.getLogger(__name__)
@@ -35,13 +31,17 @@ FACTORS = [Type.TOTP, Type.WEBAUTHN]
 """Types asked for at sign-in. Recovery codes replace them."""
 PASSKEYS = 10
 """Most passkeys per user."""
-MALFORMED = (ValidationError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, struct.error)
-"""Errors of allauth and fido2 for malformed bytes. They have none of their own for CBOR that ends early, nests deeply
-(RuntimeError) or names an unknown algorithm.
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, struct.error)
+"""Errors of fido2 for malformed bytes. It has none of its own for CBOR that ends early, nests deeply (RuntimeError) or
+names an unknown algorithm.
 """
+CHALLENGE = "passkey_challenge"
+"""Session key of what the next answer of a passkey is checked against."""
 NAME_LENGTH = 50
 CODE_LENGTH = 20
-SECRETS = {Type.TOTP: "secret", Type.RECOVERY_CODES: "seed"}
+RECOVERY_CODES = 10
+RECOVERY_DIGITS = 8
+SECRETS: dict[str, str] = {Type.TOTP: "secret", Type.RECOVERY_CODES: "seed"}
 """Key of the secret in a row's data, by type."""
 COUNTER = "counter"
 """Key of a passkey's last counter in its row's data."""
@@ -55,28 +55,6 @@ class RefusedError(Exception):
 
 class FullError(Exception):
     """The user has `PASSKEYS` passkeys."""
-
-
-class Adapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
-    """allauth's adapter with the site's names and encrypted secrets."""
-
-    def encrypt(self, text: str) -> str:
-        """Encrypt a secret."""
-        return sealing.seal(text)
-
-    def decrypt(self, encrypted_text: str) -> str:
-        """Decrypt a secret. Raises SealError."""
-        return sealing.unseal(encrypted_text)
-
-    def get_totp_issuer(self) -> str:
-        """The site's name in authenticator apps."""
-        return accounts.about.site.current().name
-
-    def _get_site_name(self) -> str:
-        return accounts.about.site.current().name
-
-    def _get_user_identifier(self, user: Any) -> str:
-        return str(user.username)
 
 
 def is_set(user: User) -> bool:
@@ -97,7 +75,7 @@ def rows_of(user: User) -> list[Authenticator]:
 @transaction.atomic
 def use_code(*, user: User, code: str) -> None:
     """Use up a code. Raises RefusedError."""
-    code = "".join(code.split())[:CODE_LENGTH]
+    code = _plain(code)
     types = [Type.TOTP, Type.RECOVERY_CODES]
     rows = Authenticator.objects.select_for_update().filter(user=user, type__in=types).order_by("pk")
     if not code or not any(_counts(row, code) for row in rows):
@@ -108,119 +86,134 @@ def _counts(row: Authenticator, code: str) -> bool:
     """Whether a factor accepts the code. It uses the code up and re-encrypts a secret of an old key."""
     field = SECRETS[row.type]
     try:
-        secret = decrypt(row.data[field])
+        if row.type == Type.RECOVERY_CODES:
+            number = next((each for each, one in _unused(row).items() if constant_time_compare(one, code)), None)
+            mark = None if number is None else ("used_mask", row.data["used_mask"] | 1 << number)
+        else:
+            step = _step(sealing.unseal(row.data[field]), code, after=row.data.get("last_step", 0))
+            mark = None if step is None else ("last_step", step)
     except sealing.SealError as error:
         logger.error("second factor %s of user %s cannot be checked: %s", row.pk, row.user_id, error)
         return False
-    if row.type == Type.RECOVERY_CODES:
-        codes = RecoveryCodes(row)
-        if not codes.validate_code(code):
-            return False
-        row = codes.instance  # reloaded, without the code
-    else:
-        step = _step(secret, code, after=row.data.get("last_step", 0))
-        if step is None:
-            return False
-        row.data["last_step"] = step
-    row.data[field] = sealing.anew(row.data[field])
+    if mark is None:
+        return False
+    row.data |= dict([mark]) | {field: sealing.anew(row.data[field])}
     row.last_used_at = timezone.now()
     row.save(update_fields=["data", "last_used_at"])
     return True
 
 
+def _plain(code: str) -> str:
+    """A code without spaces and dashes."""
+    return "".join(sign for sign in code if sign.isalnum())[:CODE_LENGTH]
+
+
 def _step(secret: str, code: str, *, after: int) -> int | None:
-    """The code's time step, if valid and later than `after`."""
-    for step in yield_hotp_counters_from_time():
-        if step > after and compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, step))):
-            return int(step)
-    return None
+    """The code's time step, if valid and later than `after`. A clock may be half a minute off."""
+    app = pyotp.TOTP(secret)
+    now = int(time.time()) // app.interval
+    steps = range(max(now - 1, after + 1), now + 2)
+    return next((step for step in steps if constant_time_compare(app.generate_otp(step), code)), None)
+
+
+def _unused(row: Authenticator) -> dict[int, str]:
+    """Unused recovery codes by number, computed as allauth did, which wrote the first rows. Raises SealError."""
+    made, codes = hmac.new(sealing.unseal(row.data["seed"]).encode(), digestmod="sha1"), {}
+    for number in range(RECOVERY_CODES):
+        made.update(f"{number:3},".encode())
+        if not row.data["used_mask"] >> number & 1:
+            codes[number] = f"{int.from_bytes(made.digest()[:4], 'big') % 10**RECOVERY_DIGITS:0{RECOVERY_DIGITS}}"
+    return codes
+
+
+def _add_recovery_codes(user: User) -> None:
+    """Make recovery codes for a user who has none."""
+    data = {"seed": sealing.seal(secrets.token_hex(40)), "used_mask": 0}
+    Authenticator.objects.get_or_create(user=user, type=Type.RECOVERY_CODES, defaults={"data": data})
 
 
 # --- Authenticator apps ----------------------------------------------------------------------------------
+def app_address(user: User, secret: str) -> str:
+    """What an app reads from the picture."""
+    return pyotp.TOTP(secret).provisioning_uri(name=user.username, issuer_name=current().name)
+
+
 @transaction.atomic
 def set_up_app(*, user: User, secret: str, code: str) -> None:
     """Accept an app after its first code. Raises RefusedError, EndedError."""
     proofs.hold(user)
-    step = _step(secret, "".join(code.split())[:CODE_LENGTH], after=0)
+    step = _step(secret, _plain(code), after=0)
     if step is None or Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
         raise RefusedError
-    row = TOTP.activate(user, secret).instance
-    row.data["last_step"] = step
-    row.save(update_fields=["data"])
-    RecoveryCodes.activate(user)
+    data = {SECRETS[Type.TOTP]: sealing.seal(secret), "last_step": step}
+    Authenticator.objects.create(user=user, type=Type.TOTP, data=data)
+    _add_recovery_codes(user)
     addresses.tell(user, "factor_added", factor="app")
 
 
 # --- Passkeys --------------------------------------------------------------------------------------------
 def _webauthn() -> Any:
-    """allauth's WebAuthn module. It is imported late: fido2 is heavy and most processes never need it."""
-    from allauth.mfa.webauthn.internal import auth
+    from accounts.signing_in import webauthn
 
-    return auth
+    return webauthn
 
 
-def offer_passkey(user: User) -> dict[str, Any]:
+def _passkeys(user: User) -> list[Authenticator]:
+    return list(Authenticator.objects.filter(user=user, type=Type.WEBAUTHN))
+
+
+def _state(session: SessionBase) -> Any:
+    """What the last challenge needs. It counts once. Raises RefusedError."""
+    state = session.pop(CHALLENGE, None)
+    if state is None:
+        raise RefusedError
+    return state
+
+
+def offer_passkey(*, user: User, session: SessionBase) -> dict[str, Any]:
     """Options to create a passkey."""
-    options: dict[str, Any] = _webauthn().begin_registration(user, passwordless=True)
+    options: dict[str, Any]
+    options, session[CHALLENGE] = _webauthn().creation(user, _passkeys(user))
     return options
 
 
 @transaction.atomic
-def add_passkey(*, user: User, name: str, credential: Any) -> None:
+def add_passkey(*, user: User, session: SessionBase, name: str, credential: Any) -> None:
     """Add a passkey. Raises RefusedError, FullError, EndedError."""
     proofs.hold(user)
-    if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= PASSKEYS:
+    if len(_passkeys(user)) >= PASSKEYS:
         raise FullError
-    webauthn = _webauthn()
     try:
-        _check_origin(webauthn.parse_registration_response(credential))
-        webauthn.complete_registration(credential)
+        _webauthn().check_created(_state(session), credential)
     except MALFORMED as error:
         raise RefusedError from error
-    webauthn.WebAuthn.add(user, name[:NAME_LENGTH], credential)
-    RecoveryCodes.activate(user)
+    data = {"name": name[:NAME_LENGTH], "credential": credential}
+    Authenticator.objects.create(user=user, type=Type.WEBAUTHN, data=data)
+    _add_recovery_codes(user)
     addresses.tell(user, "factor_added", factor="passkey")
 
 
-def ask_passkey(user: User | None) -> dict[str, Any]:
-    """Options for a proof by a passkey."""
-    options: dict[str, Any] = _webauthn().begin_authentication(user)
+def ask_passkey(*, user: User | None, session: SessionBase) -> dict[str, Any]:
+    """Options for a proof by a passkey. Without a user, by anybody's."""
+    options: dict[str, Any]
+    options, session[CHALLENGE] = _webauthn().proof(_passkeys(user) if user is not None else [])
     return options
 
 
 @transaction.atomic
-def use_passkey(*, user: User | None, answer: Any) -> User:
+def use_passkey(*, user: User | None, session: SessionBase, answer: Any) -> User:
     """The passkey's user. Raises RefusedError."""
     webauthn = _webauthn()
     try:
-        owner: Any = user or webauthn.extract_user_from_response(answer)
-        said = webauthn.parse_authentication_response(answer)
-        _check_origin(said)
-        held = User.objects.active().held().filter(pk=owner.pk).first()  # of two answers at once, the second is later
+        pk = user.pk if user is not None else webauthn.named(answer)
+        held = User.objects.active().held().filter(pk=pk).first()  # of two answers at once, the second is later
         if held is None:
             raise RefusedError
-        row = webauthn.complete_authentication(owner, answer)
-        _count_use(row, said.response.authenticator_data.counter)
+        row, counter = webauthn.check_proof(_state(session), _passkeys(held), answer)
+        _count_use(row, counter)
     except MALFORMED as error:
         raise RefusedError from error
     return user or held
-
-
-def _check_origin(said: Any) -> None:
-    """Raise RefusedError unless the browser asked for a page of this site, and in no frame of another.
-
-    fido2 also takes other ports and subdomains, which others may serve.
-    """
-    client = said.response.client_data
-    if client.origin != _origin() or client.cross_origin:
-        raise RefusedError
-
-
-def _origin() -> str:
-    """The origin of this site's pages, as browsers write it."""
-    parts = urlsplit(settings.SITE_URL)
-    port = "" if parts.port in (None, {"http": 80, "https": 443}.get(parts.scheme)) else f":{parts.port}"
-    return f"{parts.scheme}://{parts.hostname}{port}"
 
 
 def _count_use(row: Authenticator, counter: int) -> None:
@@ -228,7 +221,7 @@ def _count_use(row: Authenticator, counter: int) -> None:
 
     Many passkeys never count and send 0 (WebAuthn, 7.2).
     """
-    before = row.data.get(COUNTER, row.wrap().authenticator_data.counter)
+    before = row.data.get(COUNTER, _webauthn().created(row).counter)
     if (counter or before) and counter <= before:
         logger.warning("passkey %s of user %s counts backwards: %s after %s", row.pk, row.user_id, counter, before)
         raise RefusedError
@@ -258,7 +251,7 @@ def recovery_codes(user: User) -> list[str]:
     """Unused recovery codes. Empty if the secret key was lost."""
     row = Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).first()
     try:
-        return RecoveryCodes(row).get_unused_codes() if row is not None else []
+        return list(_unused(row).values()) if row is not None else []
     except sealing.SealError as error:
         logger.error("recovery codes of user %s cannot be read: %s", user.pk, error)
         return []
@@ -271,7 +264,7 @@ def renew_recovery_codes(*, user: User) -> None:
     if not is_set(user):
         raise RefusedError
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
-    RecoveryCodes.activate(user)
+    _add_recovery_codes(user)
     addresses.tell(user, "recovery_codes_renewed")
 
 

@@ -3,14 +3,13 @@
 The guard counts the attempt before the password is checked. A passkey is both factors. The caller learns of a second
 factor only after the right password.
 
-See docs/decisions.md: Own sign-in flows on allauth's parts.
+See docs/decisions.md: Own sign-in flows.
 """
 
 import time
 import unicodedata
 from typing import Any
 
-from allauth.account.models import EmailAddress
 from django.contrib.auth import SESSION_KEY, login
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.db import transaction
@@ -19,7 +18,7 @@ from django.utils import timezone
 
 from accounts import addresses, passwords, proofs
 from accounts.joining import applications
-from accounts.models import User
+from accounts.models import EmailAddress, User
 from accounts.signing_in import guard, places, second_factors
 
 PENDING = "sign_in"

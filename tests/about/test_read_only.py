@@ -3,7 +3,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from allauth.usersessions.models import UserSession
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
@@ -14,7 +13,7 @@ from rest_framework.test import APIClient
 
 from accounts.about import site
 from accounts.actions import issue_token
-from accounts.models import User
+from accounts.models import SessionOrigin, User
 from discover.history import viewed_page
 from discover.models import IssuedPage
 from items.actions import publish
@@ -111,7 +110,7 @@ def test_reading_leaves_no_notes(client: Client, ann: User) -> None:
     apps.credentials(HTTP_AUTHORIZATION=f"Bearer {token_of(ann)}")
     AccessToken.objects.update(updated=timezone.now() - timedelta(days=1))
     User.objects.update(last_seen_at=None)
-    UserSession.objects.all().delete()
+    SessionOrigin.objects.all().delete()
 
     def read_all() -> None:
         for asked, root, paths in ((client, "", PAGES), (own, "/api/v1/", OWN), (apps, "/api/v1/", OF_APPS)):
@@ -123,7 +122,7 @@ def test_reading_leaves_no_notes(client: Client, ann: User) -> None:
     def notes() -> list[bool]:
         ann.refresh_from_db()
         viewed = viewed_page(ann, now=timezone.now())
-        kept: tuple[Any, ...] = (ReadMark, ReadingPosition, IssuedPage, UserSession)
+        kept: tuple[Any, ...] = (ReadMark, ReadingPosition, IssuedPage, SessionOrigin)
         was_used = AccessToken.objects.filter(updated__gt=timezone.now() - timedelta(hours=1)).exists()
         rows = [model.objects.exists() for model in kept]
         return [*rows, was_used, ann.last_seen_at is not None, viewed is not None and bool(viewed.page.items)]

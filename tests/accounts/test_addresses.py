@@ -3,7 +3,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from allauth.account.models import EmailAddress
 from django.core.exceptions import ValidationError
 from django.db import connection
 from django.test import Client
@@ -15,7 +14,7 @@ from accounts import addresses, purge
 from accounts.actions import change_password, delete_account, log_out_everywhere
 from accounts.joining import actions as joining
 from accounts.mail.models import Letter
-from accounts.models import AddressCheck, User
+from accounts.models import AddressCheck, EmailAddress, User
 from accounts.signing_in import recovery
 from accounts.user_admin import PasswordForm
 from tests.support.at_once import at_once

@@ -1,10 +1,9 @@
 from typing import Any
 
 import pytest
-from allauth.mfa.models import Authenticator
 from django.test import Client
 
-from accounts.models import User
+from accounts.models import Authenticator, User
 from accounts.signing_in import second_factors
 from tests.support.at_once import at_once
 from tests.support.pages import logged_in

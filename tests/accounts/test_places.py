@@ -1,16 +1,15 @@
 from datetime import timedelta
 
 import pytest
-from allauth.usersessions.models import UserSession
 from django.conf import settings
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts import addresses
+from accounts import addresses, tasks
 from accounts.actions import log_out_everywhere
 from accounts.mail.models import Letter
-from accounts.models import User
+from accounts.models import Session, SessionOrigin, User
 from accounts.signing_in import places
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.pages import logged_in
@@ -79,9 +78,9 @@ def test_sessions_of_an_earlier_password_or_epoch_are_not_listed(ann: User) -> N
 @pytest.mark.slow
 def test_a_session_whose_row_is_lacking_gets_one_when_it_is_seen(ann: User) -> None:
     client = log_in(FIREFOX)
-    UserSession.objects.all().delete()
+    SessionOrigin.objects.all().delete()
     client.get("/settings/preferences")
-    assert UserSession.objects.get().user_id == ann.pk
+    assert SessionOrigin.objects.get().user_id == ann.pk
 
 
 def test_a_new_browser_is_told_to_the_owner_and_a_known_one_not(ann: User) -> None:
@@ -124,9 +123,11 @@ def test_the_letter_of_a_new_sign_in_has_no_word_of_the_strangers(ann: User, age
     assert device == ("Firefox" if "Firefox" in agent else "Unknown device")
 
 
-def test_rows_of_what_is_long_over_go(ann: User) -> None:
+def test_a_place_ends_with_its_session(ann: User, rf: RequestFactory) -> None:
     old, new = log_in(FIREFOX), log_in(PHONE)
-    long_ago = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE + 60)
-    UserSession.objects.filter(session_key=old.session.session_key).update(last_seen_at=long_ago)
-    assert places.forget_ended() == 1
-    assert [row.session_key for row in UserSession.objects.all()] == [new.session.session_key]
+    Session.objects.filter(session_key=old.session.session_key).update(expire_date=timezone.now() - timedelta(days=1))
+    late = rf.get("/", headers={"user-agent": FIREFOX})
+    late.session = old.session
+    tasks.clear_sessions()
+    places.note(late)  # it answers after its session has ended
+    assert [row.session_key for row in SessionOrigin.objects.all()] == [new.session.session_key]

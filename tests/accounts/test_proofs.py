@@ -5,11 +5,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pyotp
 import pytest
 import time_machine
-from allauth.account.models import EmailAddress
-from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
@@ -18,9 +16,9 @@ from oauth2_provider.models import AccessToken, Grant
 from accounts import actions, addresses, proofs
 from accounts.deactivation import deactivate, reactivate
 from accounts.mail.models import Letter
-from accounts.models import User
+from accounts.models import EmailAddress, User
 from accounts.signing_in import places, recovery, second_factors
-from accounts.signing_in_models import ClientApp
+from accounts.signing_in_models import Authenticator, ClientApp
 from accounts.user_admin import PasswordForm
 from clientapi.oauth.actions import OUT_OF_BAND, register
 from tests.support.at_once import at_once, until_one_waits
@@ -39,7 +37,7 @@ Door = Callable[[User], Iterator[bool]]
 
 
 def code_at(moment: float, secret: str = SECRET) -> str:
-    return str(format_hotp_value(hotp_value(secret, int(moment) // 30)))
+    return pyotp.TOTP(secret).generate_otp(int(moment) // 30)
 
 
 # --- Doors: prepare, then make the right, then tell whether it opens anything -----------------------------

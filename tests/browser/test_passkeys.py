@@ -1,10 +1,9 @@
 from typing import Any
 
 import pytest
-from allauth.mfa.models import Authenticator
 from playwright.sync_api import CDPSession, expect
 
-from accounts.models import User
+from accounts.models import Authenticator, User
 from accounts.signing_in import second_factors
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import PASSWORD

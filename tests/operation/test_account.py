@@ -3,14 +3,13 @@ import re
 from typing import Any
 
 import pytest
-from allauth.mfa.models import Authenticator
 from django.contrib.admin.models import LogEntry
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts import addresses
 from accounts.actions import issue_token
-from accounts.models import User
+from accounts.models import Authenticator, User
 from accounts.signing_in.second_factors import Type
 from moderation.models import Decision, SenderRule, Verb
 from tests.support.factories import UserFactory

@@ -6,9 +6,6 @@ For each list on a page some user or item has one that long.
 from datetime import datetime, timedelta
 from typing import Any
 
-from allauth.account.models import EmailAddress
-from allauth.mfa.models import Authenticator
-from allauth.usersessions.models import UserSession
 from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
@@ -20,7 +17,7 @@ from accounts.about.models import Rule, SiteSettings
 from accounts.actions import issue_token
 from accounts.joining_models import Application, Invitation, Invited
 from accounts.mail.models import Letter
-from accounts.models import AddressCheck, Deletion, HeldName, User
+from accounts.models import AddressCheck, Authenticator, Deletion, EmailAddress, HeldName, SessionOrigin, User
 from community.archives.models import ArchiveImport, BroughtItem
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
 from items.models import (
@@ -548,9 +545,9 @@ class Grown:
             )
         code = Grant.objects.create(user=self.ordinary, application=app, code="0", expires=now + timedelta(days=1))
         grow(code, MANY, code="md5(g::text)", user_id=self.nth)
-        self._safety(now)
         session = Session.objects.create(session_key="0", session_data="", expire_date=now)
         grow(session, MANY, session_key="md5(g::text)", expire_date="now() + interval '1 day'")
+        self._safety(now)
         entry = LogEntry.objects.create(
             user=self.admin, action_flag=ADDITION, content_type=ContentType.objects.get_for_model(Item), object_id="1"
         )
@@ -579,7 +576,7 @@ class Grown:
             )
         factor = Authenticator.objects.create(user=self.ordinary, type="webauthn", data={"name": "key"})
         grow(factor, MANY, user_id=self.nth)
-        place = UserSession.objects.create(user=self.ordinary, ip="10.0.0.1", session_key="0", user_agent="x")
+        place = SessionOrigin.objects.create(user=self.ordinary, ip="10.0.0.1", session_key="0", user_agent="x")
         grow(place, MANY, user_id=self.nth, session_key="md5(g::text)")
         letter = Letter.objects.create(kind="test", address="a@example.org", user_id=self.ordinary.pk, expires_at=now)
         grow(letter, MANY, user_id=self.nth, state="'sent'", expires_at=later)

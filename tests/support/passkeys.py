@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from allauth.account.utils import user_pk_to_url_str
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.conf import settings
@@ -13,6 +12,7 @@ from fido2.utils import sha256, websafe_decode, websafe_encode
 from fido2.webauthn import AttestationObject, AttestedCredentialData, AuthenticatorData
 
 from accounts.models import User
+from accounts.signing_in import webauthn
 
 ORIGIN = settings.SITE_URL
 SEEN = AuthenticatorData.FLAG.UP | AuthenticatorData.FLAG.UV
@@ -47,7 +47,7 @@ class Passkey:
             "clientDataJSON": told,
             "authenticatorData": websafe_encode(bytes(data)),
             "signature": websafe_encode(self.key.sign(bytes(data) + digest, ec.ECDSA(hashes.SHA256()))),
-            "userHandle": websafe_encode(user_pk_to_url_str(user).encode()),
+            "userHandle": websafe_encode(webauthn.handle(user)),
         }
         return self._answer(parts)
 
