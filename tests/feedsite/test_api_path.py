@@ -138,3 +138,27 @@ def test_the_answer_is_that_of_the_whole_way(
             found.append((response.status_code, body, told))
         assert found[0][:2] == found[1][:2], headers
         assert found[0][2] ^ found[1][2] == set(), headers
+
+
+PAGES_ONLY = {
+    "web.static_files.StaticFiles": "serves files, which lie below no address of the APIs",
+    "web.pages.RateMiddleware": "counts pages; views of the APIs count themselves",
+    "django.contrib.sessions.middleware.SessionMiddleware": "such a call has no session",
+    "django.middleware.csrf.CsrfViewMiddleware": "guards cookies, and such a call has none",
+    "accounts.signing_in.sessions.AuthenticationMiddleware": "reads the session; DRF finds the caller",
+    "accounts.locale.ReaderLocaleMiddleware": "the APIs speak English",
+    "django.contrib.messages.middleware.MessageMiddleware": "messages stand on pages",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware": "JSON is shown in no frame, and the policy forbids it",
+    "django_htmx.middleware.HtmxMiddleware": "htmx asks pages",
+    "accounts.access.ReaderMiddleware": "a page that names its reader takes the long path",
+    "allauth.account.middleware.AccountMiddleware": "allauth serves pages",
+}
+"""Middlewares that calls of the APIs without a session do not pass, and why."""
+
+
+def test_each_middleware_is_in_both_chains_or_excused() -> None:
+    chain = settings.MIDDLEWARE
+    after = chain[chain.index("feedsite.api_path.ApiMiddleware") + 1 :]
+    assert [name for name in after if name not in PAGES_ONLY] == settings.API_MIDDLEWARE
+    assert PAGES_ONLY.keys() <= set(after)
+    assert all(PAGES_ONLY.values())
