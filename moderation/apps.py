@@ -8,3 +8,6 @@ class ModerationConfig(AppConfig):
 
     def ready(self) -> None:
         from moderation import receivers  # noqa: F401 - connects the receivers
+        from web.admin import Deciding
+
+        Deciding.decide_permission, Deciding.decide_page = "moderation.decide_case", "admin:moderation_case_act"

@@ -66,7 +66,7 @@ class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic
         css: ClassVar[dict[str, list[str]]] = {"all": ["feedsite/admin.css"]}
 
     def wants_proof(self, request: HttpRequest) -> bool:
-        """Whether the user must confirm who they are (accounts.site.AdminSite)."""
+        """Whether the user must confirm who they are."""
         return False
 
 
@@ -194,11 +194,14 @@ class ActedOnAdmin(ActingAdmin):
 
 
 class Deciding:
-    """A mixin for parts of the admin in which moderators decide."""
+    """A mixin for parts of the admin in which moderators decide. The package of moderation sets both names."""
+
+    decide_permission: ClassVar[str]
+    decide_page: ClassVar[str]
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
         """Whether the user may decide cases."""
-        return request.user.has_perm("moderation.decide_case")
+        return request.user.has_perm(self.decide_permission)
 
 
 class ModeratedAdmin(Deciding, ActingAdmin):
@@ -206,7 +209,7 @@ class ModeratedAdmin(Deciding, ActingAdmin):
 
     change_form_template = "admin/moderated.html"
     moderated_as: str
-    """The rows' name in moderation.by_hand."""
+    """The rows' name in the query of `decide_page`."""
     moderated_at_once = 100
 
     @admin.action(description=_("Moderate: reject, suspend, warn …"), permissions=["decide"])
@@ -229,7 +232,7 @@ class ModeratedAdmin(Deciding, ActingAdmin):
         return super().change_view(request, object_id, form_url, context)
 
     def _moderate_address(self, *keys: Any) -> str:
-        return f"{reverse('admin:moderation_case_act')}?{self.moderated_as}={','.join(map(str, keys))}"
+        return f"{reverse(self.decide_page)}?{self.moderated_as}={','.join(map(str, keys))}"
 
 
 # --- Deliveries ------------------------------------------------------------------------------------------
