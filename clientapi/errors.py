@@ -187,6 +187,8 @@ class OpenView(ClientView):
 class MissingView(OpenView):
     """Answers 404 for unknown addresses, and for Mastodon's that the site lacks."""
 
+    body_bytes = 0
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call, then raise NotFound or Throttled."""
         self._call = self._counted(request, request.method or "")

@@ -33,8 +33,8 @@ class Measured:
 
     Django takes a body without Content-Length as empty.
 
-    Forms with files go straight to disk, if the view takes files (web.uploads). Larger bodies, and files without a
-    valid token or session, are not read.
+    Forms with files go straight to disk, if the view takes files (web.uploads). Bodies larger than the view takes,
+    bodies for addresses without a view, and files without a valid token or session, are not read.
 
     At most `readers` threads wait for bodies, so one stays for other requests. Files may take all but one of these.
     """
@@ -56,17 +56,18 @@ class Measured:
         size = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
         if not is_chunked and not size:
             return self.application(environ, start_response)
-        if environ.get("CONTENT_TYPE", "").lower().startswith(FILES_TYPE) and (
-            allowed := uploads.most_bytes(get_path_info(environ), environ.get("REQUEST_METHOD", ""))
-        ):
+        allowed, most = uploads.most_bytes(get_path_info(environ), environ.get("REQUEST_METHOD", ""), self.most)
+        if allowed and environ.get("CONTENT_TYPE", "").lower().startswith(FILES_TYPE):
             return self.with_files(environ, start_response, size, allowed)
-        if size > self.most:
+        if not most:
+            return self.without_body(environ, start_response)
+        if size > most:
             return self.too_long(environ, start_response)
         if not self.places.acquire(timeout=WAIT_SECONDS):
             return busy(start_response)
         try:
             with slow_senders.watched():
-                body = environ["wsgi.input"].read(size or self.most + 1)
+                body = environ["wsgi.input"].read(size or most + 1)
         finally:
             self.places.release()
         if len(body) < size:
@@ -74,8 +75,13 @@ class Measured:
         environ["wsgi.input"] = io.BytesIO(body)
         if is_chunked:
             environ["CONTENT_LENGTH"] = str(len(body))
-        if len(body) > self.most:
+        if len(body) > most:
             return self.too_long(environ, start_response)
+        return self.application(environ, start_response)
+
+    def without_body(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer a request whose body nobody needs."""
+        environ |= {"wsgi.input": io.BytesIO(), "CONTENT_LENGTH": "0"}
         return self.application(environ, start_response)
 
     def too_long(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -93,8 +99,7 @@ class Measured:
         except OUTAGES:
             return busy(start_response)
         if is_stranger:
-            environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(), "0"
-            return self.application(environ, start_response)
+            return self.without_body(environ, start_response)
         if size > allowed:
             return self.too_long(environ, start_response)
         if not self.file_places.acquire(timeout=WAIT_SECONDS):

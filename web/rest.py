@@ -540,6 +540,7 @@ class NotFoundView(ApiView):
 
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []
+    body_bytes = 0
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call, then raise NotFound or Throttled."""

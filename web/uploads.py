@@ -54,15 +54,18 @@ def takes_files(limit: Limit) -> Callable[[View], View]:
     return decorate
 
 
-def most_bytes(path: str, method: str) -> int:
-    """The most bytes of a body with files that the view at this path takes. 0 if it takes none."""
+def most_bytes(path: str, method: str, most: int = 0) -> tuple[int, int]:
+    """The most bytes of a body that the view at this path takes: with files (0 if it takes none), and without (at most
+    `most`).
+    """
     try:
         view: Any = resolve(path).func
     except Resolver404:
-        return 0
+        return 0, 0
     form = getattr(view, "model_admin", None) if getattr(view, "__name__", "") in ADMIN_FORMS else None
-    said: Mapping[str, Limit] = getattr(getattr(view, "cls", None) or form or view, "takes_files", {})
-    return said[method]() if method in said else 0
+    view = getattr(view, "cls", None) or form or view
+    limits: Mapping[str, Limit] = getattr(view, "takes_files", {})
+    return limits[method]() if method in limits else 0, min(getattr(view, "body_bytes", most), most)
 
 
 def folder() -> Path:
