@@ -58,33 +58,14 @@ from web.pages import (
 from web.rest import once, parse_id, position
 from web.uploads import some_media, takes_files
 
+PROFILE_TABS = {"posts": profile_page, "replies": answers_page, "media": pictured_page}
+
 
 # --- Reading ---------------------------------------------------------------------------------------------
 @require_safe
 @open_page
-def profile(request: PageRequest, username: str) -> OpenPage:
-    """A user's profile with their posts and reposts."""
-    return _profile(request, username, "posts")
-
-
-@require_safe
-@open_page
-def profile_replies(request: PageRequest, username: str) -> OpenPage:
-    """A user's profile with their replies."""
-    return _profile(request, username, "replies")
-
-
-@require_safe
-@open_page
-def profile_media(request: PageRequest, username: str) -> OpenPage:
-    """A user's profile with their media."""
-    return _profile(request, username, "media")
-
-
-PROFILE_TABS = {"posts": profile_page, "replies": answers_page, "media": pictured_page}
-
-
-def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
+def profile(request: PageRequest, username: str, tab: str) -> OpenPage:
+    """A tab of a user's profile: `PROFILE_TABS`."""
     person = user_or_404(username, request.user)
     last_id = position(request)
     page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
@@ -439,19 +420,8 @@ def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 
 @require_safe
 @signed_in
-def bookmarks(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's bookmarks, newest first."""
-    return _kept(request, reader, "bookmark")
-
-
-@require_safe
-@signed_in
-def likes(request: PageRequest, reader: User) -> HttpResponse:
-    """The items that the reader likes."""
-    return _kept(request, reader, "like")
-
-
-def _kept(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
+def kept_items(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
+    """What the reader bookmarked or likes, newest first."""
     last_id = position(request)
     page = kept_page(reader, kept, last_id=last_id)
     shown = Cards(request.user).of(page.items, answered=answered_senders(page.items, reader))

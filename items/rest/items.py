@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.http import HttpResponse
@@ -148,22 +148,30 @@ class ItemView(PublicApiView):
         return HttpResponse(status=204)
 
 
+def _done(act: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
+    user = signed_in(request)
+    act(user=user, item=item_or_404(item_id, user))
+    return HttpResponse(status=204)
+
+
+def _undone(undo: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
+    user = signed_in(request)
+    take_back_or_404(item_id, user, lambda item: undo(user=user, item=item))
+    return HttpResponse(status=204)
+
+
 class LikeView(ApiView):
     scopes = "favourites"
 
     @extend_schema(operation_id="like", request=None, responses={204: None})
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Like an item, or a repost's original."""
-        user = signed_in(request)
-        actions.like(user=user, item=item_or_404(item_id, user))
-        return HttpResponse(status=204)
+        return _done(actions.like, request, item_id)
 
     @extend_schema(operation_id="unlike", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Remove a like, even if the item is hidden."""
-        user = signed_in(request)
-        take_back_or_404(item_id, user, lambda item: actions.unlike(user=user, item=item))
-        return HttpResponse(status=204)
+        return _undone(actions.unlike, request, item_id)
 
 
 class MuteView(ApiView):
@@ -172,16 +180,12 @@ class MuteView(ApiView):
     @extend_schema(operation_id="mute_thread", request=None, responses={204: None})
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Mute the thread of an item: no notifications of it. Nobody else learns of it."""
-        user = signed_in(request)
-        mute_thread(user=user, item=item_or_404(item_id, user))
-        return HttpResponse(status=204)
+        return _done(mute_thread, request, item_id)
 
     @extend_schema(operation_id="unmute_thread", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Unmute a thread, even if the item is now hidden."""
-        user = signed_in(request)
-        take_back_or_404(item_id, user, lambda item: unmute_thread(user=user, item=item))
-        return HttpResponse(status=204)
+        return _undone(unmute_thread, request, item_id)
 
 
 class BookmarkView(ApiView):
@@ -190,16 +194,12 @@ class BookmarkView(ApiView):
     @extend_schema(operation_id="bookmark", request=None, responses={204: None})
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Bookmark an item, or a repost's original."""
-        user = signed_in(request)
-        actions.bookmark(user=user, item=item_or_404(item_id, user))
-        return HttpResponse(status=204)
+        return _done(actions.bookmark, request, item_id)
 
     @extend_schema(operation_id="remove_bookmark", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Remove a bookmark, even if the item is hidden."""
-        user = signed_in(request)
-        take_back_or_404(item_id, user, lambda item: actions.remove_bookmark(user=user, item=item))
-        return HttpResponse(status=204)
+        return _undone(actions.remove_bookmark, request, item_id)
 
 
 class BookmarksView(ApiView):
