@@ -33,7 +33,7 @@ def is_in(visitor: Visitor, tag: str) -> None:
 
 
 def log_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
-    """In any language."""
+    """Finds the fields in any language."""
     visitor.goto("/login")
     visitor.page.locator("#id_username").fill(username)
     visitor.page.locator("#id_password").fill(password)

@@ -42,7 +42,7 @@ def hearer(user: User, *streams: Stream, is_socket: bool = False) -> Hearer:
 
 
 def told(hearers: list[Hearer], *events: Event) -> dict[Hearer, list[tuple[str, Any]]]:
-    """(event, data) in order."""
+    """Pairs of event and data, in order."""
     found: dict[Hearer, list[tuple[str, Any]]] = {one: [] for one in hearers}
     entries: list[Entry] = [(Position(int(time.time() * 1000), number), event) for number, event in enumerate(events)]
     for one, _, data in news_for(hearers, entries):
@@ -280,7 +280,7 @@ def process(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 
 @pytest.fixture
 def server(process: StreamServer) -> StreamServer:
-    """Without connections."""
+    """Runs, and has no connections."""
     if process.process is None or process.process.poll() is not None:
         process.start()
     assert wait_for(lambda: not process.holds_connections(), 30)

@@ -49,7 +49,7 @@ def build(reader: User) -> None:
 
 
 def held(feeds: redis.Redis, reader: User) -> list[int]:
-    """Newest first."""
+    """Ids in the window, newest first."""
     members = feeds.zrange(keys.replays(reader.pk), 0, -1, desc=True)
     return [int(member.split(b":")[1]) for member in members if member[:1].isdigit()]
 

@@ -46,7 +46,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def told(user: User) -> list[tuple[str, list[str]]]:
-    """Newest first."""
+    """Kinds and names of actors, newest first."""
     return [(entry.kind, [card.username for card in entry.actors]) for entry in notifications_page(user).items]
 
 

@@ -74,7 +74,7 @@ def test_one_is_put_away(ann: User, bob: User) -> None:
 
 
 def ids_of(user: User, **named: Any) -> dict[str, str]:
-    """By the actor's name."""
+    """Ids of notifications by the actor's name."""
     return {one["account"]["username"]: one["id"] for one in Caller(user).get("v1/notifications", named)}
 
 

@@ -31,7 +31,7 @@ def people(settings: Any) -> dict[str, User]:
 
 
 def follow(follower: User, followee: User) -> None:
-    """Without a notification."""
+    """Notifies nobody."""
     Follow.objects.create(follower=follower, followee=followee)
 
 
