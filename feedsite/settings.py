@@ -235,6 +235,7 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = False  # the delivery table re-enqueues; red
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CHANNEL_ERROR_RETRY = True  # a full broker refuses, and must not end the worker
 CELERY_BROKER_CONNECTION_TIMEOUT = 0.5
 CELERY_TASK_PUBLISH_RETRY = False  # the sweeper retries, so publishing never waits for the broker
 CELERY_BROKER_TRANSPORT_OPTIONS = {

@@ -1,4 +1,5 @@
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -6,18 +7,24 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
+from items.actions import publish
 from relations.models import Follow
+from storage.connections import fetch
+from storage.quiet import HOLDER
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
+from tests.support.rabbits import IS_WANTED
 from tests.support.servers import Valkey
 from tests.support.sites import Worker, until
 from tests.support.web import WebServer, tokens_of
+from tests.support.workers import queue_server
 from timeline.check import differences
 from timeline.models import Delivery
 from timeline.oracle import home_ids
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
 
+FULL_SECONDS = 4.0
 RESTARTS = tries(3, 20)
 PAUSE = 0.3
 """RabbitMQ may take a minute to start, and all posts must be delivered."""
@@ -64,3 +71,23 @@ def test_fault_8_the_broker_restarted_again_and_again(web: WebServer, worker: Wo
     assert [page.ids for page in pages] == [home_ids(fan.pk)[:20] for fan in fans[:5]]
     assert len(home_ids(fans[0].pk)) == len(statuses)
     assert list(differences([fan.pk for fan in fans])) == []
+
+
+@pytest.mark.long
+@pytest.mark.skipif(IS_WANTED, reason="RabbitMQ blocks who sends")
+def test_a_worker_outlives_a_full_broker(worker: Worker, broker_server: Valkey) -> None:
+    worker.start()
+    until(lambda: bool(fetch(HOLDER)), 60)  # its beat works
+    broker = queue_server()
+    before = broker.config_get("maxmemory")["maxmemory"]
+    broker.config_set("maxmemory", 1)
+    try:
+        until(lambda: "command not allowed when used memory" in worker.said(), 60)
+        ended = time.monotonic() + FULL_SECONDS
+        until(lambda: time.monotonic() > ended, FULL_SECONDS + 1)
+    finally:
+        broker.config_set("maxmemory", before)
+    assert worker.process is not None
+    assert worker.process.poll() is None, worker.said()
+    item = publish(sender=UserFactory(), content={"text": "Hello"})
+    until(lambda: not Delivery.objects.filter(item_id=item.pk).exists(), 60)

@@ -62,6 +62,9 @@ class Worker:
             self.start()
         return True
 
+    def said(self) -> str:
+        return (self.folder / "worker.log").read_text()
+
     def stand(self, signal_number: int) -> None:
         assert self.process is not None
         os.killpg(self.process.pid, signal_number)
