@@ -73,10 +73,10 @@ class Migration(migrations.Migration):
                 ("session_generation", models.BigIntegerField(db_default=0, default=0)),
                 ("filters_version", models.BigIntegerField(db_default=0, default=0)),
                 ("date_joined", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
-                ("groups", models.ManyToManyField(related_name="user_set", related_query_name="user", to="auth.group")),
+                ("groups", models.ManyToManyField(related_query_name="user", to="auth.group")),
                 (
                     "user_permissions",
-                    models.ManyToManyField(related_name="user_set", related_query_name="user", to="auth.permission"),
+                    models.ManyToManyField(related_query_name="user", to="auth.permission"),
                 ),
                 ("folded_name", accounts.names.FoldedName(editable=False, null=True)),
                 ("profile_fields", models.JSONField(db_default=[], default=list)),
@@ -173,7 +173,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="%(app_label)s_%(class)s",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),

@@ -68,7 +68,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="+",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -122,7 +121,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -131,7 +129,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="big_v_changes",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -158,7 +155,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="invitations",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -215,7 +211,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="invited",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -225,7 +220,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="invited",
                         to="accounts.invitation",
                     ),
                 ),
@@ -264,9 +258,7 @@ class Migration(migrations.Migration):
                 ("data", models.JSONField(default=dict)),
                 (
                     "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
             ],
             options={"db_table": "usersessions_usersession", "default_permissions": ()},
@@ -279,9 +271,7 @@ class Migration(migrations.Migration):
                 ("data", models.JSONField()),
                 (
                     "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
                 ("created_at", models.DateTimeField(default=django.utils.timezone.now)),
                 ("last_used_at", models.DateTimeField(null=True)),
@@ -307,9 +297,7 @@ class Migration(migrations.Migration):
                 ("primary", models.BooleanField(default=False)),
                 (
                     "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
             ],
             options={
@@ -334,7 +322,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="check_of",
                         serialize=False,
                         to="accounts.emailaddress",
                     ),
@@ -356,7 +343,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="origin",
                         serialize=False,
                         to="oauth2_provider.accesstoken",
                     ),

@@ -53,7 +53,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -89,16 +88,13 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "reader",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
                 (
                     "writer",
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -137,7 +133,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="+",
                         to="media.mediafile",
                     ),
                 ),
@@ -192,7 +187,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="replies",
                         to="items.item",
                     ),
                 ),
@@ -202,7 +196,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="reposts",
                         to="items.item",
                     ),
                 ),
@@ -212,7 +205,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="thread",
                         to="items.item",
                     ),
                 ),
@@ -221,7 +213,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="items",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -234,7 +225,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="quotes",
                         to="items.item",
                     ),
                 ),
@@ -245,7 +235,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="messages",
                         to="items.item",
                     ),
                 ),
@@ -256,7 +245,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="items",
                         to="items.linkcard",
                     ),
                 ),
@@ -380,7 +368,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         primary_key=True,
-                        related_name="counted",
                         serialize=False,
                         to="items.item",
                     ),
@@ -407,15 +394,12 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
                 (
                     "item",
-                    models.ForeignKey(
-                        db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="items.item"
-                    ),
+                    models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, to="items.item"),
                 ),
             ],
             options={
@@ -435,7 +419,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_constraint=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="+",
                         to="items.item",
                     ),
                 ),
@@ -452,7 +435,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="bookmarks",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -462,7 +444,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="+",
                         to="items.item",
                     ),
                 ),
@@ -487,7 +468,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_constraint=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="tags",
                         to="items.item",
                     ),
                 ),
@@ -515,7 +495,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="versions",
                         to="items.item",
                     ),
                 ),
@@ -535,7 +514,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="likes",
                         to="items.item",
                     ),
                 ),
@@ -544,7 +522,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="likes",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -564,16 +541,13 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 (
                     "item",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="items.item"
-                    ),
+                    models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, to="items.item"),
                 ),
                 (
                     "sender",
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -591,7 +565,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         primary_key=True,
-                        related_name="+",
                         serialize=False,
                         to="items.item",
                     ),
@@ -621,7 +594,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="participants",
                         to="items.item",
                     ),
                 ),
@@ -630,7 +602,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -658,7 +629,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         primary_key=True,
-                        related_name="tally",
                         serialize=False,
                         to="items.item",
                     ),
@@ -695,15 +665,12 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="votes",
                         to="items.item",
                     ),
                 ),
                 (
                     "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
             ],
         ),
@@ -721,7 +688,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -749,7 +715,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="+",
                         to="items.item",
                     ),
                 ),
@@ -758,7 +723,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),

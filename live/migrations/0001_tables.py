@@ -46,7 +46,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="live_sessions",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -113,7 +112,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="live_host",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -145,15 +143,12 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="reminders",
                         to="live.livesession",
                     ),
                 ),
                 (
                     "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
             ],
             options={
@@ -173,7 +168,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -198,7 +192,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="delivery",
                         serialize=False,
                         to="live.livesession",
                     ),
@@ -209,7 +202,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),

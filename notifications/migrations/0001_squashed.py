@@ -39,7 +39,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="notifications_read",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -56,7 +55,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="+",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -83,7 +81,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="+",
                         to="items.item",
                     ),
                 ),
@@ -92,7 +89,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="notifications",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -164,9 +160,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigIntegerField(db_default=items.models.ItemId(), primary_key=True, serialize=False)),
                 (
                     "actor",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
                 (
                     "recipient",
@@ -175,7 +169,6 @@ class Migration(migrations.Migration):
                         db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -185,7 +178,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="acts",
                         to="notifications.notification",
                     ),
                 ),
@@ -206,7 +198,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="+",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -241,9 +232,7 @@ class Migration(migrations.Migration):
                 ("retry_at", models.DateTimeField(null=True)),
                 (
                     "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
                 ("due_at", models.DateTimeField(null=True)),
                 (

@@ -25,9 +25,7 @@ class Migration(migrations.Migration):
                 ("change", models.SmallIntegerField()),
                 (
                     "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
             ],
         ),
@@ -43,7 +41,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="lists",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -64,7 +61,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="members",
                         to="relations.list",
                     ),
                 ),
@@ -74,7 +70,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -84,7 +79,6 @@ class Migration(migrations.Migration):
                         db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -109,7 +103,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="muted_by",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -118,7 +111,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="mutes",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -151,7 +143,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="blocked_by",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -160,7 +151,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="blocks",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -200,7 +190,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -233,7 +222,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="followed_by",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -242,7 +230,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="follows",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -278,7 +265,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="asked_by",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -287,7 +273,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="asks",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -326,7 +311,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
-                        related_name="followed_by",
                         to="relations.tag",
                     ),
                 ),
@@ -335,7 +319,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="followed_tags",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),

@@ -40,7 +40,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="+",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -65,7 +64,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="delivery",
                         serialize=False,
                         to="items.item",
                     ),
@@ -76,7 +74,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -97,9 +94,7 @@ class Migration(migrations.Migration):
                 ("high", models.BigIntegerField()),
                 (
                     "delivery",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="ranges", to="timeline.delivery"
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="timeline.delivery"),
                 ),
             ],
         ),
@@ -119,9 +114,7 @@ class Migration(migrations.Migration):
                 ("last_error", models.TextField()),
                 (
                     "sender",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to=settings.AUTH_USER_MODEL
-                    ),
+                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to=settings.AUTH_USER_MODEL),
                 ),
             ],
             options={
@@ -144,7 +137,6 @@ class Migration(migrations.Migration):
                     models.OneToOneField(
                         on_delete=django.db.models.deletion.CASCADE,
                         primary_key=True,
-                        related_name="+",
                         serialize=False,
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -155,7 +147,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="imported",
                         to="timeline.import",
                     ),
                 ),

@@ -35,7 +35,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
@@ -69,7 +68,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
-                        related_name="+",
                         to="items.item",
                     ),
                 ),
@@ -78,7 +76,6 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),

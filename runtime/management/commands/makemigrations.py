@@ -15,6 +15,8 @@ UNSTORED = frozenset(
         "error_messages",
         "help_text",
         "limit_choices_to",
+        "related_name",
+        "related_query_name",
         "validators",
         "verbose_name",
     }
