@@ -165,6 +165,7 @@ KEPT_KEYS = {
     "impressions": "shared filters of a week",
     "impressions_over": NO_USER,
     "late_notice": BRIEF,
+    "beat": NO_USER,
     "mail_pause": NO_USER,
     "mail_turn": NO_USER,
     "observed": NO_USER,
