@@ -152,7 +152,9 @@ def install(lock: Path) -> None:
                 compile_packages()
             write_stamp({each.name: fingerprint(each) for each in held})
     except subprocess.CalledProcessError:
-        sys.exit(f"feedsite: {lock.relative_to(ROOT)} could not be installed into {VENV}. The reason is above.")
+        sys.exit(
+            f"feedsite: {lock.relative_to(ROOT)} could not be installed into {VENV}. The reason is above. {OFFLINE}"
+        )
     except OSError as error:
         sys.exit(f"feedsite: {VENV} cannot be created: {error}")
 
@@ -170,6 +172,7 @@ def check_owner(lock: Path) -> None:
         )
 
 
+OFFLINE = "If this machine has no internet, set FEEDSITE_WHEELS to a folder of packages (docs/servers.md)."
 # The lock names every package, so there is nothing to resolve.
 WHOLE = ("--no-deps", "--require-hashes", "--only-binary=:all:")
 
@@ -309,6 +312,7 @@ def run_command(argv: list[str]) -> None:
     needs_servers = bool(argv[1:]) and not {argv[1], *argv[2:]} & {"--help", "-h", "--version"}
     try:
         servers = settings.SERVERS
+        settings.LOGGING["root"]["level"] = settings.LOG_LEVEL or "WARNING"  # a command prints its own words
         gc.disable()  # collections would take a fifth of import time
         django.setup()
         gc.freeze()

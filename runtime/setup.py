@@ -28,6 +28,8 @@ DOMAIN_ASKED = "The site's domain (feeds.example.org): "
 MAIL_ASKED = "The mail server (smtp+tls://user:password@mail.example.org:587, or empty: letters go to the log): "
 LETTER_ASKED = "Your e-mail address, for a test letter (empty: none): "
 MAIL_SECONDS = 15.0
+NO_LETTER = "No test letter was sent. Send one when the site runs: feedsite sendtestemail ADDRESS"
+NO_MAIL = "No mail server is set, so letters go to the log. Set FEEDSITE_EMAIL_URL in {file}."
 NOT_MADE = """\
 The role and the database do not exist yet. Run this as a superuser of PostgreSQL, then continue:
 {statements}"""
@@ -90,6 +92,10 @@ def main(arguments: Sequence[str]) -> None:
         to = asked.test_letter if asked.test_letter is not None else answer(LETTER_ASKED)
         if to:
             print(send_letter(to, variables["FEEDSITE_EMAIL_URL"], variables["FEEDSITE_EMAIL_FROM"], asked.file))
+        else:
+            print(NO_LETTER)
+    elif not variables["FEEDSITE_EMAIL_URL"]:
+        print(NO_MAIL.format(file=asked.file))
     statements = role_and_database(asked.database, password)
     if run_statements(statements, asked.superuser):
         print(f"Created the role and the database {asked.database}.")
@@ -100,7 +106,11 @@ def main(arguments: Sequence[str]) -> None:
 
 def answer(question: str) -> str:
     """Ask a question at the terminal. Returns the answer, or empty."""
-    return input(question).strip() if sys.stdin.isatty() else ""
+    if not sys.stdin.isatty():
+        return ""
+    with contextlib.suppress(EOFError):
+        return input(question).strip()
+    return ""
 
 
 def send_letter(to: str, url: str, sender: str, file: Path) -> str:

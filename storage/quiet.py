@@ -47,6 +47,8 @@ HOLDER = f"""
     WHERE locktype = 'advisory' AND granted AND classid = 0 AND objid = {LOCK}
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
+OTHER = "another beat is active, so this one waits"
+OUTAGE = "PostgreSQL does not answer, so beat waits for it (docs/runbook.md, PostgreSQL is down)"
 
 
 class Scheduler(PersistentScheduler):
@@ -57,16 +59,23 @@ class Scheduler(PersistentScheduler):
         """When each task was sent (monotonic time)."""
         self.lock_session: Any = None
         """The session that holds the lock."""
-        self.is_at_work: bool | None = None
+        self.is_at_work = False
+        self.waits_for: str | None = None
+        """What the log says that this beat waits for. Empty while it works, None at the start."""
+        self.is_cut_off = False
+        """PostgreSQL did not answer the last time."""
         self.name = uuid.uuid4().hex
         super().__init__(*args, **kwargs)
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Send what is due if this beat has the lock. Returns seconds to wait."""
         has_turn = self._has_lease() if settings.POOLED else self._has_lock()
-        if has_turn != self.is_at_work:
-            self.is_at_work = has_turn
-            starts.info("beat is active" if has_turn else f"another beat is active{_holder()}; this one waits")
+        self.is_at_work = has_turn
+        waits_for = "" if has_turn else OUTAGE if self.is_cut_off else OTHER
+        if waits_for != self.waits_for:
+            self.waits_for = waits_for
+            holder = _holder() if waits_for == OTHER else ""
+            starts.info("%s%s", waits_for or "beat is active", holder)
         return float(super().tick(*args, **kwargs)) if has_turn else TURN_SECONDS
 
     def _has_lock(self) -> bool:
@@ -75,10 +84,11 @@ class Scheduler(PersistentScheduler):
             if self.lock_session is None or connection.connection is not self.lock_session:
                 is_mine = fetch(TAKE_LOCK)[0][0]
                 self.lock_session = connection.connection if is_mine else None
-        except Error as error:
+            self.is_cut_off = False
+        except Error:
             connection.close()
-            logger.info("PostgreSQL does not answer, so beat cannot check for another beat: %s", error)
-            return bool(self.is_at_work)
+            self.is_cut_off = True
+            return self.is_at_work
         return self.lock_session is not None
 
     def _has_lease(self) -> bool:

@@ -33,14 +33,17 @@ def queues() -> Findings:
 
 def workers() -> Findings:
     """Check that workers answer."""
-    names = sorted(ages())
+    names = sorted(name for name, _ in uptimes())
     lanes = [name for name in names if name.startswith(f"{OUTSIDE}@")]
     workers = [name for name in names if name not in lanes]
     yield judge(
         "workers",
         ", ".join(workers) or "none answers",
         error=not workers,
-        todo="Start `manage.py up` or `manage.py program worker`. Pages are correct but slow, and nothing is sent. "
+        warning=len(set(workers)) < len(workers),
+        todo="Two workers have one name. Give each machine a hostname of its own, or stop one of them."
+        if workers
+        else "Start `manage.py up` or `manage.py program worker`. Pages are correct but slow, and nothing is sent. "
         "docs/runbook.md, Backlog.",
     )
     yield judge(
@@ -62,10 +65,10 @@ def clocks() -> Findings:
             yield clock(f"clock of {name}", theirs, began, ended)
 
 
-def ages() -> dict[str, float]:
-    """Workers that answer, and their uptime in seconds."""
-    stats = current_app.control.inspect(timeout=WAIT_SECONDS / 2).stats() or {}
-    return {name: float(each["uptime"]) for name, each in stats.items()}
+def uptimes() -> list[tuple[str, float]]:
+    """Workers that answer, and their uptime in seconds. Those of one hostname have one name."""
+    answers = current_app.control.broadcast("stats", reply=True, timeout=WAIT_SECONDS / 2) or []
+    return [(name, float(each["uptime"])) for answer in answers for name, each in answer.items()]
 
 
 def beat(now: datetime) -> Findings:
@@ -73,7 +76,7 @@ def beat(now: datetime) -> Findings:
     last = last_observed()
     late = last is None or abs(now - last) > YOUNG  # the future says nothing either
     text = f"last worked at {last:%Y-%m-%d %H:%M} UTC" if last else "has not worked for a day"
-    youngest = max(ages().values(), default=math.inf) if late else 0.0
+    youngest = max((seconds for _, seconds in uptimes()), default=math.inf) if late else 0.0
     young = late and youngest < YOUNG.total_seconds()
     if young:
         text += f"; the workers started {youngest:.0f} s ago"

@@ -38,6 +38,12 @@ def test_a_server_that_is_not_there(post: MailServer, settings: Any) -> None:
         call_command("sendtestemail", "you@example.org")
 
 
+def test_without_a_mail_server_it_says_what_to_set(settings: Any) -> None:
+    settings.EMAIL_BACKEND = "accounts.mail.console.EmailBackend"
+    with pytest.raises(CommandError, match=r"^No mail server is set \(FEEDSITE_EMAIL_URL\), so .*Mail does not go out"):
+        call_command("sendtestemail", "you@example.org")
+
+
 def test_an_address_that_is_none() -> None:
     with pytest.raises(CommandError, match="is not an e-mail address"):
         call_command("sendtestemail", "you@example.org\nBcc: all@example.org")

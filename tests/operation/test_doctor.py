@@ -41,9 +41,12 @@ from storage.postgresql.base import DatabaseWrapper
 from tests.support.clusters import ValkeyCluster
 from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, frozen
+from tests.support.sites import Worker, until, worker
 from timeline.models import Delivery
 from web import health
 from web.static_files import StaticStorage
+
+__all__ = ["worker"]
 
 pytestmark = pytest.mark.django_db
 
@@ -283,12 +286,27 @@ def test_deliveries_and_a_beat_that_are_late() -> None:
 def test_a_site_that_has_just_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     now = timezone.now()
     for age, state in ((20.0, WARNING), (170.0, WARNING), (200.0, ERROR)):
-        monkeypatch.setattr(work, "ages", lambda age=age: {"celery@here": age})
+        monkeypatch.setattr(work, "uptimes", lambda age=age: [("celery@here", age)])
         assert states(work.beat(now)) == {"beat": state}
     gauges.observe(now=now - timedelta(hours=9))
-    monkeypatch.setattr(work, "ages", lambda: {"celery@here": 20.0})
+    monkeypatch.setattr(work, "uptimes", lambda: [("celery@here", 20.0)])
     finding = found(work.beat(now))["beat"]
     assert (finding.state, "started 20 s ago" in finding.text) == (WARNING, True)
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_of_one_hostname_are_named(worker: Worker, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = Worker(tmp_path / "other")
+    try:
+        worker.start()
+        other.start()
+        until(lambda: len(work.uptimes()) == 4, 90)  # each has a lane
+        finding = found(work.workers())["workers"]
+        assert (finding.state, finding.todo[:28]) == (WARNING, "Two workers have one name. G")
+    finally:
+        other.kill()
 
 
 def test_a_database_that_is_not_migrated() -> None:

@@ -258,7 +258,9 @@ def test_failed_installation_is_one_line_after_pips_own(tree: Path) -> None:
     (tree / LOCKS[0]).write_text("no-such-thing==1.0 --hash=sha256:" + "0" * 64 + "\n")
     result = manage(tree)
     assert result.returncode == 1
-    assert result.stderr.splitlines()[-1].startswith("feedsite: requirements/runtime.lock could not be installed into")
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("feedsite: requirements/runtime.lock could not be installed into")
+    assert "If this machine has no internet, set FEEDSITE_WHEELS" in last
     assert "Traceback" not in result.stderr
 
 

@@ -18,6 +18,7 @@ from storage import keys, quiet
 from storage.connections import cache_breaker, fetch
 from storage.queue import QUESTIONS
 from tests.support.factories import ItemFactory
+from tests.support.mail_servers import closed_port
 from tests.support.sites import until
 from tests.support.streams import database_url
 
@@ -142,7 +143,7 @@ def test_a_second_beat_waits_and_says_so(
             assert scheduler.tick() == quiet.TURN_SECONDS
         assert not sent
         (line,) = [record.getMessage() for record in caplog.records if record.name == "feedsite.starts"]
-        assert re.fullmatch(r"another beat is active \(this machine, since \d{4}-.* UTC\); this one waits", line)
+        assert re.fullmatch(r"another beat is active, so this one waits \(this machine, since \d{4}-.* UTC\)", line)
     until(lambda: scheduler.tick() > 0 and bool(sent), 30)
     assert "beat is active" in caplog.messages
     with psycopg.connect(database_url(), autocommit=True) as session:
@@ -175,6 +176,28 @@ def test_the_beat_at_work_goes_on_without_postgresql(
     assert scheduler._has_lock()
     scheduler.is_at_work = False
     assert not scheduler._has_lock(), "one that waited goes on to wait"
+
+
+@pytest.mark.sessions
+@pytest.mark.django_db(transaction=True)
+def test_a_beat_that_waits_for_postgresql_says_so_once(
+    scheduler: quiet.Scheduler, sent: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def said() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name == "feedsite.starts"]
+
+    connection.close()
+    with monkeypatch.context() as patch:
+        patch.setitem(connection.settings_dict, "PORT", str(closed_port()))
+        for _ in range(3):
+            assert scheduler.tick() == quiet.TURN_SECONDS
+        assert said() == [quiet.OUTAGE]
+    with other_beat():
+        for _ in range(2):
+            assert scheduler.tick() == quiet.TURN_SECONDS
+    assert [line.partition(" (")[0] for line in said()[1:]] == [quiet.OTHER]
+    assert not sent
+    connection.close()
 
 
 def failing(*args: Any, **kwargs: Any) -> Any:
