@@ -4,7 +4,7 @@
 import random
 import secrets
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -270,8 +270,8 @@ class NotEmptyError(Exception):
 
 
 @transaction.atomic
-def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
-    """Make the demo. Raises NotEmptyError if the site has users."""
+def make(*, size: int = 60, has_pictures: bool = False, told: Callable[[str], None] = lambda line: None) -> Demo:
+    """Make the demo, and report its progress to `told`. Raises NotEmptyError if the site has users."""
     with connection.cursor() as cursor:  # a second call waits, and finds the first one's users
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.demo'))")
     if User.objects.exists():
@@ -282,14 +282,18 @@ def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
     roles |= {name: f"reader, last here {days} days ago" for name, days in AWAY.items()}
     roles |= {ADMIN: f"administrator, see /{settings.ADMIN_PATH}"}
     logins = tuple(Login(name, _password(), role) for name, role in roles.items())
+    told(f"making {size:,} people")
     users = _people(chance, size, now, {login.username: login.password for login in logins})
     follows = _follows(chance, users, now)
+    told("writing posts")
     items = _items(chance, users, now)
     if has_pictures:
+        told("drawing pictures")
         demo_pictures.faces(users, items)
         demo_pictures.illustrate(items)
     Item.objects.bulk_create(items, batch_size=2000)
     copy_index((item.pk, item.title, item.text) for item in items if not item.repost_of)
+    told("adding likes and notifications")
     likes = _likes(chance, users, items, now)
     _counts(items, likes)
     for user in users:

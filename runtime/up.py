@@ -24,8 +24,8 @@ from runtime.supervisor import NEXT, TAG, Program, ProgramError, Supervisor, Ter
 
 ABOUT = (
     "Run the site: servers, migrations, web, stream, worker and beat, and gRPC if FEEDSITE_GRPC_PORT is set. An empty "
-    "embedded database gets a demo community. For any other empty database it prints a link that creates the first "
-    "administrator."
+    "embedded database gets a demo community, unless a proxy is set. For any other empty database it prints a link "
+    "that creates the first administrator."
 )
 MORE_PORTS = 20
 """Ports tried for the stream process after the site's."""
@@ -41,7 +41,9 @@ class UpError(RuntimeError):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--demo", action="store_true", help="Fill an empty database with demo users, also one on your own server."
+        "--demo",
+        action="store_true",
+        help="Fill an empty database with demo users, also one on your own server or behind a proxy.",
     )
 
 
@@ -77,7 +79,7 @@ class Up:
                 reserved_port(options.host, options.port),
                 stream_port(options) as stream,
                 grpc_port(options) as grpc,
-                self.preparing(demo=demo or "postgres" in options.servers.names) as process,
+                self.preparing(demo=demo or self.has_demo()) as process,
                 options.servers.ensure(),
                 ended(process),  # before the servers, which it uses
             ):
@@ -86,6 +88,10 @@ class Up:
                 self.wait_for_tables(process)
                 if not self.is_stopping:
                     self.supervise(Place(options.host, options.port, stream, grpc), process)
+
+    def has_demo(self) -> bool:
+        """Whether an empty database gets demo users unasked: an embedded one that is not public."""
+        return "postgres" in self.options.servers.names and not self.options.is_proxied
 
     def on_signal(self, number: int, frame: object) -> None:
         """Signal handler: interrupt, and remember it, because a callback or destructor may swallow the exception."""

@@ -1,6 +1,7 @@
 """The demo must leave the state of real publishing."""
 
 import io
+import os
 import stat
 from collections import Counter
 from pathlib import Path
@@ -46,12 +47,28 @@ def logins(text: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_community_with_exact_counts_and_nothing_to_fan_out() -> None:
-    demo()
+    said = demo("--yes").splitlines()
+    assert said[:3] == ["making 60 people ...", "writing posts ...", "adding likes and notifications ..."]
     assert User.objects.count() == 60
     for relation, column in (("follows", "following_count"), ("followed_by", "follower_count")):
         assert not User.objects.alias(real=Count(relation)).exclude(**{column: F("real")}).exists()
     assert not FollowerCountChange.objects.exists()
     assert not Delivery.objects.exists()
+
+
+def test_a_public_site_is_asked_first(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.HTTPS = True
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(CommandError, match="is public"):
+        demo()
+    leader, follower = os.openpty()
+    with os.fdopen(leader, "w") as typed, os.fdopen(follower) as terminal:
+        monkeypatch.setattr("sys.stdin", terminal)
+        typed.write("no\n")
+        typed.flush()
+        with pytest.raises(CommandError, match="Nothing was made"):
+            demo()
+    assert not User.objects.exists()
 
 
 @pytest.mark.slow

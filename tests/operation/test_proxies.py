@@ -257,6 +257,7 @@ def test_up_behind_a_proxy(tmp_path: Path) -> None:
     site = Site(tmp_path / "var", own, more)
     try:
         site.wait_until_up()
+        assert site.says("This site has no administrator yet", 60), "no demo comes to a public site unasked"
         with running("caddy", tmp_path, "https", port, own, own + 1):
             assert wait_for(lambda: has_certificate(port), 60)
             instance = ask(port, "/api/v2/instance", tls=True)

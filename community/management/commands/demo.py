@@ -1,6 +1,7 @@
 """`manage.py demo`: makes a small made-up community."""
 
 import os
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,18 @@ class Command(BaseCommand):
             "--no-pictures", action="store_true", help="Make no avatars and pictures. This takes only a second."
         )
 
+        parser.add_argument("--yes", action="store_true", help="Do not ask, also on a public site.")
+
     def handle(self, *args: Any, **options: Any) -> None:
         """Make the demo, and store its logins in the data folder. Raises CommandError."""
         if not demo.SMALLEST <= options["users"] <= demo.LARGEST:
             raise CommandError(f"--users must be from {demo.SMALLEST} to {demo.LARGEST}.")
+        if settings.HTTPS and not options["yes"]:
+            self.ask()
         path = Path(settings.DATA_DIR) / FILE
         try:
             with transaction.atomic():
-                made = demo.make(size=options["users"], has_pictures=not options["no_pictures"])
+                made = demo.make(size=options["users"], has_pictures=not options["no_pictures"], told=self.tell)
                 # Before the commit, so that passwords are never lost.
                 keep(path, made.logins)
         except demo.NotEmptyError:
@@ -48,6 +53,19 @@ class Command(BaseCommand):
         )
         self.stdout.write(path.read_text(), ending="")
         self.stdout.write(f"These logins are in {path}")
+
+    def ask(self) -> None:
+        """Ask before made-up people and an administrator come to a public site. Raises CommandError."""
+        if not sys.stdin.isatty():
+            raise CommandError(f"{settings.SITE_URL} is public. Add --yes to make its people and an administrator.")
+        asked = f"This makes {demo.ADMIN}, an administrator, and made-up people on {settings.SITE_URL}. Type yes: "
+        if input(asked) != "yes":
+            raise CommandError("Nothing was made.")
+
+    def tell(self, line: str) -> None:
+        """Show the progress."""
+        self.stdout.write(f"{line} ...")
+        self.stdout.flush()
 
 
 def keep(path: Path, logins: tuple[demo.Login, ...]) -> None:

@@ -49,7 +49,7 @@ class Command(BaseCommand):
             self.tell("making the demo community ...")
         self.tell("")
         if is_empty:
-            call_command("demo", "--if-empty", stdout=self.stdout)
+            call_command("demo", "--if-empty", "--yes", stdout=self.stdout)
         elif demo and (logins := settings.DATA_DIR / "demo.txt").exists():
             self.tell(f"The demo logins are in {logins}")
         call_command("account", "first-admin", "--if-wanted", stdout=self.stdout)
