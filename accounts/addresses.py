@@ -33,7 +33,7 @@ TRIES = 5
 CODE_DIGITS = 6
 
 
-class SpentError(Exception):
+class SpentLinkError(Exception):
     """The link or code is invalid or used."""
 
 
@@ -146,20 +146,20 @@ def of_link(key: str) -> EmailAddress | None:
 
 
 def prove_by_link(*, key: str) -> User:
-    """Confirm an address by link. Raises SpentError."""
+    """Confirm an address by link. Raises SpentLinkError."""
     row = of_link(key)
     if row is None:
-        raise SpentError
+        raise SpentLinkError
     with transaction.atomic():
         held = User.objects.active().held().filter(pk=row.user_id).first()
         row = of_link(key)
         if held is None or row is None:  # used or ended meanwhile
-            raise SpentError
+            raise SpentLinkError
         return _take(row)
 
 
 def prove_by_code(*, user: User, code: str) -> User:
-    """Confirm the user's address by code. Raises SpentError, EndedError."""
+    """Confirm the user's address by code. Raises SpentLinkError, EndedError."""
     with transaction.atomic():
         proofs.hold(user)
         row = EmailAddress.objects.filter(user=user, verified=False).select_related("user").order_by("-pk").first()
@@ -169,26 +169,26 @@ def prove_by_code(*, user: User, code: str) -> User:
             return _take(row)
         if check is not None:
             AddressCheck.objects.filter(pk=check.pk).update(tries=F("tries") + 1)
-    raise SpentError
+    raise SpentLinkError
 
 
 def _take(row: EmailAddress) -> User:
-    """Confirm an address of a locked user. Raises SpentError if another account was first."""
+    """Confirm an address of a locked user. Raises SpentLinkError if another account was first."""
     try:
         with transaction.atomic():
             return _taken(row)
     except IntegrityError as error:
-        raise SpentError from error
+        raise SpentLinkError from error
 
 
 def _taken(row: EmailAddress) -> User:
     if owner(row.email) is not None:
-        raise SpentError
+        raise SpentLinkError
     user: User = row.user
     before = proven(user)
     EmailAddress.objects.filter(user=user).exclude(pk=row.pk).delete()
     if not EmailAddress.objects.filter(pk=row.pk, verified=False).update(verified=True, primary=True):
-        raise SpentError
+        raise SpentLinkError
     AddressCheck.objects.filter(pk=row.pk).delete()
     User.objects.filter(pk=user.pk).update(email=row.email)
     user.email = row.email

@@ -38,7 +38,7 @@ MEANING = _(
 """Explains big accounts to admins."""
 
 
-class Progress(NamedTuple):
+class DemotionProgress(NamedTuple):
     """Inboxes filled by a demotion, of how many."""
 
     done: int
@@ -70,7 +70,7 @@ class BigVAdmin(ModeratedAdmin):
         """The user's number of followers."""
         raise NotImplementedError
 
-    def progress(self, user: Any) -> Progress | None:
+    def progress(self, user: Any) -> DemotionProgress | None:
         """The progress of the user's running demotion, or None. Subclasses override it."""
         return None
 

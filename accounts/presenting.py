@@ -11,7 +11,7 @@ from accounts.models import User
 from accounts.profile_fields import Pair
 from media import actions as media
 from media.actions import MediaError
-from media.decoder import BusyError
+from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import MediaFile, Use
 
@@ -42,7 +42,7 @@ def present(
         for use, file in files.items():
             try:
                 taken.append(faces.take(user=user, use=use, file=file))
-            except (MediaError, BusyError, StoreError) as error:
+            except (MediaError, DecoderBusyError, StoreError) as error:
                 reasons[use] = error
             else:
                 new[use] = taken[-1]

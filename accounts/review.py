@@ -16,7 +16,7 @@ from accounts.signals import text_submitted
 from media.models import MediaFile
 
 
-class Status:
+class ReviewStatus:
     """States of a text, as for items."""
 
     PUBLISHED = "published"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import QUICK, Report, Size
+from benchmarks.measure import QUICK, BenchmarkReport, Size
 from benchmarks.report import as_text, machine, renew, write
 
 FEEDS_MEMORY = "6gb"
@@ -62,7 +62,7 @@ def main() -> None:
     if options.items:
         size = replace(size, growth_items=(*size.growth_items[:-1], options.items))
     begin = time.perf_counter()
-    reports: dict[str, Report] = {}
+    reports: dict[str, BenchmarkReport] = {}
     failed = []
     with own_site():
         for name, report in _measured(options, size):
@@ -106,7 +106,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     return options
 
 
-def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Report | None]]:
+def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, BenchmarkReport | None]]:
     """Run the benchmarks and yield each report. None if one failed: the others still run."""
     for data_name, names in GROUPS:
         chosen = [name for name in options.name if name in names]
@@ -120,7 +120,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
             facts = machine()
             begin = time.perf_counter()
             try:
-                report: Report = _named(names[name])(data)
+                report: BenchmarkReport = _named(names[name])(data)
             except Exception:  # noqa: BLE001 (the other benchmarks still run)
                 traceback.print_exc()
                 yield name, None

@@ -28,9 +28,9 @@ from accounts.models import User
 from benchmarks.community import Community, by_token, emptied, users
 from benchmarks.http_page import COUNTED, PLAIN, constants
 from benchmarks.measure import (
+    BenchmarkReport,
     Case,
-    Report,
-    Request,
+    MeasuredRequest,
     Size,
     interleaved,
     milliseconds,
@@ -41,13 +41,13 @@ from benchmarks.measure import (
 )
 from community.dataset import Dataset
 from community.importing import load
-from discover.cache import CandidateList, Entry
+from discover.cache import CachedRecommendation, CandidateList
 from discover.candidates import mixed
 from discover.feed import load_more, refresh
 from discover.impressions import DAYS, Impression, record, shown
 from discover.models import IssuedPage
 from discover.postgres import PostgresRecall
-from discover.recall import Candidate
+from discover.recall import RecalledItem
 from discover.refreshing import refresh_popular, refresh_words
 from items.hydrate import BY_ID, ItemRow, bodies
 from runtime.embedded import Home, ServerError, Valkey, package, wait_for
@@ -83,7 +83,7 @@ Post = tuple[int, int]
 
 
 # --- Pages ---------------------------------------------------------------------------------------------------
-def candidates(count: int) -> list[Entry]:
+def candidates(count: int) -> list[CachedRecommendation]:
     """The newest posts, mixed like a refresh."""
     rows = fetch(
         """
@@ -92,14 +92,14 @@ def candidates(count: int) -> list[Entry]:
         """,
         [count * 2],
     )
-    posts = mixed([Candidate(item_id, sender_id, item_id, "fresh") for item_id, sender_id in rows], LIMIT)
-    return [Entry(post.item_id, post.reason) for post in posts[:count]]
+    posts = mixed([RecalledItem(item_id, sender_id, item_id, "fresh") for item_id, sender_id in rows], LIMIT)
+    return [CachedRecommendation(post.item_id, post.reason) for post in posts[:count]]
 
 
-def run(community: Community) -> Report:
+def run(community: Community) -> BenchmarkReport:
     size = community.size
     pages = min(PAGES, size.http_requests)
-    report = Report(
+    report = BenchmarkReport(
         "discover",
         COST,
         ["call", "ms"],
@@ -115,7 +115,7 @@ def run(community: Community) -> Report:
     return report
 
 
-def _process(report: Report, readers: list[User], entries: list[Entry], rounds: int) -> None:
+def _process(report: BenchmarkReport, readers: list[User], entries: list[CachedRecommendation], rounds: int) -> None:
     raw = client_of(settings.REDIS_URL, 1.0)
     lists = [CandidateList(reader.pk) for reader in readers]
     shadows = [CandidateList(-reader.pk) for reader in readers]
@@ -152,7 +152,7 @@ def _process(report: Report, readers: list[User], entries: list[Entry], rounds: 
     raw.close()
 
 
-def _refreshed(report: Report, readers: list[User], rounds: int) -> None:
+def _refreshed(report: BenchmarkReport, readers: list[User], rounds: int) -> None:
     now = timezone.now()
     refresh_words(now=now)
     refresh_popular(now=now)
@@ -171,7 +171,7 @@ def _refreshed(report: Report, readers: list[User], rounds: int) -> None:
     report.ratio("refresh / load_more", over(times, "refresh", "load_more after it"))
 
 
-def _http(report: Report, readers: list[User], entries: list[Entry], pages: int) -> None:
+def _http(report: BenchmarkReport, readers: list[User], entries: list[CachedRecommendation], pages: int) -> None:
     """Measure pages over HTTP. Each block reads as another reader."""
     for reader in readers:
         cache = CandidateList(reader.pk)
@@ -179,7 +179,7 @@ def _http(report: Report, readers: list[User], entries: list[Entry], pages: int)
         cache.push(entries)
     name = "load_more over HTTP"
     pull = {"action": "load_more", "limit": LIMIT}
-    requests = constants(readers[0]) | {name: [Request(FEED, by_token(reader), pull) for reader in readers]}
+    requests = constants(readers[0]) | {name: [MeasuredRequest(FEED, by_token(reader), pull) for reader in readers]}
     with served() as port:
         found = over_http(port, requests, rounds=len(readers) - 1, each=pages)
     report.rows += [[f"{each} (CPU)", round(blocks.worker * 1000, 3)] for each, blocks in found.items()]
@@ -189,10 +189,10 @@ def _http(report: Report, readers: list[User], entries: list[Entry], pages: int)
 
 
 # --- Filters -------------------------------------------------------------------------------------------------
-def impressions(community: Community) -> Report:
+def impressions(community: Community) -> BenchmarkReport:
     """Run the benchmark `impressions`."""
     size = community.size
-    report = Report(
+    report = BenchmarkReport(
         "impressions",
         FILTERED,
         ["what"],
@@ -218,7 +218,7 @@ def impressions(community: Community) -> Report:
     return report
 
 
-def _add_columns(report: Report, found: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
+def _add_columns(report: BenchmarkReport, found: Mapping[str, Mapping[str, tuple[float, float]]]) -> None:
     """Fill the report's table, with two columns for each kind of filter."""
     report.columns = ["what", *(column for kind in found for column in (f"{kind}, ms", "x PING"))]
     names = next(iter(found.values()))
@@ -244,7 +244,9 @@ def _forget_clients() -> None:
         client.cache_clear()
 
 
-def _measure(report: Report, kind: str, count: int, rounds: int, *, has_module: bool) -> dict[str, tuple[float, float]]:
+def _measure(
+    report: BenchmarkReport, kind: str, count: int, rounds: int, *, has_module: bool
+) -> dict[str, tuple[float, float]]:
     """Measure a kind of filter, and add its ratios. Returns each call's ms, and its time over that of PING."""
     client = feeds_for_tasks()
     today = datetime.now(UTC).date()
@@ -430,10 +432,10 @@ def _forget_since(moment: datetime) -> None:
             cursor.execute(f"VACUUM ANALYZE {table}")
 
 
-def quality(data: RealData) -> Report:
+def quality(data: RealData) -> BenchmarkReport:
     """Run the benchmark `discover_quality`."""
     size = data.size
-    report = Report(
+    report = BenchmarkReport(
         "discover_quality",
         FINDS,
         ["at"],
@@ -467,5 +469,5 @@ def quality(data: RealData) -> Report:
     return report
 
 
-def _post(candidate: Candidate) -> Post:
+def _post(candidate: RecalledItem) -> Post:
     return candidate.item_id, candidate.sender_id

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 
 from benchmarks.community import Community, build_window, entries, fresh_item, materialise_inbox
-from benchmarks.measure import Report, interleaved, over
+from benchmarks.measure import BenchmarkReport, interleaved, over
 from storage.connections import feeds_for_tasks, fetch
 from storage.replies import borrowed, replies
 from storage.window import PIPELINE_LENGTH, Entry, deliver
@@ -27,9 +27,9 @@ TARGETS = {1_000: 0.7, 10_000: 0.85}
 """Least share of the limit's rate for a whole fan-out, by number of followers."""
 
 
-def run(community: Community) -> Report:
+def run(community: Community) -> BenchmarkReport:
     size = community.size
-    report = Report(
+    report = BenchmarkReport(
         "fan_out",
         __doc__.splitlines()[0],
         ["followers", "level (cap)", "fan_out", "deliver", "raw ZADD + trim", "trimmed rarely", "redis-py pipeline"],
@@ -91,7 +91,7 @@ def _zset(client: redis.Redis, key: str, held: Sequence[Entry]) -> None:
     client.zadd(key, {entry.member: entry.item_id for entry in held})
 
 
-def _measure(report: Report, community: Community, publisher: int, followers: int, level: int) -> None:
+def _measure(report: BenchmarkReport, community: Community, publisher: int, followers: int, level: int) -> None:
     client = feeds_for_tasks()
     people = community.followers[:followers]
     keys = [Inbox(follower).key for follower in people]

@@ -39,7 +39,16 @@ from benchmarks.community import (
     users,
 )
 from benchmarks.fan_out import raw, raw_key
-from benchmarks.measure import Case, Report, Size, exponent, interleaved, milliseconds, percentile, servers_time
+from benchmarks.measure import (
+    BenchmarkReport,
+    Case,
+    Size,
+    exponent,
+    interleaved,
+    milliseconds,
+    percentile,
+    servers_time,
+)
 from discover import feed, refreshing
 from items import counts
 from items.actions import delete, edit, like, publish
@@ -172,7 +181,7 @@ def nothing_left() -> bool:
     return not Delivery.objects.exists()
 
 
-class Work:
+class SenderCosts:
     """One sender's items, and their costs in seconds."""
 
     def __init__(self, followed: Followers, sender: User, count: int) -> None:
@@ -224,10 +233,10 @@ class Work:
 
 
 # --- Followers -----------------------------------------------------------------------------------------------
-def followers(followed: Followers) -> Report:
+def followers(followed: Followers) -> BenchmarkReport:
     """Run the benchmark `growth_followers`."""
     size = followed.size
-    report = Report(
+    report = BenchmarkReport(
         "growth_followers",
         FOLLOWERS,
         [
@@ -245,7 +254,7 @@ def followers(followed: Followers) -> Report:
         f"{size.readers} readers each; medians",
     )
     followed.set_big_v([])
-    works = [Work(followed, sender, count) for count, sender in followed.senders().items()]
+    works = [SenderCosts(followed, sender, count) for count, sender in followed.senders().items()]
     cases: dict[str, Case] = {}
     for work in works:
         cases |= {f"fan-out {work.count}": work.publish_and_deliver, f"raw {work.count}": work.raw}
@@ -306,11 +315,11 @@ def _pages(followed: Followers) -> dict[int, list[float]]:
 
 
 # --- A big-V -------------------------------------------------------------------------------------------------
-def big_v(followed: Followers) -> Report:
+def big_v(followed: Followers) -> BenchmarkReport:
     """Run the benchmark `big_v`."""
     size = followed.size
     counts = list(followed.publishers)[1:]
-    report = Report(
+    report = BenchmarkReport(
         "big_v",
         BIG_V_FANS,
         ["followers", *(f"{part}, ms" for part in PARTS)],
@@ -318,7 +327,7 @@ def big_v(followed: Followers) -> Report:
     )
     followed.set_big_v(counts)
     senders = followed.senders()
-    works = [Work(followed, senders[count], count) for count in counts]
+    works = [SenderCosts(followed, senders[count], count) for count in counts]
     active = [raw_key(follower) for follower in followed.active]
 
     def least(number: int) -> None:
@@ -347,7 +356,7 @@ def big_v(followed: Followers) -> Report:
     return report
 
 
-def _check(work: Work, followed: Followers) -> None:
+def _check(work: SenderCosts, followed: Followers) -> None:
     active = set(followed.active)
     others = (follower for follower in work.people if follower not in active)
     assert all(work.has_arrived(follower) for follower in active)
@@ -376,11 +385,11 @@ class Growing:
         return made
 
 
-def items(growing: Growing) -> Report:
+def items(growing: Growing) -> BenchmarkReport:
     """Run the benchmark `growth_items`."""
     sizes, calls = growing.size.growth_items, growing.size.growth_calls
     few, many = min(sizes), max(sizes)
-    report = Report(
+    report = BenchmarkReport(
         "growth_items",
         MORE_ITEMS,
         ["what", *(f"{count:,} items" for count in sizes), "most / fewest"],

@@ -31,7 +31,7 @@ from benchmarks.community import (
     materialise_outbox,
     users,
 )
-from benchmarks.measure import Case, Report, Times, interleaved, milliseconds, over
+from benchmarks.measure import BenchmarkReport, Case, Times, interleaved, milliseconds, over
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS
 from relations.models import Tag
 from relations.tags import follow_tag, unfollow_tag
@@ -127,9 +127,9 @@ FORGET = (
 )
 
 
-def run(community: Community) -> Report:
+def run(community: Community) -> BenchmarkReport:
     size = community.size
-    report = Report(
+    report = BenchmarkReport(
         "home_page",
         COST,
         ["reader", "ids only", "home_page", "redis-py ids + 1 query", "LATERAL pull", "served by"],
@@ -197,7 +197,7 @@ class Peers:
         return self.query(query, reader=reader_id)
 
 
-def _measure_hashtags(report: Report, peers: Peers, community: Community) -> None:
+def _measure_hashtags(report: BenchmarkReport, peers: Peers, community: Community) -> None:
     with connection.cursor() as cursor:
         cursor.execute(TAG_ITEMS, {"count": community.size.searched})
         cursor.execute("VACUUM ANALYZE items_itemtag")
@@ -219,7 +219,7 @@ def _measure_hashtags(report: Report, peers: Peers, community: Community) -> Non
 
 
 def _measure(
-    report: Report,
+    report: BenchmarkReport,
     peers: Peers,
     kind: str,
     readers: list[User],
@@ -250,14 +250,14 @@ def _measure(
         report.ratio(f"home_page / {peer}, {kind}", over(times, "home_page", case), at_most=target if is_held else None)
 
 
-def _compare(report: Report, community: Community) -> None:
+def _compare(report: BenchmarkReport, community: Community) -> None:
     counts = [count for count in community.readers if count <= 1000]
     few, many = min(counts), max(counts)
     times = _in_turn(community, {"few": community.readers[few], "many": community.readers[many]})
     report.ratio(f"home_page, {many} followees / {few} followees", over(times, "many", "few"), at_most=FLAT)
 
 
-def _compare_returned(report: Report, community: Community) -> None:
+def _compare_returned(report: BenchmarkReport, community: Community) -> None:
     count = min(community.hybrids)
     returned, daily = community.hybrids[count], community.readers[FOLLOWEES_OF_HYBRIDS]
     for level in (2, 1):
@@ -289,7 +289,7 @@ def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
 
 
 # --- Depth ---------------------------------------------------------------------------------------------------
-def depth(community: Community) -> Report:
+def depth(community: Community) -> BenchmarkReport:
     """Run the benchmark `depth`."""
     readers = users(community.readers[FOLLOWEES])
     walks = [walk(reader) for reader in readers]
@@ -312,7 +312,7 @@ def depth(community: Community) -> Report:
 
     cases = {f"page {place}": page(0, place) for place in PAGES} | {"past": past, "tail": tail}
     times = interleaved(cases, rounds=community.size.page_rounds, warm_up=2 * count)
-    report = Report(
+    report = BenchmarkReport(
         "depth",
         DEPTH,
         ["page", "ms", "over page 1", "served by"],
@@ -349,7 +349,7 @@ def first_below(steps: list[tuple[int | None, str]]) -> int:
 
 
 # --- Hidden items ---------------------------------------------------------------------------------------------
-def hidden(community: Community) -> Report:
+def hidden(community: Community) -> BenchmarkReport:
     """Run the benchmark `hidden`."""
     count = community.size.hidden
     ordinary = community.readers[FOLLOWEES][0]
@@ -364,7 +364,7 @@ def hidden(community: Community) -> Report:
     cases = {name: _page(reader) for name, reader in found.items()}
     shown = {name: len(home_page(reader).items) for name, reader in found.items()}
     times = interleaved(cases, rounds=community.size.page_rounds, warm_up=10)
-    report = Report(
+    report = BenchmarkReport(
         "hidden",
         HIDDEN,
         ["the newest items", "ms", "over an ordinary page", "items on the page"],

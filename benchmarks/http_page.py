@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from accounts.models import User
 from benchmarks.community import Community, by_app, by_session, by_token
-from benchmarks.measure import Report, Request, over_http, served, workers
+from benchmarks.measure import BenchmarkReport, MeasuredRequest, over_http, served, workers
 from web.rest import ApiView
 
 TARGET = 2.5
@@ -30,9 +30,9 @@ FOLLOWEES = 200
 """Followees of the reader with the browser."""
 
 
-def run(community: Community) -> Report:
+def run(community: Community) -> BenchmarkReport:
     size = community.size
-    report = Report(
+    report = BenchmarkReport(
         "http_page",
         __doc__.splitlines()[0],
         [
@@ -53,12 +53,12 @@ def run(community: Community) -> Report:
     kinds |= {f"home, {count} big-Vs followed": readers[0] for count, readers in community.hybrids.items()}
     users = {name: User.objects.get(pk=reader) for name, reader in kinds.items()}
     reader = users[f"home, {FOLLOWEES} followees"]
-    requests: dict[str, Sequence[Request]] = constants(reader)
-    requests |= {name: [Request(PAGE, by_token(user))] for name, user in users.items()}
+    requests: dict[str, Sequence[MeasuredRequest]] = constants(reader)
+    requests |= {name: [MeasuredRequest(PAGE, by_token(user))] for name, user in users.items()}
     app_headers = zip(users, by_app(users.values()), strict=True)
-    requests |= {for_apps(name): [Request(APPS_PAGE, headers)] for name, headers in app_headers}
+    requests |= {for_apps(name): [MeasuredRequest(APPS_PAGE, headers)] for name, headers in app_headers}
     browser = by_session(reader)
-    pages = {f"HTML: {name}": [Request(address, browser)] for name, address in html_pages(community).items()}
+    pages = {f"HTML: {name}": [MeasuredRequest(address, browser)] for name, address in html_pages(community).items()}
     with workers() as family, served() as port:
         found = over_http(port, requests | pages, rounds=size.http_rounds, each=size.http_requests, family=family)
     plain, counted = found[PLAIN], found[COUNTED]
@@ -85,10 +85,13 @@ def run(community: Community) -> Report:
     return report
 
 
-def constants(user: User) -> dict[str, Sequence[Request]]:
+def constants(user: User) -> dict[str, Sequence[MeasuredRequest]]:
     """The two views that return a constant."""
     headers = by_token(user)
-    return {PLAIN: [Request("/api/v1/bench/constant", headers)], COUNTED: [Request("/api/v1/bench/counted", headers)]}
+    return {
+        PLAIN: [MeasuredRequest("/api/v1/bench/constant", headers)],
+        COUNTED: [MeasuredRequest("/api/v1/bench/counted", headers)],
+    }
 
 
 def for_apps(name: str) -> str:

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 from django.conf import settings
 
 from benchmarks import processes
-from benchmarks.measure import Report, Size, free_ports, stop
+from benchmarks.measure import BenchmarkReport, Size, free_ports, stop
 from runtime.embedded import die_with_parent, wait_for
 
 PSS_MB = 520
@@ -42,9 +42,9 @@ class Alone:
         return "The demo community, by `up` with its own servers"
 
 
-def run(alone: Alone) -> Report:
+def run(alone: Alone) -> BenchmarkReport:
     seconds = alone.size.idle_seconds
-    report = Report(
+    report = BenchmarkReport(
         "idle",
         __doc__.splitlines()[0],
         ["processes", "number", "PSS MB", "CPU ms/s", "PSS MB after visits"],
@@ -60,7 +60,7 @@ def run(alone: Alone) -> Report:
         visit(folder, port)
         time.sleep(alone.size.idle_pause)
         visited = processes.usage(processes.of_site(folder))
-    nothing = processes.Usage(0, 0, 0.0)
+    nothing = processes.ProcessUsage(0, 0, 0.0)
     for kind, found in after.items():
         spent = (found.seconds - before.get(kind, nothing).seconds) / passed * 1000
         report.rows.append([kind, found.processes, found.pss / 2**20, spent, visited.get(kind, nothing).pss / 2**20])

@@ -18,12 +18,22 @@ from django.utils import timezone
 from accounts.models import User
 from benchmarks.community import USERS, by_token, users
 from benchmarks.http_page import PLAIN, constants
-from benchmarks.measure import Case, Report, Request, Size, interleaved, milliseconds, over, over_http, served
+from benchmarks.measure import (
+    BenchmarkReport,
+    Case,
+    MeasuredRequest,
+    Size,
+    interleaved,
+    milliseconds,
+    over,
+    over_http,
+    served,
+)
 from live import lineup
 from live.feed import live_page
 from live.hydrate import COLUMNS, SESSIONS
 from live.replays import Replays, materialise
-from live.walk import Page
+from live.walk import LivePage
 from storage import keys
 from storage.connections import feeds, feeds_for_tasks, fetch, id_array, pipelined
 
@@ -116,9 +126,9 @@ class Hosts:
         )
 
 
-def run(hosts: Hosts) -> Report:
+def run(hosts: Hosts) -> BenchmarkReport:
     size = hosts.size
-    report = Report(
+    report = BenchmarkReport(
         "live",
         __doc__.splitlines()[0],
         ["ms", *(f"{count:,} hosts" for count in hosts.readers)],
@@ -131,7 +141,7 @@ def run(hosts: Hosts) -> Report:
     return report
 
 
-def _process(report: Report, count: int, readers: list[User], rounds: int) -> dict[str, float]:
+def _process(report: BenchmarkReport, count: int, readers: list[User], rounds: int) -> dict[str, float]:
     """Measure in this process, and add the ratios. Returns each call's ms."""
     raw = redis.Redis.from_url(settings.REDIS_URL)
     lineups = [[keys.lineup(row[0]) for row in fetch(FOLLOWED, [reader.pk])] for reader in readers]
@@ -155,13 +165,13 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> di
         limit(number)
         return fetch(BY_IDS, {"ids": ids[number % len(ids)], "reader": readers[number % len(readers)].pk})
 
-    def page(number: int, **at: object) -> Page:
+    def page(number: int, **at: object) -> LivePage:
         found = live_page(readers[number % len(readers)], page_size=LIMIT, now=timezone.now(), **at)  # type: ignore[arg-type]
         assert len(found.items) == LIMIT
         assert "sql" not in found.sources
         return found
 
-    def following(number: int) -> Page:
+    def following(number: int) -> LivePage:
         begun = first[number % len(first)]
         return page(number, session_id=begun.session_id, last_id=begun.last_id)
 
@@ -196,7 +206,7 @@ def _seam(reader: User) -> int:
     return page.last_id
 
 
-def _http(report: Report, hosts: Hosts) -> None:
+def _http(report: BenchmarkReport, hosts: Hosts) -> None:
     size = hosts.size
     readers = {count: users(ids)[0] for count, ids in hosts.readers.items()}
     requests = constants(next(iter(readers.values())))
@@ -204,9 +214,9 @@ def _http(report: Report, hosts: Hosts) -> None:
         begun = live_page(reader, page_size=LIMIT, now=timezone.now())
         begun.keep()
         headers = by_token(reader)
-        requests[f"first page, {count} hosts"] = [Request(FEED, headers)]
+        requests[f"first page, {count} hosts"] = [MeasuredRequest(FEED, headers)]
         following = f"{FEED}&session_id={begun.session_id}&last_id={begun.last_id}"
-        requests[f"following page, {count} hosts"] = [Request(following, headers)]
+        requests[f"following page, {count} hosts"] = [MeasuredRequest(following, headers)]
     with served() as port:
         found = over_http(port, requests, rounds=size.http_rounds, each=size.http_requests)
     for name in ("first page", "following page"):

@@ -46,7 +46,7 @@ from benchmarks.community import (
     emptied,
     loading,
 )
-from benchmarks.measure import Report, Size, free_ports, percentile, stop
+from benchmarks.measure import BenchmarkReport, Size, free_ports, percentile, stop
 from items.actions import publish
 from items.models import ItemType
 from media.actions import upload
@@ -148,10 +148,10 @@ class Ledger:
         self.published: dict[int, float] = {}
         """When each item was acknowledged."""
 
-    def note(self, kind: str, user: int, what: int | str) -> Callable[["Answer"], None]:
+    def note(self, kind: str, user: int, what: int | str) -> Callable[["CallAnswer"], None]:
         """A function for the answer to a write, which notes it. `what` is the text, the item or the followee."""
 
-        def told(answer: Answer) -> None:
+        def told(answer: CallAnswer) -> None:
             if 200 <= answer.status < 300:
                 self.done[kind].append((user, what))
                 if kind == "publish":
@@ -185,20 +185,20 @@ class Acts:
         self.crowd, self.ledger, self.chance = crowd, ledger, chance
         known = "SELECT follower_id, followee_id FROM relations_follow WHERE follower_id < %s"
         self.used: set[tuple[str, int, int]] = {("follow", *pair) for pair in fetch(known, [FIRST_FOLLOWER])}
-        self.kinds: dict[Callable[[], Call], int] = {
+        self.kinds: dict[Callable[[], PlannedCall], int] = {
             lambda: self.get("home", "/timeline/home"): 28,
-            lambda: Call("page", Request("GET", "/", crowd.sessions[self.someone()])): 10,
+            lambda: PlannedCall("page", LoadRequest("GET", "/", crowd.sessions[self.someone()])): 10,
             lambda: self.get("deeper", f"/timeline/home?last_id={chance.choice(crowd.items)}"): 22,
             lambda: self.get("item", f"/items/{chance.choice(crowd.items)}"): 8,
             lambda: self.get("news", f"/timeline/home/new?since_id={crowd.items[-1]}"): 6,
-            lambda: Call("picture", Request("GET", f"/media/{chance.choice(crowd.files)}")): 14,
+            lambda: PlannedCall("picture", LoadRequest("GET", f"/media/{chance.choice(crowd.files)}")): 14,
             self.like: 5,
             lambda: self.published_by(self.someone(), "publish"): 3,
             self.follow: 2,
             lambda: self.get("stream", "/stream", opens=True): 2,
         }
 
-    def __call__(self) -> "Call":
+    def __call__(self) -> "PlannedCall":
         """The next call."""
         (act,) = self.chance.choices(list(self.kinds), list(self.kinds.values()))
         return act()
@@ -207,24 +207,26 @@ class Acts:
         """A random person."""
         return self.chance.choice(self.crowd.people)
 
-    def get(self, kind: str, path: str, *, opens: bool = False) -> "Call":
+    def get(self, kind: str, path: str, *, opens: bool = False) -> "PlannedCall":
         """A GET by a random person."""
-        return Call(kind, self.request("GET", path, self.someone()), opens=opens)
+        return PlannedCall(kind, self.request("GET", path, self.someone()), opens=opens)
 
-    def like(self) -> "Call":
+    def like(self) -> "PlannedCall":
         user, item = self.pair("like", lambda: self.chance.choice(self.crowd.items))
-        return Call("like", self.request("PUT", f"/items/{item}/like", user), self.ledger.note("like", user, item))
+        return PlannedCall(
+            "like", self.request("PUT", f"/items/{item}/like", user), self.ledger.note("like", user, item)
+        )
 
-    def follow(self) -> "Call":
+    def follow(self) -> "PlannedCall":
         user, other = self.pair("follow", self.someone)
         request = self.request("PUT", f"/users/user{other}/follow", user)
-        return Call("follow", request, self.ledger.note("follow", user, other))
+        return PlannedCall("follow", request, self.ledger.note("follow", user, other))
 
-    def published_by(self, user: int, kind: str) -> "Call":
+    def published_by(self, user: int, kind: str) -> "PlannedCall":
         """A user's post, as a call of this kind."""
         words = f"load {secrets.token_hex(8)}"
         request = self.request("POST", "/items", user, json.dumps({"content": {"text": words}}).encode())
-        return Call(kind, request, self.ledger.note("publish", user, words))
+        return PlannedCall(kind, request, self.ledger.note("publish", user, words))
 
     def pair(self, kind: str, draw: Callable[[], int]) -> tuple[int, int]:
         """A random person and what `draw` gives. Each pair comes only once."""
@@ -234,14 +236,14 @@ class Acts:
                 self.used.add(drawn)
                 return drawn[1:]
 
-    def request(self, method: str, path: str, user: int, body: bytes | None = None) -> "Request":
+    def request(self, method: str, path: str, user: int, body: bytes | None = None) -> "LoadRequest":
         """A call of the API by a user."""
         headers = self.crowd.tokens[user] | ({"Content-Type": "application/json"} if body else {})
-        return Request(method, f"{API}{path}", headers, body)
+        return LoadRequest(method, f"{API}{path}", headers, body)
 
 
 # --- The generator -------------------------------------------------------------------------------------------
-class Request(NamedTuple):
+class LoadRequest(NamedTuple):
     """A request to send."""
 
     method: str
@@ -250,7 +252,7 @@ class Request(NamedTuple):
     body: bytes | None = None
 
 
-class Answer(NamedTuple):
+class CallAnswer(NamedTuple):
     """The answer to a call. `status` is 0 without an answer."""
 
     status: int
@@ -258,12 +260,12 @@ class Answer(NamedTuple):
     body: bytes = b""
 
 
-class Call(NamedTuple):
+class PlannedCall(NamedTuple):
     """A call to send. `told` gets the answer. `opens`: a stream, answered when it is open."""
 
     kind: str
-    request: Request
-    told: Callable[[Answer], None] | None = None
+    request: LoadRequest
+    told: Callable[[CallAnswer], None] | None = None
     opens: bool = False
 
 
@@ -273,7 +275,7 @@ class Made(NamedTuple):
     kind: str
     intended: float
     ended: float
-    answer: Answer
+    answer: CallAnswer
 
     @property
     def seconds(self) -> float:
@@ -297,7 +299,7 @@ class Generator:
         self.threads = ThreadPoolExecutor(MOST)
         self.made: list[Made] = []
 
-    def closed(self, calls: Callable[[], Call], *, clients: int, seconds: float) -> None:
+    def closed(self, calls: Callable[[], PlannedCall], *, clients: int, seconds: float) -> None:
         """Let clients send calls. Each one sends the next call when it has its answer."""
         until = time.monotonic() + seconds
 
@@ -307,7 +309,7 @@ class Generator:
 
         _ended([self.threads.submit(client) for _ in range(clients)])
 
-    def open(self, calls: Callable[[], Call], *, rate: float, seconds: float) -> None:
+    def open(self, calls: Callable[[], PlannedCall], *, rate: float, seconds: float) -> None:
         """Send `rate` random calls a second, until all are answered."""
         at = time.monotonic()
         until = at + seconds
@@ -318,30 +320,30 @@ class Generator:
             running.append(self.threads.submit(self.call, calls(), at))
         _ended(running)
 
-    def call(self, call: Call, intended: float) -> None:
+    def call(self, call: PlannedCall, intended: float) -> None:
         """Send one call, and store the result."""
         answer = (self.opened if call.opens else self.asked)(call.request)
         self.made.append(Made(call.kind, intended, time.monotonic(), answer._replace(body=b"")))
         if call.told is not None:
             call.told(answer)
 
-    def asked(self, request: Request) -> Answer:
+    def asked(self, request: LoadRequest) -> CallAnswer:
         """Send a request. Returns the answer."""
         try:
             found = self.web.request(request.method, request.path, request.body, headers=request.headers)
         except (HTTPError, OSError):
-            return Answer(0)
-        return Answer(found.status, found.headers.get("Retry-After", ""), found.data)
+            return CallAnswer(0)
+        return CallAnswer(found.status, found.headers.get("Retry-After", ""), found.data)
 
-    def opened(self, request: Request) -> Answer:
+    def opened(self, request: LoadRequest) -> CallAnswer:
         """Open and close a stream. The status is 200 if it opened."""
         stream = self.listening(request)
         if stream is None:
-            return Answer(0)
+            return CallAnswer(0)
         stream.close()
-        return Answer(200)
+        return CallAnswer(200)
 
-    def listening(self, request: Request) -> HTTPResponse | None:
+    def listening(self, request: LoadRequest) -> HTTPResponse | None:
         """Open a stream. None if it was refused."""
         with suppress(HTTPError, OSError):
             stream = self.streams.request(
@@ -485,7 +487,7 @@ COLUMNS = (
 
 
 @dataclass(slots=True)
-class Phase:
+class LoadResult:
     """The result of one load."""
 
     name: str
@@ -524,8 +526,8 @@ class Phase:
         return [self.name, *rates, len(self.wrong), *times, used]
 
 
-def run(crowd: Crowd) -> Report:
-    report = Report(
+def run(crowd: Crowd) -> BenchmarkReport:
+    report = BenchmarkReport(
         "load",
         __doc__.splitlines()[0],
         COLUMNS,
@@ -553,7 +555,7 @@ class Loads:
         self.ledger = Ledger()
         self.acts = Acts(crowd, self.ledger, chance)
         self.generator = Generator(ports.web, ports.stream, chance)
-        self.phases: dict[str, Phase] = {}
+        self.phases: dict[str, LoadResult] = {}
         self.capacity = 0.0
         self.returned: list[float] = []
         self.heard: list[tuple[int, float]] = []
@@ -587,7 +589,7 @@ class Loads:
         self.generator.taken()
         time.sleep(min(3.0, self.size.load_seconds))
 
-    def open(self, name: str, share: float, seconds: float) -> Phase:
+    def open(self, name: str, share: float, seconds: float) -> LoadResult:
         """Send calls at a share of the capacity."""
         with self.phase(name) as phase:
             self.generator.open(self.acts, rate=share * self.capacity, seconds=seconds)
@@ -607,9 +609,9 @@ class Loads:
         self.generator.call(self.acts.published_by(self.crowd.big_v, "big-V"), time.monotonic())
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[Phase]:
+    def phase(self, name: str) -> Iterator[LoadResult]:
         """Measure the block, and add it to the phase of this name."""
-        phase = self.phases.setdefault(name, Phase(name))
+        phase = self.phases.setdefault(name, LoadResult(name))
         self.generator.taken()
         before, began, own = processor_time(), time.monotonic(), time.process_time()
         yield phase
@@ -618,7 +620,7 @@ class Loads:
         phase.spent += processor_time() - before
         phase.calls += self.generator.taken()
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: BenchmarkReport) -> None:
         """Fill in the report."""
         report.rows = [phase.row() for phase in self.phases.values()]
         heavy, beyond = self.phases[f"open, {HEAVY:.0%}"], self.phases[f"open, {BEYOND:.0%}"]
@@ -678,7 +680,7 @@ def opened_streams(generator: Generator, acts: Acts, heard: Callable[[int, float
         _ended(hearing)
 
 
-def by_kind(phase: Phase) -> str:
+def by_kind(phase: LoadResult) -> str:
     """A sentence with p50 and p99 of every kind of call."""
     kinds = {kind: list(calls) for kind, calls in groupby(sorted(phase.answered, key=_kind), _kind)}
     said = (f"{kind} {phase.p(0.5, calls):.0f} / {phase.p(0.99, calls):.0f}" for kind, calls in kinds.items())

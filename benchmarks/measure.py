@@ -169,7 +169,7 @@ class Ratio:
 
 
 @dataclass(slots=True)
-class Report:
+class BenchmarkReport:
     """The result of one benchmark."""
 
     name: str
@@ -283,7 +283,7 @@ def family_time(parent: int) -> float:
 
 
 # --- A server of pages -----------------------------------------------------------------------------------
-class Request(NamedTuple):
+class MeasuredRequest(NamedTuple):
     """A request to measure: a GET, or a POST of `body` as JSON."""
 
     path: str
@@ -297,7 +297,7 @@ class Client:
     def __init__(self, port: int) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
 
-    def time(self, request: Request) -> float:
+    def time(self, request: MeasuredRequest) -> float:
         """Send a request. Returns the seconds until its answer."""
         begin = time.perf_counter()
         self.ask(request)
@@ -305,9 +305,9 @@ class Client:
 
     def processor_time(self) -> float:
         """Processor seconds of the server."""
-        return float(self.ask(Request("/bench/processor", {})))
+        return float(self.ask(MeasuredRequest("/bench/processor", {})))
 
-    def ask(self, request: Request) -> bytes:
+    def ask(self, request: MeasuredRequest) -> bytes:
         """Send a request. Returns the body of a successful answer."""
         path, headers, body = request
         if body is None:
@@ -346,7 +346,7 @@ class Blocks:
 
 
 def over_http(
-    port: int, requests: Mapping[str, Sequence[Request]], *, rounds: int, each: int, family: int | None = None
+    port: int, requests: Mapping[str, Sequence[MeasuredRequest]], *, rounds: int, each: int, family: int | None = None
 ) -> dict[str, Blocks]:
     """Send blocks of `each` requests of every kind in turn, after a warm-up block.
 

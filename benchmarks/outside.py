@@ -37,7 +37,7 @@ from accounts.mail.models import Letter
 from accounts.models import User
 from benchmarks.community import emptied
 from benchmarks.hostile import PAGES
-from benchmarks.measure import Report, Size, free_ports, stop
+from benchmarks.measure import BenchmarkReport, Size, free_ports, stop
 from community.archives import actions as archives
 from community.archives.models import ArchiveImport
 from items import actions as items
@@ -68,7 +68,7 @@ LOOK_SECONDS = 0.02
 JITTER = 0.618
 
 
-class People:
+class LaneMembers:
     """A star with followers, hosts of chores, and attackers."""
 
     def __init__(self, size: Size, folder: Path | None = None) -> None:
@@ -107,9 +107,9 @@ class Half(NamedTuple):
     """The largest process of the lane."""
 
 
-def run(people: People) -> Report:
+def run(people: LaneMembers) -> BenchmarkReport:
     size = people.size
-    report = Report(
+    report = BenchmarkReport(
         "outside",
         __doc__.splitlines()[0],
         ["what", "calm, s", "attacked, s", "ratio"],
@@ -138,7 +138,7 @@ def run(people: People) -> Report:
 
 
 # --- The site's own work ---------------------------------------------------------------------------------
-def _half(people: People, *, attack: Callable[[User, int], object]) -> Half:
+def _half(people: LaneMembers, *, attack: Callable[[User, int], object]) -> Half:
     """Let the attackers act, and wait for everything that comes due meanwhile."""
     stopped = threading.Event()
     acting = threading.Thread(target=_act, args=(people.attackers, attack, stopped))
@@ -157,7 +157,7 @@ def _half(people: People, *, attack: Callable[[User, int], object]) -> Half:
 class _Chores:
     """Posts that go out, and what comes due beside them."""
 
-    def __init__(self, people: People) -> None:
+    def __init__(self, people: LaneMembers) -> None:
         self.people, self.size = people, people.size
         self.begin = time.time()
         self.late: dict[str, list[float]] = {}
@@ -235,7 +235,7 @@ class _Chores:
         )
 
 
-def _missing(people: People) -> int:
+def _missing(people: LaneMembers) -> int:
     """Entries that inboxes of the star's followers lack."""
     posts = Item.objects.filter(sender=people.star).values_list("pk", flat=True)
     members = [Entry(item_id, people.star.pk).member for item_id in posts]
@@ -255,13 +255,13 @@ def _act(senders: list[User], act: Callable[[User, int], object], stopped: threa
         connection.close()
 
 
-def _attack(people: People, sender: User, number: int, port: int) -> None:
+def _attack(people: LaneMembers, sender: User, number: int, port: int) -> None:
     """Post a link to a host of one's own, mention somebody with devices, or upload a bomb."""
     host = f"127.0.{sender.pk % 250}.{1 + number % 200}"
     if number % 20 == 19:
         try:
             archives.begin(user=sender, file=io.BytesIO(_bomb()))
-        except (archives.BusyError, archives.CapError):
+        except (archives.ImportRunningError, archives.CapError):
             return
     elif number % 2:
         url = f"http://{host}:{port}/{PAGES[number // 2 % len(PAGES)]}/{number}"
@@ -271,7 +271,7 @@ def _attack(people: People, sender: User, number: int, port: int) -> None:
         items.publish(sender=sender, content={"text": f"@{other.username} {number}"})
 
 
-def _subscribe(people: People, tls_port: int) -> None:
+def _subscribe(people: LaneMembers, tls_port: int) -> None:
     """Give each attacker devices: half of them take messages late, the others hang."""
     key = letters(point(ec.generate_private_key(ec.SECP256R1())))
     for user in people.attackers:

@@ -20,7 +20,17 @@ from django.contrib.auth.models import Permission
 
 from accounts.models import User
 from benchmarks.community import Community, by_token
-from benchmarks.measure import Case, Report, Request, Times, interleaved, milliseconds, over, over_http, served
+from benchmarks.measure import (
+    BenchmarkReport,
+    Case,
+    MeasuredRequest,
+    Times,
+    interleaved,
+    milliseconds,
+    over,
+    over_http,
+    served,
+)
 from seen import merging, played, store
 from seen.checker import unseen
 from seen.filter_store import MONTHS, FilterKey, month_of
@@ -52,9 +62,9 @@ SEED_BYTES = 25
 """Bytes of an id in a ZSET, from an article on deduplication."""
 
 
-def run(community: Community) -> Report:
+def run(community: Community) -> BenchmarkReport:
     size = community.size
-    report = Report(
+    report = BenchmarkReport(
         "played",
         __doc__.splitlines()[0],
         ["what", "p50, ms", "CPU, ms", "a second"],
@@ -73,7 +83,7 @@ def run(community: Community) -> Report:
     return report
 
 
-def add_row(report: Report, what: str, times: Sequence[float], cpu: float, done: int) -> None:
+def add_row(report: BenchmarkReport, what: str, times: Sequence[float], cpu: float, done: int) -> None:
     """Add a row to the table. `done`: the number of things done in each time."""
     figures = [round(milliseconds(times), 3), round(cpu * 1000, 3), round(done / median(times))]
     report.rows.append([what, *figures])
@@ -88,7 +98,7 @@ def cpu_of(case: Case, first: int, rounds: int = 5) -> float:
 
 
 # --- Ingest ----------------------------------------------------------------------------------------------
-def ingest(report: Report, rounds: int) -> None:
+def ingest(report: BenchmarkReport, rounds: int) -> None:
     """Time recording plays."""
     for users, each in ((100, 5), (1, 10)):
         what = f"{users * each} plays of {users} users" if users > 1 else f"{each} plays of one user"
@@ -117,7 +127,7 @@ def ingest(report: Report, rounds: int) -> None:
         report.ratio(f"plays/s: record / raw, {what}", over(times, "raw", "record"), at_least=0.4)
 
 
-def ingest_over_http(report: Report, rounds: int, requests: int) -> None:
+def ingest_over_http(report: BenchmarkReport, rounds: int, requests: int) -> None:
     """Time plays over HTTP: one user in a request, and many in a batch."""
     service = User.objects.order_by("pk")[0]
     service.user_permissions.add(Permission.objects.get(codename="act_for_others"))
@@ -128,8 +138,8 @@ def ingest_over_http(report: Report, rounds: int, requests: int) -> None:
     single = f"HTTP: {A_REQUEST} plays of one user"
     many = f"HTTP: {A_REQUEST * len(users)} plays of {len(users)} users"
     kinds = {
-        single: (A_REQUEST, Request("/api/v1/seen/plays", headers, {"ids": one})),
-        many: (A_REQUEST * len(users), Request("/api/v1/seen/plays/batch", headers, batch)),
+        single: (A_REQUEST, MeasuredRequest("/api/v1/seen/plays", headers, {"ids": one})),
+        many: (A_REQUEST * len(users), MeasuredRequest("/api/v1/seen/plays/batch", headers, batch)),
     }
     with served() as port:
         asked = {name: [request] for name, (_, request) in kinds.items()}
@@ -155,7 +165,7 @@ def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
 
 
 # --- Merge -----------------------------------------------------------------------------------------------
-def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
+def merge(report: BenchmarkReport, folder: Path, users: int, rounds: int) -> None:
     """Time the merge of ten plays of every user, against writing the same bytes."""
     month, chance = month_of(NOW), random.Random(2)  # noqa: S311 (the same in every run)
     one = _filter(chance, A_MONTH // 2, error=merging._error())
@@ -204,7 +214,7 @@ def _filter(
 
 
 # --- Filter ----------------------------------------------------------------------------------------------
-def ask(report: Report, rounds: int) -> None:
+def ask(report: BenchmarkReport, rounds: int) -> None:
     """Time asking which ids a user has not played."""
     chance, client = random.Random(3), played.client()  # noqa: S311 (the same in every run)
     month = month_of(NOW)
@@ -240,7 +250,7 @@ def ask(report: Report, rounds: int) -> None:
 
 
 # --- Bytes -----------------------------------------------------------------------------------------------
-def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
+def keep(report: BenchmarkReport, folder: Path, kept: Sequence[int]) -> None:
     """Compare the bytes of three months of plays: as filters, in LMDB's file, and as a ZSET."""
     client, error = played.client(), merging._error()
     for plays in kept:

@@ -33,7 +33,7 @@ class Process(NamedTuple):
     seconds: float
 
 
-class Usage(NamedTuple):
+class ProcessUsage(NamedTuple):
     """What all processes of one kind use."""
 
     processes: int
@@ -58,13 +58,13 @@ def of_site(data_dir: Path) -> list[Process]:
     return [process for pid, kind in sorted(found.items()) if (process := _look(pid, kind))]
 
 
-def usage(processes: list[Process]) -> dict[str, Usage]:
+def usage(processes: list[Process]) -> dict[str, ProcessUsage]:
     """The sums of each kind, in the order of `KINDS`."""
-    sums: dict[str, Usage] = {}
+    sums: dict[str, ProcessUsage] = {}
     for kind in KINDS.values():
         own = [each for each in processes if each.kind == kind]
         if own:
-            sums[kind] = Usage(len(own), sum(each.pss for each in own), sum(each.seconds for each in own))
+            sums[kind] = ProcessUsage(len(own), sum(each.pss for each in own), sum(each.seconds for each in own))
     return sums
 
 

@@ -19,7 +19,7 @@ from celery import Celery, current_app
 from django.db import connection
 
 from benchmarks.community import Community, by_token, users
-from benchmarks.measure import Client, Report, Request, interleaved, milliseconds, over, served
+from benchmarks.measure import BenchmarkReport, Client, MeasuredRequest, interleaved, milliseconds, over, served
 from items.actions import publish
 from storage import events
 from timeline.models import Delivery
@@ -33,12 +33,12 @@ INSERT = """
 IN_PROCESS, OVER_HTTP, ALONE = "publish()", "POST over HTTP", "INSERT + commit"
 
 
-def run(community: Community) -> Report:
+def run(community: Community) -> BenchmarkReport:
     rounds = community.size.publish_rounds
     followers = min(community.publishers)
     (sender,) = users([community.publishers[followers]])
     headers = by_token(sender)
-    report = Report(
+    report = BenchmarkReport(
         "publish",
         __doc__.splitlines()[0],
         ["what", "ms", "over INSERT + commit"],
@@ -57,7 +57,7 @@ def run(community: Community) -> Report:
                 {
                     IN_PROCESS: lambda number: publish(sender=sender, content={"text": f"bench {number}"}),
                     OVER_HTTP: lambda number: client.ask(
-                        Request(PAGE, headers, {"content": {"text": f"bench http {number}"}})
+                        MeasuredRequest(PAGE, headers, {"content": {"text": f"bench http {number}"}})
                     ),
                     ALONE: alone,
                 },

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import Ratio, Report
+from benchmarks.measure import BenchmarkReport, Ratio
 
 PACKAGES = ("django", "djangorestframework", "celery", "psycopg", "redis", "hiredis", "granian", "msgspec")
 MET = {True: "met", False: "**missed**", None: ""}
@@ -60,7 +60,7 @@ def written(value: float) -> str:
     return f"{round(value, 2) + 0.0:.2f}"
 
 
-def as_text(report: Report) -> str:
+def as_text(report: BenchmarkReport) -> str:
     """The report as text: question, table, ratios, notes."""
     parts = [f"### {report.name}: {report.question}", f"{report.n}.", table(report.columns, report.rows)]
     ratios = [[one.name, written(one.value), one.target, MET[one.is_met]] for one in report.ratios]
@@ -68,13 +68,13 @@ def as_text(report: Report) -> str:
     return "\n\n".join([*parts, *report.notes])
 
 
-def write(path: Path, reports: Mapping[str, Report]) -> None:
+def write(path: Path, reports: Mapping[str, BenchmarkReport]) -> None:
     """Write the reports as JSON."""
     results = {name: report.as_json() for name, report in reports.items()}
     path.write_text(json.dumps({"results": results}, indent=1, ensure_ascii=False) + "\n")
 
 
-def renew(page: Path, reports: Mapping[str, Report]) -> None:
+def renew(page: Path, reports: Mapping[str, BenchmarkReport]) -> None:
     """Replace each report in the page between its marks, or append it."""
     text = page.read_text()
     head = text.partition("<!-- figures: ")[0]
@@ -89,7 +89,7 @@ def renew(page: Path, reports: Mapping[str, Report]) -> None:
     page.write_text(text)
 
 
-def as_part(report: Report, head: str) -> str:
+def as_part(report: BenchmarkReport, head: str) -> str:
     """The report's part of the page: date and machine, table, targets, notes.
 
     Does not repeat what the page's head tells.

@@ -21,7 +21,7 @@ from django.db import connection
 
 from benchmarks import processes
 from benchmarks.load import LIGHT, Acts, Crowd, Generator, Ledger, Ports, every, opened_streams, site
-from benchmarks.measure import Report
+from benchmarks.measure import BenchmarkReport
 from storage.connections import client_of, fetch
 
 LOOKS = 120
@@ -70,9 +70,9 @@ class Slope(NamedTuple):
         return self.slope - self.margin <= max(FLAT_MB, FLAT_SHARE * self.size)
 
 
-def run(crowd: Crowd) -> Report:
+def run(crowd: Crowd) -> BenchmarkReport:
     seconds = crowd.size.soak_seconds
-    report = Report(
+    report = BenchmarkReport(
         "soak",
         __doc__.splitlines()[0],
         ["process", "looks", "MB", "MB an hour", "from", "to"],
@@ -128,7 +128,7 @@ class Soak:
             if (size := anonymous(process.pid)) is not None:
                 self.memory[process.kind, process.pid].append((time.monotonic() - begin, size))
 
-    def tell(self, report: Report) -> None:
+    def tell(self, report: BenchmarkReport) -> None:
         """Fill in the report."""
         growing = []
         most = max(map(len, self.memory.values()))

@@ -27,7 +27,7 @@ from django.conf import settings
 
 from accounts.models import User
 from benchmarks.community import Community, by_app, by_token
-from benchmarks.measure import Report, free_ports, stop
+from benchmarks.measure import BenchmarkReport, free_ports, stop
 from items.actions import publish
 from relations import lists
 from runtime.embedded import die_with_parent, wait_for
@@ -56,7 +56,7 @@ PAGE_IS_OPEN, APP_IS_OPEN = b"event: reset", b"\r\n\r\n"
 """The ends of what a connection receives when it opens."""
 
 
-class Found(NamedTuple):
+class StreamFigures(NamedTuple):
     """One server's figures, in seconds."""
 
     kilobytes: float
@@ -69,9 +69,9 @@ class Found(NamedTuple):
     """The time after which the last connection heard, in half of the rounds."""
 
 
-def run(community: Community) -> Report:
+def run(community: Community) -> BenchmarkReport:
     size = community.size
-    report = Report(
+    report = BenchmarkReport(
         "streams",
         __doc__.splitlines()[0],
         [
@@ -145,7 +145,9 @@ def request(target: str, headers: dict[str, str]) -> bytes:
     return "\r\n".join([f"GET {target} HTTP/1.1", "Host: localhost", *lines, "", ""]).encode()
 
 
-def measure(name: str, requests: list[bytes], opened: bytes, publisher: User, rounds: int, report: Report) -> Found:
+def measure(
+    name: str, requests: list[bytes], opened: bytes, publisher: User, rounds: int, report: BenchmarkReport
+) -> StreamFigures:
     """Measure a server, and add a row: memory, time, and when each connection hears of published items."""
     count = len(requests)
     with served(name) as (port, pid):
@@ -164,7 +166,7 @@ def measure(name: str, requests: list[bytes], opened: bytes, publisher: User, ro
                 heard += [moment - start for moment in listeners.hear(str(item.pk).encode())]
                 last.append(max(heard[-count:]))
             spent = (processor_time(pid) - before) / (rounds * count)
-    found = Found(kilobytes, spent, median(heard), quantiles(heard, n=100)[98], median(last))
+    found = StreamFigures(kilobytes, spent, median(heard), quantiles(heard, n=100)[98], median(last))
     figures = [round(kilobytes, 1), round(count / seconds), round(spent * 1e6, 1)]
     report.rows.append([name, count, *figures, *(round(each * 1000, 1) for each in found[2:])])
     return found

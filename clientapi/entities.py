@@ -90,10 +90,10 @@ class Account(msgspec.Struct, gc=False):
     @classmethod
     def of(cls, user: User, statuses_count: int) -> "Account":
         """The user's account."""
-        return cls(*_account(Facts.of(user), statuses_count))
+        return cls(*_account(AccountFacts.of(user), statuses_count))
 
 
-class Facts(NamedTuple):
+class AccountFacts(NamedTuple):
     """What an account shows of its user. It is a cache key, so pictures and fields are JSON text."""
 
     id: int
@@ -110,7 +110,7 @@ class Facts(NamedTuple):
     following_count: int
 
     @classmethod
-    def of(cls, user: User) -> "Facts":
+    def of(cls, user: User) -> "AccountFacts":
         """The facts of a loaded user."""
         kept = {name: getattr(user, name) for name in ("avatar", "banner", "profile_fields")}
         texts = {name: None if facts is None else msgspec.json.encode(facts).decode() for name, facts in kept.items()}
@@ -118,12 +118,12 @@ class Facts(NamedTuple):
 
 
 @lru_cache(KEPT)
-def account_of(facts: Facts, statuses_count: int) -> Account:
+def account_of(facts: AccountFacts, statuses_count: int) -> Account:
     """The cached account of these facts. Shared, so never change it."""
     return Account(*_account(facts, statuses_count))
 
 
-def _account(facts: Facts, statuses_count: int) -> tuple[Any, ...]:
+def _account(facts: AccountFacts, statuses_count: int) -> tuple[Any, ...]:
     name = facts.display_name or facts.username
     address = html.profile_address(facts.username)
     avatar = avatar_url(facts.avatar, facts.username, name)
@@ -212,7 +212,7 @@ class CredentialAccount(Account, kw_only=True):
             quote_policy=QUOTE_POLICIES[user.quotable_by],
         )
         role = Role(id="-99", name="", color="", permissions="0", highlighted=False)
-        return cls(*_account(Facts.of(user), statuses_count), source=source, role=role)
+        return cls(*_account(AccountFacts.of(user), statuses_count), source=source, role=role)
 
 
 class MutedAccount(Account, kw_only=True):

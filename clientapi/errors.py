@@ -22,7 +22,7 @@ from items.quotes import NotQuotableError
 from items.scheduling import TimeError
 from items.text import ContentError
 from moderation.reports import OwnItemError
-from notifications.push.actions import BadSubscriptionError, TakenError
+from notifications.push.actions import BadSubscriptionError, EndpointTakenError
 from relations.actions import FollowCapError, RequestCapError
 from web.refusals import RefusalError
 from web.rest import FILES_TYPE, ApiView, FilesParser, StrictFormParser, answerable, exception_handler
@@ -38,7 +38,7 @@ LENGTH = 500
 """Maximum characters of an error."""
 
 
-class Problem(exceptions.APIException):
+class ClientError(exceptions.APIException):
     """An error with this status and message."""
 
     def __init__(self, status: int, words: str) -> None:
@@ -46,7 +46,7 @@ class Problem(exceptions.APIException):
         self.status_code = status
 
 
-class InvalidError(Problem):
+class InvalidError(ClientError):
     """A well-formed request that cannot be done: 422."""
 
     def __init__(self, words: str = "Validation failed") -> None:
@@ -72,7 +72,7 @@ TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
     FollowCapError: (422, "Validation failed: You can't follow more people"),
     RequestCapError: (422, "Validation failed: You have too many open follow requests"),
     OwnItemError: (422, "Validation failed: You cannot report yourself"),
-    TakenError: (422, "Validation failed: Endpoint belongs to another account"),
+    EndpointTakenError: (422, "Validation failed: Endpoint belongs to another account"),
 }
 """Refusals whose status or sentence differs from the usual one: 422, and the site's own sentence without its stop."""
 
@@ -84,7 +84,7 @@ def refused(error: RefusalError) -> Exception:
     for kind in type(error).__mro__:
         if kind in TO_APPS:
             status, words = TO_APPS[kind]
-            return Problem(status, words.format(error))
+            return ClientError(status, words.format(error))
     return InvalidError(INVALID.format(error.words.removesuffix(".")))
 
 
@@ -159,7 +159,7 @@ class ClientView(ApiView):
         if not self.is_open or getattr(request._request, "is_for_members", False):
             if request.auth is None:
                 raise exceptions.NotAuthenticated("The access token is invalid")
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, NEEDS_USER)
+            raise ClientError(HTTPStatus.UNPROCESSABLE_ENTITY, NEEDS_USER)
         wait = self._call.as_stranger()
         if wait is not None:
             raise exceptions.Throttled(wait)

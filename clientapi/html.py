@@ -14,7 +14,7 @@ from urllib.parse import quote
 from django.conf import settings
 from django.utils.html import escape
 
-from items.text import Kind, spans
+from items.text import SpanKind, spans
 
 LINKS = 50
 """Maximum links per text, as on pages."""
@@ -23,7 +23,7 @@ KEPT, KEPT_LENGTH = 4_096, 1_000
 PARAGRAPHS = re.compile(r"\n{2,}")
 
 
-class Said(Protocol):
+class TextSource(Protocol):
     """An item, or an earlier version of one."""
 
     @property
@@ -35,7 +35,7 @@ class Said(Protocol):
         """The https link in the content, or empty."""
 
 
-class Name(NamedTuple):
+class MentionedName(NamedTuple):
     """A mentioned name in lower case, and the HTML of the mention with and without a link."""
 
     name: str
@@ -46,7 +46,7 @@ class Name(NamedTuple):
 class Rendered(NamedTuple):
     """A text as HTML in parts. Mentions are open: each reader gets links only to names that they may know of."""
 
-    parts: tuple[str | Name, ...]
+    parts: tuple[str | MentionedName, ...]
     names: tuple[str, ...]
     """Mentioned names in lower case, each once."""
     tags: tuple[str, ...]
@@ -67,19 +67,19 @@ def rendered(text: str) -> Rendered:
 
 
 def _rendered(text: str) -> Rendered:
-    parts: list[str | Name] = []
+    parts: list[str | MentionedName] = []
     names: dict[str, None] = {}
     tags: dict[str, None] = {}
     links = 0
     for kind, written, value in spans(text.replace("\r\n", "\n").replace("\r", "\n").strip()):
-        if kind == Kind.TEXT or links == LINKS:
+        if kind == SpanKind.TEXT or links == LINKS:
             parts.append(_broken(written))
             continue
         links += 1
-        if kind == Kind.MENTION:
+        if kind == SpanKind.MENTION:
             names[value.lower()] = None
             parts.append(_mention(written, value))
-        elif kind == Kind.HASHTAG:
+        elif kind == SpanKind.HASHTAG:
             tags[value] = None
             parts.append(_hashtag(written, value))
         else:
@@ -90,10 +90,10 @@ def _rendered(text: str) -> Rendered:
 _kept = lru_cache(KEPT)(_rendered)
 
 
-def _joined(parts: list[str | Name]) -> list[str | Name]:
+def _joined(parts: list[str | MentionedName]) -> list[str | MentionedName]:
     if not parts:
         return []
-    joined: list[str | Name] = ["<p>"]
+    joined: list[str | MentionedName] = ["<p>"]
     for part in [*parts, "</p>"]:
         if isinstance(part, str) and isinstance(joined[-1], str):
             joined[-1] += part
@@ -106,11 +106,11 @@ def _broken(text: str) -> str:
     return PARAGRAPHS.sub("</p><p>", escape(text)).replace("\n", "<br>")
 
 
-def _mention(written: str, name: str) -> Name:
+def _mention(written: str, name: str) -> MentionedName:
     plain = escape(written)
     address = escape(profile_address(name))
     linked = f'<span class="h-card"><a href="{address}" class="u-url mention">@<span>{escape(name)}</span></a></span>'
-    return Name(name.lower(), linked, plain)
+    return MentionedName(name.lower(), linked, plain)
 
 
 def _hashtag(written: str, tag: str) -> str:
@@ -141,7 +141,7 @@ def item_address(item_id: str) -> str:
     return f"{settings.SITE_URL}/items/{item_id}"
 
 
-def content(said: Said, text: Rendered, known: Collection[str]) -> str:
+def content(said: TextSource, text: Rendered, known: Collection[str]) -> str:
     """The HTML of the whole content: title, text and link."""
     found = text.html(known)
     if said.title:

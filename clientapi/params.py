@@ -12,7 +12,7 @@ from typing import Any
 from django.http import QueryDict
 from rest_framework.request import Request
 
-from clientapi.errors import InvalidError, Problem
+from clientapi.errors import ClientError, InvalidError
 from web.rest import parse_id
 from web.strict_json import check_text
 
@@ -42,7 +42,7 @@ class Params:
         try:
             check_text({name: value for name, value in self._fields.items() if name not in self.files})
         except ValueError as error:
-            raise Problem(400, f"The request cannot be read: {error}.") from None
+            raise ClientError(400, f"The request cannot be read: {error}.") from None
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> "Params":
@@ -168,7 +168,7 @@ def _object(name: str, value: Any) -> dict[str, Any]:
 def _id(name: str, value: Any) -> int:
     number = parse_id(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else None
     if number is None:
-        raise Problem(400, f"{name} is not an id")
+        raise ClientError(400, f"{name} is not an id")
     return number
 
 
@@ -181,11 +181,11 @@ def _nested(given: QueryDict) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     names = list(given)
     if len(names) > NAMES:
-        raise Problem(400, "Too many parameters")
+        raise ClientError(400, "Too many parameters")
     for name in names:
         values, path = given.getlist(name), _path(name)
         if len(values) > 1 and "" not in path[1:]:
-            raise Problem(400, f"{name[:64]} is given twice")
+            raise ClientError(400, f"{name[:64]} is given twice")
         _put(fields, path, values)
     return fields
 
@@ -215,8 +215,8 @@ def _path(name: str) -> list[str]:
     return [match[1] if match is not None else name, *parts]
 
 
-def _unreadable(name: str) -> Problem:
-    return Problem(400, f"{name[:64]} cannot be read")
+def _unreadable(name: str) -> ClientError:
+    return ClientError(400, f"{name[:64]} cannot be read")
 
 
 def _put(fields: dict[str, Any], path: list[str], values: list[Any]) -> None:

@@ -8,14 +8,14 @@ from accounts.joining.actions import unavailable
 from accounts.models import not_reserved, username_pattern
 from community.dataset import Dataset, UserRow
 from community.importing_media import Pictures
-from community.problems import RefusedError, Report
+from community.problems import DatasetRefusedError, ProblemReport
 
 CHUNK = 5_000
 """Names per query."""
 
 
-def check(dataset: Dataset, report: Report) -> list[UserRow]:
-    """Check every line, name and file. Raises RefusedError with all wrong lines."""
+def check(dataset: Dataset, report: ProblemReport) -> list[UserRow]:
+    """Check every line, name and file. Raises DatasetRefusedError with all wrong lines."""
     dataset.tell = report.add
     users = list(_named(dataset))
     pictures = Pictures(dataset)
@@ -28,7 +28,7 @@ def check(dataset: Dataset, report: Report) -> list[UserRow]:
         if post.media:
             pictures.look_at_media(post)
     if report:
-        raise RefusedError(report)
+        raise DatasetRefusedError(report)
     return users
 
 

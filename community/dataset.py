@@ -24,7 +24,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from tqdm import tqdm
 
-from community.problems import DatasetError, LineError, Problem
+from community.problems import DatasetError, LineError, LineProblem
 from community.repeated import Rows
 from items.models import ItemType
 from items.text import ContentError, check_content
@@ -106,7 +106,7 @@ class _File:
         self._quiet = quiet
 
     def wrong(self, what: object, kind: str, column: str = "", line: int | None = None) -> LineError:
-        return LineError(Problem(self.path.name, line or self.line, column, kind, str(what)))
+        return LineError(LineProblem(self.path.name, line or self.line, column, kind, str(what)))
 
     def __iter__(self) -> Iterator[str]:
         return self._lines()

@@ -12,7 +12,7 @@ UNREAD = timedelta(hours=5)
 """Newer entries are unread."""
 
 
-class Told(NamedTuple):
+class DemoAct(NamedTuple):
     """An act, with its entry's item or day."""
 
     at: datetime
@@ -55,27 +55,27 @@ def tell(items: Sequence[Item], likes: Sequence[Like], follows: Sequence[Follow]
     ReadMark.objects.bulk_create([ReadMark(user_id=pk, up_to=seen) for pk in sorted(recipients)], batch_size=5000)
 
 
-def _of_items(items: Sequence[Item]) -> Iterator[Told]:
+def _of_items(items: Sequence[Item]) -> Iterator[DemoAct]:
     people = {item.sender.username.lower(): item.sender_id for item in items}
     for item in items:
         at = item.modified_at
         if item.repost_of:
-            yield Told(at, item.repost_of.sender_id, Kind.REPOST, item.sender_id, item.repost_of_id)
+            yield DemoAct(at, item.repost_of.sender_id, Kind.REPOST, item.sender_id, item.repost_of_id)
             continue
         answered = {above.sender_id for above in (item.reply_to, item.root) if above}
         named = {people[name.lower()] for name in mentions(item.text) if name.lower() in people}
         for recipient_id in sorted(answered):
-            yield Told(at, recipient_id, Kind.REPLY, item.sender_id, item.pk)
+            yield DemoAct(at, recipient_id, Kind.REPLY, item.sender_id, item.pk)
         for recipient_id in sorted(named - answered):
-            yield Told(at, recipient_id, Kind.MENTION, item.sender_id, item.pk)
+            yield DemoAct(at, recipient_id, Kind.MENTION, item.sender_id, item.pk)
 
 
-def _of_likes(likes: Sequence[Like]) -> Iterator[Told]:
+def _of_likes(likes: Sequence[Like]) -> Iterator[DemoAct]:
     for like in likes:
-        yield Told(like.created_at, like.item.sender_id, Kind.LIKE, like.user_id, like.item_id)
+        yield DemoAct(like.created_at, like.item.sender_id, Kind.LIKE, like.user_id, like.item_id)
 
 
-def _of_follows(follows: Sequence[Follow]) -> Iterator[Told]:
+def _of_follows(follows: Sequence[Follow]) -> Iterator[DemoAct]:
     for follow in follows:
         day = follow.created_at.astimezone(UTC).date()
-        yield Told(follow.created_at, follow.followee_id, Kind.FOLLOW, follow.follower_id, None, day)
+        yield DemoAct(follow.created_at, follow.followee_id, Kind.FOLLOW, follow.follower_id, None, day)

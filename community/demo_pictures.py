@@ -14,7 +14,7 @@ from items.attachments import attachments
 from items.models import Item, ItemType, Visibility
 from media import attaching
 from media.actions import MediaError, upload
-from media.decoder import BusyError, decoder
+from media.decoder import DecoderBusyError, decoder
 from media.files import StoreError
 from media.models import Use
 
@@ -225,7 +225,7 @@ def _decoding() -> Iterator[None]:
     """Log a failure in a block and skip the rest of it: a demo is useful without pictures."""
     try:
         yield
-    except (MediaError, BusyError, StoreError) as error:
+    except (MediaError, DecoderBusyError, StoreError) as error:
         logger.warning("some demo pictures are missing, because they could not be decoded: %r", error)
     finally:
         decoder.stop()

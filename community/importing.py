@@ -26,7 +26,7 @@ from accounts.names import folded_name
 from community.checking import check
 from community.dataset import Dataset, PostRow, UserRow
 from community.importing_media import Pictures
-from community.problems import RefusedError, Report
+from community.problems import DatasetRefusedError, ProblemReport
 from discover import filling
 from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibility
 from items.search.indexing import copy_index
@@ -66,7 +66,7 @@ def load(
 ) -> Loaded:
     """Check the whole data set, then copy it, unless it was loaded before. After a kill, load again.
 
-    Raises RefusedError with all wrong lines, and DatasetError. Without a `password` the users cannot sign in.
+    Raises DatasetRefusedError with all wrong lines, and DatasetError. Without a `password` the users cannot sign in.
     """
     pictures = Pictures(dataset)
     try:
@@ -110,7 +110,7 @@ def _load(
         return Loaded(done, is_new=False)
 
     say("checking the data set ...")
-    report = Report()
+    report = ProblemReport()
     users = check(dataset, report)
     user_ids = _new_ids(users)
     say("copying users, follows and posts ...")
@@ -122,7 +122,7 @@ def _load(
             pictures.give_face(user, user_ids[user.id])
     posts = _copy_posts(dataset, pictures, user_ids)
     if report:
-        raise RefusedError(report)
+        raise DatasetRefusedError(report)
     record = Import.objects.create(fingerprint=dataset.fingerprint, users=len(users), follows=len(follows), posts=posts)
     imported = ((user_ids[user.id], record.pk, user.id) for user in users)
     _copy(ImportedUser, ("user_id", "source_id", "original_id"), imported)

@@ -11,7 +11,7 @@ from community.dataset_files import PathError, opened
 from community.problems import LineError
 from media import attaching
 from media.actions import MediaError, check_description, check_file, take_back, upload
-from media.decoder import BusyError, decoder
+from media.decoder import DecoderBusyError, decoder
 from media.files import StoreError
 from media.models import MediaFile, Use
 from media.sweeping import without_row
@@ -88,7 +88,7 @@ class Pictures:
     def _told(self, wrong: Callable[[str], LineError], path: str) -> Iterator[None]:
         try:
             yield
-        except BusyError:
+        except DecoderBusyError:
             what = "the site decodes too many pictures at the moment; load it later"
         except StoreError as error:
             what = f"the media store refuses it ({error})"
@@ -114,6 +114,6 @@ def _patiently(keep: Callable[[IO[bytes]], MediaFile], file: IO[bytes]) -> Media
     for _ in range(TRIES - 1):
         try:
             return keep(file)
-        except BusyError:
+        except DecoderBusyError:
             continue
     return keep(file)

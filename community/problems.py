@@ -8,7 +8,7 @@ SHOWN = 20
 REASON_LENGTH = 300
 
 
-class Problem(NamedTuple):
+class LineProblem(NamedTuple):
     """A wrong line, or its `column`. `kind` groups equal faults."""
 
     table: str
@@ -28,16 +28,16 @@ class DatasetError(Exception):
 class LineError(DatasetError):
     """One line cannot be loaded."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: LineProblem) -> None:
         super().__init__(str(problem))
         self.problem = problem
 
 
-class Report:
+class ProblemReport:
     """The problems of a data set."""
 
     def __init__(self) -> None:
-        self.first: list[Problem] = []
+        self.first: list[LineProblem] = []
         self.kinds: Counter[tuple[str, str, str]] = Counter()
 
     def __len__(self) -> int:
@@ -59,9 +59,9 @@ class Report:
         return "\n".join(said)
 
 
-class RefusedError(DatasetError):
+class DatasetRefusedError(DatasetError):
     """Lines of the data set cannot be loaded."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: ProblemReport) -> None:
         super().__init__(str(report))
         self.report = report

@@ -9,7 +9,7 @@ from storage import keys
 from storage.connections import Command, feeds, pipelined
 
 
-class Entry(NamedTuple):
+class CachedRecommendation(NamedTuple):
     """An item to recommend. `reason`: its code, empty if lost."""
 
     item_id: int
@@ -30,24 +30,24 @@ class CandidateList:
         """Delete the list and its reasons."""
         pipelined(feeds(), [("DEL", self.key), ("DEL", self.reasons_key)])
 
-    def push(self, entries: Sequence[Entry]) -> None:
+    def push(self, entries: Sequence[CachedRecommendation]) -> None:
         """Append entries. The list lives for `CANDIDATES_TTL` from now."""
         self._write("RPUSH", entries)
 
-    def put_back(self, entries: Sequence[Entry]) -> None:
+    def put_back(self, entries: Sequence[CachedRecommendation]) -> None:
         """Put popped entries back at the front."""
         self._write("LPUSH", entries[::-1])
 
-    def pop(self, count: int) -> tuple[list[Entry], int]:
+    def pop(self, count: int) -> tuple[list[CachedRecommendation], int]:
         """Remove the first `count` entries or fewer. Returns them, and how many are left."""
         ids, reasons, left = pipelined(
             feeds(),
             [("LPOP", self.key, count), ("LPOP", self.reasons_key, count), ("LLEN", self.key)],
         )
         known = dict(reason.decode().split("|", 1) for reason in reasons or [])
-        return [Entry(int(item_id), known.get(item_id.decode(), "")) for item_id in ids or []], left
+        return [CachedRecommendation(int(item_id), known.get(item_id.decode(), "")) for item_id in ids or []], left
 
-    def _write(self, command: str, entries: Sequence[Entry]) -> None:
+    def _write(self, command: str, entries: Sequence[CachedRecommendation]) -> None:
         if not entries:
             return
         seconds = int(settings.CANDIDATES_TTL.total_seconds())

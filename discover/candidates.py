@@ -14,7 +14,7 @@ from django.conf import settings
 from accounts.models import User
 from discover import impressions
 from discover.exclusions import exclude
-from discover.recall import Candidate
+from discover.recall import RecalledItem
 from discover.recallers import recall
 from runtime import metrics
 from seen.checker import unseen
@@ -33,7 +33,7 @@ DEEPER = 4
 class Clean:
     """The candidates that are left. `is_deduplicated`: the week's impressions and views were known."""
 
-    candidates: list[Candidate]
+    candidates: list[RecalledItem]
     is_deduplicated: bool
 
 
@@ -57,7 +57,7 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
     return Clean(candidates, is_known and kept.views_known)
 
 
-def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[list[Candidate], bool]:
+def _unseen(reader: User, candidates: list[RecalledItem], now: datetime) -> tuple[list[RecalledItem], bool]:
     """The candidates that the reader has not seen.
 
     False, with candidates that they may have seen, if that is unknown.
@@ -86,9 +86,9 @@ def _report(reader: User, found: int, excluded: Counter[str], left: int) -> None
     logger.info("Recall for user %s: recalled=%s left=%s excluded: %s", reader.pk, found, left, reasons or "nothing")
 
 
-def mixed(candidates: Sequence[Candidate], size: int) -> list[Candidate]:
+def mixed(candidates: Sequence[RecalledItem], size: int) -> list[RecalledItem]:
     """The candidates in pages of `size`, each with at most `SENDER_CAP` of one sender. Later pages may have gaps."""
-    pages: list[list[Candidate]] = []
+    pages: list[list[RecalledItem]] = []
     open_page = 0
     next_page: defaultdict[int, int] = defaultdict(int)
     here: Counter[int] = Counter()

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta
 
 from accounts.models import User
 from discover import recent
-from discover.recall import Candidate
+from discover.recall import RecalledItem
 from discover.recent import View, Views
 from relations.rules import READER, blocked_by, blockers_of, muted_by
 from storage.connections import fetch, id_array
@@ -101,13 +101,13 @@ ABOUT = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RemainingCandidates:
     """The candidates left, and how many were left out for each of `REASONS`.
 
     `views_known` False: viewed items may be among them.
     """
 
-    candidates: list[Candidate]
+    candidates: list[RecalledItem]
     """Best first by the corrected scores, ties in the order of recall."""
     excluded: Counter[str]
     views_known: bool
@@ -119,7 +119,7 @@ def view_weight(age: timedelta) -> float:
     return float(DECAY ** (beyond**2))
 
 
-def exclude(reader: User, candidates: Sequence[Candidate], *, now: datetime) -> Kept:
+def exclude(reader: User, candidates: Sequence[RecalledItem], *, now: datetime) -> RemainingCandidates:
     """Remove candidates that the reader must not get, and lower the scores of others."""
     views = recent.views_of(reader.pk, now=now)
     items, replies = views or Views([], [])
@@ -155,11 +155,11 @@ def exclude(reader: User, candidates: Sequence[Candidate], *, now: datetime) -> 
         factor = sender_factors.get(candidate.sender_id, 1.0) * item_factors.get(candidate.item_id, 1.0)
         kept.append(candidate if factor == 1.0 else replace(candidate, score=candidate.score + math.log(factor)))
     kept.sort(key=lambda candidate: -candidate.score)
-    return Kept(kept, excluded, views is not None)
+    return RemainingCandidates(kept, excluded, views is not None)
 
 
 def _facts(
-    reader: User, candidates: Sequence[Candidate], replies: Sequence[View], now: datetime
+    reader: User, candidates: Sequence[RecalledItem], replies: Sequence[View], now: datetime
 ) -> defaultdict[str, dict[int, list[int]]]:
     params = {
         "reader": reader.pk,

@@ -21,7 +21,7 @@ from django.utils import timezone
 from accounts.about.site import current
 from accounts.models import User
 from discover import reasons
-from discover.cache import CandidateList, Entry
+from discover.cache import CachedRecommendation, CandidateList
 from discover.candidates import clean, mixed
 from discover.models import IssuedPage
 from items.bodies import ItemBody
@@ -74,11 +74,11 @@ class Buffer(Protocol):
         """The number of entries left."""
         ...
 
-    def take(self, count: int) -> list[Entry]:
+    def take(self, count: int) -> list[CachedRecommendation]:
         """Remove and return the first `count` entries or fewer."""
         ...
 
-    def put_back(self, entries: Sequence[Entry]) -> None:
+    def put_back(self, entries: Sequence[CachedRecommendation]) -> None:
         """Put entries back at the front."""
         ...
 
@@ -87,19 +87,19 @@ class Buffer(Protocol):
 class Recalled:
     """A queue of candidates just recalled."""
 
-    entries: list[Entry]
+    entries: list[CachedRecommendation]
 
     @property
     def left(self) -> int:
         """The number of entries left."""
         return len(self.entries)
 
-    def take(self, count: int) -> list[Entry]:
+    def take(self, count: int) -> list[CachedRecommendation]:
         """Remove and return the first `count` entries or fewer."""
         taken, self.entries = self.entries[:count], self.entries[count:]
         return taken
 
-    def put_back(self, entries: Sequence[Entry]) -> None:
+    def put_back(self, entries: Sequence[CachedRecommendation]) -> None:
         """Put entries back at the front."""
         self.entries = [*entries, *self.entries]
 
@@ -111,12 +111,12 @@ class Cached:
     cache: CandidateList
     left: int = 0
 
-    def take(self, count: int) -> list[Entry]:
+    def take(self, count: int) -> list[CachedRecommendation]:
         """Remove and return the first `count` entries or fewer."""
         taken, self.left = self.cache.pop(count)
         return taken
 
-    def put_back(self, entries: Sequence[Entry]) -> None:
+    def put_back(self, entries: Sequence[CachedRecommendation]) -> None:
         """Put entries back at the front."""
         self.cache.put_back(entries)
         self.left += len(entries)
@@ -171,7 +171,7 @@ def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
     if issued is None:
         return None
     codes = dict(zip(issued.item_ids, issued.reasons, strict=True))
-    items = _shown(reader, [Entry(item_id, codes[item_id]) for item_id in issued.item_ids], again=True)
+    items = _shown(reader, [CachedRecommendation(item_id, codes[item_id]) for item_id in issued.item_ids], again=True)
     return FeedPage([item for item, _ in items], issued.has_more, ["issued"])
 
 
@@ -196,7 +196,7 @@ def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) 
     except FeedsUnavailableError:
         is_known = False
     found = clean(reader, wanted=limit, now=now)
-    recalled = Recalled([Entry(one.item_id, one.reason) for one in mixed(found.candidates, limit)])
+    recalled = Recalled([CachedRecommendation(one.item_id, one.reason) for one in mixed(found.candidates, limit)])
     filled = _fill(reader, recalled, limit)
     try:
         with feeds_errors():
@@ -211,7 +211,7 @@ def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) 
 def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
     filled = Filled()
     senders: Counter[str] = Counter()
-    later: list[Entry] = []
+    later: list[CachedRecommendation] = []
     for _ in range(ROUNDS):
         entries = buffer.take(limit)
         for item, entry in _shown(reader, entries):
@@ -228,7 +228,9 @@ def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
     return filled
 
 
-def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> list[tuple[ItemBody, Entry]]:
+def _shown(
+    reader: User, entries: Sequence[CachedRecommendation], *, again: bool = False
+) -> list[tuple[ItemBody, CachedRecommendation]]:
     """The bodies of the entries that the reader may see. Issued ones only with `again`."""
     if not entries:
         return []

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from runtime import metrics
 from seen.bitmap_bloom import BitmapFilter
-from seen.bloom import Addition, Answer, Filter, has_module, is_module_missing
+from seen.bloom import Addition, KnownItems, SharedFilters, has_module, is_module_missing
 from seen.hashing import splitmix64
 from seen.module_bloom import ModuleFilter
 from storage import keys
@@ -65,7 +65,7 @@ def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
     shard = shard_of(user_id)
     days = [keys.impressions(today - timedelta(days=ago), shard) for ago in range(DAYS)]
 
-    def ask(chosen: Filter) -> Answer:
+    def ask(chosen: SharedFilters) -> KnownItems:
         return chosen.known(feeds(), days, user_id, ids)
 
     with feeds_errors():
@@ -149,7 +149,7 @@ class _Chosen:
     def __init__(self) -> None:
         self._found: str | None = None
 
-    def run(self, client: redis.Redis, call: Callable[[Filter], T]) -> T:
+    def run(self, client: redis.Redis, call: Callable[[SharedFilters], T]) -> T:
         """Call with the filter in use. If the server lacks BF.*, detect again and retry once."""
         kind = self._kind(client)
         try:
@@ -167,7 +167,7 @@ class _Chosen:
         return settings.BLOOM == "auto" and self._kind(client) != before
 
     @staticmethod
-    def _filter(kind: str) -> Filter:
+    def _filter(kind: str) -> SharedFilters:
         return KINDS[kind](settings.IMPRESSION_CAPACITY, settings.IMPRESSION_ERROR_RATE)
 
     def _kind(self, client: redis.Redis) -> str:

@@ -209,22 +209,22 @@ def _bodies(actions: Iterable[bytes]) -> Iterator[bytes]:
         yield bytes(body)
 
 
-class _Cause(msgspec.Struct):
+class _BulkCause(msgspec.Struct):
     type: str
 
 
 class _Done(msgspec.Struct):
     status: int
     id: str | None = msgspec.field(default=None, name="_id")
-    error: _Cause | None = None
+    error: _BulkCause | None = None
 
 
-class _Answer(msgspec.Struct):
+class _BulkAnswer(msgspec.Struct):
     errors: bool
     items: list[dict[str, _Done]]
 
 
-_decoder = msgspec.json.Decoder(_Answer)
+_decoder = msgspec.json.Decoder(_BulkAnswer)
 
 
 def _check(answer: bytes) -> None:

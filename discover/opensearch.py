@@ -23,7 +23,7 @@ from discover.interests import Interests, interests_of
 from discover.models import SearchIndex
 from discover.opensearch_server import OpenSearchError, server
 from discover.postgres import BASE, CAP_SHARE, LAST, LEAST_CAP, WEIGHTS
-from discover.recall import Candidate, RecallUnavailableError
+from discover.recall import RecalledItem, RecallUnavailableError
 from runtime import metrics
 from storage import ids
 from storage.breaker import Breaker, OpenError
@@ -174,12 +174,12 @@ class _Hits(msgspec.Struct):
     hits: list[_Hit]
 
 
-class _Answer(msgspec.Struct):
+class _SearchAnswer(msgspec.Struct):
     timed_out: bool
     hits: _Hits
 
 
-_decoder = msgspec.json.Decoder(_Answer)
+_decoder = msgspec.json.Decoder(_SearchAnswer)
 
 FAILURES = (OpenSearchError, msgspec.MsgspecError, ValueError, IndexError)
 
@@ -189,7 +189,7 @@ breaker = Breaker(name="opensearch", failures=FAILURES, slow_share=math.inf)
 class OpenSearchRecall:
     """Finds candidates with OpenSearch, as it scores them."""
 
-    def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
+    def candidates(self, reader: User, *, count: int, now: datetime) -> list[RecalledItem]:
         """The best candidates. Raises RecallUnavailableError, also while the index is loading."""
         if breaker.is_open:
             raise RecallUnavailableError("OpenSearch failed a moment ago")
@@ -211,7 +211,7 @@ class OpenSearchRecall:
         return _capped(found, count)
 
 
-def _capped(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+def _capped(candidates: Sequence[RecalledItem], count: int) -> list[RecalledItem]:
     """Keep the first `count` candidates, and of each sender no more than recall from PostgreSQL would."""
     cap = max(LEAST_CAP, int(count * CAP_SHARE))
     of_sender: Counter[int] = Counter()
@@ -234,7 +234,7 @@ def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
     return answer.hits.hits
 
 
-def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Interests) -> list[Candidate]:
+def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Interests) -> list[RecalledItem]:
     """The hits as candidates. Computes their scores as logarithms: the server's 32-bit scores are too coarse."""
     rate, offset = decay.rate(), settings.DISCOVER_OFFSET_DAYS
     newest = interests.origin >> ids.SEQUENCE_BITS
@@ -254,5 +254,5 @@ def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Inte
         score = math.log(relevance) - rate * max(age - offset, 0.0) ** 2
         if sender_id in interests.followed:
             score, reason = score - LAST, "followed"
-        candidates.append(Candidate(item_id, sender_id, score, reason))
+        candidates.append(RecalledItem(item_id, sender_id, score, reason))
     return candidates

@@ -20,7 +20,7 @@ class OpenSearchError(Exception):
         self.kind = kind
 
 
-class Server:
+class OpenSearchServer:
     """The OpenSearch server at `https://user:password@host:9200/name`. `name` is an alias of the index `name-1`.
 
     Without an alias (require_alias), a bulk request would recreate a deleted index without our mapping.
@@ -108,6 +108,6 @@ def _reason(answer: bytes) -> str:
 
 
 @cache
-def server() -> Server:
+def server() -> OpenSearchServer:
     """The server of the settings."""
-    return Server(settings.OPENSEARCH_URL)
+    return OpenSearchServer(settings.OPENSEARCH_URL)

@@ -26,7 +26,7 @@ from accounts.models import User
 from discover import decay
 from discover.decay import log_decay
 from discover.interests import ALSO_LIKED, NEAR, REASON, TAGS, WORDS, params_of, told
-from discover.recall import Candidate
+from discover.recall import RecalledItem
 from items.search.words import phrase, runs
 from items.visibility import public_post
 from relations.rules import READER, followees
@@ -58,11 +58,11 @@ Found = list[tuple[int, float, str]]
 class PostgresRecall:
     """Finds candidates with PostgreSQL. This is the default recall."""
 
-    def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
+    def candidates(self, reader: User, *, count: int, now: datetime) -> list[RecalledItem]:
         """The best candidates, read from a replica if possible."""
         return lagging(reader.pk, lambda on: self._candidates(reader, count, now, on))
 
-    def _candidates(self, reader: User, count: int, now: datetime, on: str) -> list[Candidate]:
+    def _candidates(self, reader: User, count: int, now: datetime, on: str) -> list[RecalledItem]:
         params = params_of(reader, now, on)
         found = [
             (item_id, WEIGHTS[name] * relevance, reason)
@@ -74,7 +74,7 @@ class PostgresRecall:
             "relevances": f"{{{','.join(str(relevance) for _, relevance, _ in found)}}}",
             "reasons": [reason for _, _, reason in found],
         }
-        return [Candidate(*row) for row in fetch(_rank(count), params, on=on)]
+        return [RecalledItem(*row) for row in fetch(_rank(count), params, on=on)]
 
 
 @cache

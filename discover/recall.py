@@ -6,7 +6,7 @@ from accounts.models import User
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RecalledItem:
     """An item that recall found. `score` is a logarithm, because the decay of old items underflows. `reason`: see
     discover.reasons.
     """
@@ -20,7 +20,7 @@ class Candidate:
 class Recall(Protocol):
     """A way to find candidates. Its callers filter them."""
 
-    def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
+    def candidates(self, reader: User, *, count: int, now: datetime) -> list[RecalledItem]:
         """At most `count` public posts from before `now`, best first. Raises RecallUnavailableError."""
         ...
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from accounts.models import User
 from discover.opensearch import OpenSearchRecall
 from discover.postgres import PostgresRecall
-from discover.recall import Candidate, Recall, RecallUnavailableError
+from discover.recall import Recall, RecalledItem, RecallUnavailableError
 from runtime import metrics
 
 logger = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ opensearch: Recall = OpenSearchRecall()
 postgres: Recall = PostgresRecall()
 
 
-def recall(reader: User, *, count: int, now: datetime) -> list[Candidate]:
+def recall(reader: User, *, count: int, now: datetime) -> list[RecalledItem]:
     """Recall from the first server that answers."""
     if settings.OPENSEARCH_URL:
         try:
@@ -27,7 +27,7 @@ def recall(reader: User, *, count: int, now: datetime) -> list[Candidate]:
     return _ask("postgres", postgres, reader, count, now)
 
 
-def _ask(name: str, recaller: Recall, reader: User, count: int, now: datetime) -> list[Candidate]:
+def _ask(name: str, recaller: Recall, reader: User, count: int, now: datetime) -> list[RecalledItem]:
     with metrics.discover_recall_seconds.labels(name).time():
         found = recaller.candidates(reader, count=count, now=now)
     metrics.discover_recalled.labels(name).inc(len(found))

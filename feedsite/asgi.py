@@ -27,7 +27,7 @@ from django.urls import include, path, re_path  # noqa: E402
 from runtime.logs import HEADER, request_id  # noqa: E402
 from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
-from stream.connections import Connection, TooManyError  # noqa: E402
+from stream.connections import OpenConnection, TooManyConnectionsError  # noqa: E402
 from stream.hub import WAIT_SECONDS, Hub, StoppingError  # noqa: E402
 from stream.sockets import converse, request_of, respond  # noqa: E402
 from web import health  # noqa: E402
@@ -57,7 +57,7 @@ handler404 = "web.outage.not_found"
 handler500 = "web.outage.server_error"
 
 
-class Application:
+class AsgiApplication:
     """The ASGI application: the lifespan, and one coroutine per connection."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Application:
             response[name] = value
         return response
 
-    async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[Connection, Admission]:
+    async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[OpenConnection, Admission]:
         hub, asked_at = self._hub(), time.monotonic()
         try:
             async with asyncio.timeout(WAIT_SECONDS):
@@ -141,7 +141,7 @@ class Application:
                 connection = await hub.open(
                     asked_at, response.grant, response.listener, response.dialect, response.since
                 )
-        except TooManyError as error:
+        except TooManyConnectionsError as error:
             return _too_many(error)
         except StoppingError:
             return unavailable(request)
@@ -188,7 +188,7 @@ def _headers(admission: Admission, request: ASGIRequest) -> list[tuple[bytes, by
     return headers
 
 
-def _too_many(error: TooManyError) -> HttpResponseBase:
+def _too_many(error: TooManyConnectionsError) -> HttpResponseBase:
     if error.of_user:
         response = FeedResponse(Problem("Too many open streams."), status=429)
     else:
@@ -197,5 +197,5 @@ def _too_many(error: TooManyError) -> HttpResponseBase:
     return response
 
 
-application = Application()
+application = AsgiApplication()
 postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)

@@ -10,7 +10,7 @@ from accounts.cards import UserCard
 from items.content import link_in, text_in
 from items.models import was_edited
 from items.text import poll_options
-from media.objects import Entry, MediaObject, medium_object
+from media.objects import MediaObject, MediumFacts, medium_object
 from web.times import Time
 
 Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
@@ -68,7 +68,7 @@ class LinkFacts(msgspec.Struct):
     title: str
     description: str
     site: str
-    picture: Entry | None
+    picture: MediumFacts | None
 
 
 class LinkCardBody(msgspec.Struct):

@@ -10,7 +10,7 @@ from accounts.models import User
 from accounts.owned import own_or_404
 from items import actions
 from items.bodies import ItemBody
-from items.filters.filters import Listed, filter_of
+from items.filters.filters import OwnedFilter, filter_of
 from items.models import Item
 from items.profiles.profile import visible_item
 
@@ -52,6 +52,6 @@ def own_item(item_id: int, reader: User) -> Item:
     return item
 
 
-def filter_or_404(filter_id: int, owner: User) -> Listed:
+def filter_or_404(filter_id: int, owner: User) -> OwnedFilter:
     """The owner's filter. Raises Http404."""
     return own_or_404(filter_of, owner, filter_id)

@@ -115,7 +115,7 @@ QUOTED = f"""
 """
 
 
-class Said(NamedTuple):
+class OwnColumns(NamedTuple):
     """The columns of an item itself, as `_said` selects them."""
 
     id: int
@@ -143,26 +143,26 @@ class Said(NamedTuple):
 class ItemRow(NamedTuple):
     """A row of `COLUMNS`. A repost has its original's counts and acts."""
 
-    said: Said
+    said: OwnColumns
     counts: list[int]
     """Likes, replies, reposts, quotes."""
     is_liked: bool
     is_reposted: bool
     is_bookmarked: bool
-    original: Said | None
+    original: OwnColumns | None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "ItemRow":
         """A row that begins with `COLUMNS`, or with `columns`."""
-        said = Said._make(row[:SAID])
+        said = OwnColumns._make(row[:SAID])
         counts, is_liked, is_reposted, is_bookmarked = row[SAID:MET]
-        original = Said._make(row[MET:WIDTH]) if said.repost_of_id else None
+        original = OwnColumns._make(row[MET:WIDTH]) if said.repost_of_id else None
         return cls(said, counts, is_liked, is_reposted, is_bookmarked, original)
 
     @classmethod
     def alone(cls, row: Sequence[Any]) -> "ItemRow":
         """A row that begins with `columns`. A repost lacks its original."""
-        return cls._make([Said._make(row[:SAID]), *row[SAID:MET], None])
+        return cls._make([OwnColumns._make(row[:SAID]), *row[SAID:MET], None])
 
     @property
     def id(self) -> int:
@@ -170,11 +170,11 @@ class ItemRow(NamedTuple):
         return self.said.id
 
 
-SAID = len(Said._fields)
+SAID = len(OwnColumns._fields)
 MET = SAID + 4
 WIDTH = MET + SAID
 """Number of `COLUMNS`."""
-id_of = itemgetter(Said._fields.index("id"))
+id_of = itemgetter(OwnColumns._fields.index("id"))
 """The item id of a row that begins with `COLUMNS` or `columns`. None if a join found no item."""
 
 
@@ -186,7 +186,7 @@ def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> Item
     return item
 
 
-def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -> ItemBody:
+def _body(row: ItemRow, said: OwnColumns, reader_id: int | None, reason: str | None) -> ItemBody:
     return ItemBody(
         id=str(said.id),
         type=said.type,

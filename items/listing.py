@@ -97,7 +97,7 @@ def upward(
     return ItemPage(bodies(part.shown[::-1], reader, context), as_text(part.last_id), part.has_more)
 
 
-class Walk(NamedTuple):
+class BothListings(NamedTuple):
     """The `listing`s downward and upward."""
 
     down: str

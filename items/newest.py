@@ -3,16 +3,16 @@
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.listing import ItemPage, Walk, listing
+from items.listing import BothListings, ItemPage, listing
 from items.models import Context
 from items.visibility import public_post
 
 POSTS = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(below)s"
-NEWEST = Walk(listing([POSTS], "DESC"), listing([f"{POSTS} AND i.id > %(above)s"], "ASC"))
+NEWEST = BothListings(listing([POSTS], "DESC"), listing([f"{POSTS} AND i.id > %(above)s"], "ASC"))
 
 
 def newest_page(
     reader: User | AnonymousUser, *, last_id: int | None = None, min_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """Public posts that `reader` may see, as in `Walk.page`."""
+    """Public posts that `reader` may see, as in `BothListings.page`."""
     return NEWEST.page(reader, last_id=last_id, min_id=min_id, limit=limit, context=Context.PUBLIC)

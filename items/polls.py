@@ -71,7 +71,7 @@ class AnswersChangedError(ChoiceError):
     """The poll no longer has an answer that was chosen: it was edited meanwhile."""
 
 
-class Tally(NamedTuple):
+class PollTally(NamedTuple):
     """The tally of a poll: a row of `OF_ITEMS`."""
 
     item_id: int
@@ -213,12 +213,12 @@ def _end_next() -> bool:
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
-def tallies(item_ids: Iterable[int], reader_id: int | None) -> dict[int, Tally]:
+def tallies(item_ids: Iterable[int], reader_id: int | None) -> dict[int, PollTally]:
     """The tallies of polls with the reader's choices, by item."""
     asked = list(item_ids)
     params = {"items": id_array(asked), "reader": reader_id or 0}
     rows: list[tuple[Any, ...]] = fetch(OF_ITEMS, params) if asked else []
-    return {row[0]: Tally._make(row) for row in rows}
+    return {row[0]: PollTally._make(row) for row in rows}
 
 
 def show_polls(items: Sequence[ItemBody], reader_id: int | None) -> None:
@@ -228,7 +228,7 @@ def show_polls(items: Sequence[ItemBody], reader_id: int | None) -> None:
         item.poll = poll_of(item, found[int(item.id)], is_own=int(item.sender.id) == reader_id)
 
 
-def poll_of(item: ItemBody, tally: Tally, *, is_own: bool) -> bodies.Poll | None:
+def poll_of(item: ItemBody, tally: PollTally, *, is_own: bool) -> bodies.Poll | None:
     """The poll of an item as its reader gets it. None if purged."""
     poll = item.content_fields.get("poll")
     if poll is None:

@@ -74,7 +74,7 @@ def _checked_url(content: dict[str, Any]) -> str:
 
 def counted_length(text: str) -> int:
     """The characters of a text, with long links shortened."""
-    beyond = (len(span.text) - LINK_LENGTH for span in spans(text) if span.kind == Kind.LINK)
+    beyond = (len(span.text) - LINK_LENGTH for span in spans(text) if span.kind == SpanKind.LINK)
     return len(text) - sum(more for more in beyond if more > 0)
 
 
@@ -185,7 +185,7 @@ _CLOSERS = {")": "(", "]": "["}
 _PUNCTUATION = ".,;:!?'*&"
 
 
-class Kind(StrEnum):
+class SpanKind(StrEnum):
     """The kinds of a part of a text."""
 
     TEXT = "text"
@@ -197,7 +197,7 @@ class Kind(StrEnum):
 class Span(NamedTuple):
     """A part of a text, and its value: the name, the canonical tag, the address."""
 
-    kind: Kind
+    kind: SpanKind
     text: str
     value: str
 
@@ -225,32 +225,32 @@ def spans(text: str) -> Iterator[Span]:
             span, at = _link(text, begin, start.end())
         if span:
             if done < begin:
-                yield Span(Kind.TEXT, text[done:begin], "")
+                yield Span(SpanKind.TEXT, text[done:begin], "")
             yield span
             done = at
-            is_after_name = span.kind != Kind.LINK
+            is_after_name = span.kind != SpanKind.LINK
     if done < len(text):
-        yield Span(Kind.TEXT, text[done:], "")
+        yield Span(SpanKind.TEXT, text[done:], "")
 
 
 def mentions(text: str) -> list[str]:
     """The names in `text`, once in any case."""
     names: dict[str, str] = {}
     for span in spans(text):
-        if span.kind == Kind.MENTION:
+        if span.kind == SpanKind.MENTION:
             names.setdefault(span.value.lower(), span.value)
     return list(names.values())
 
 
 def hashtags(text: str) -> list[str]:
     """The canonical tags, at most `TAGS_AN_ITEM`."""
-    tags = (span.value for span in spans(text) if span.kind == Kind.HASHTAG)
+    tags = (span.value for span in spans(text) if span.kind == SpanKind.HASHTAG)
     return list(dict.fromkeys(tags))[:TAGS_AN_ITEM]
 
 
 def links(text: str) -> list[str]:
     """The addresses. www. becomes https://www."""
-    return list(dict.fromkeys(span.value for span in spans(text) if span.kind == Kind.LINK))
+    return list(dict.fromkeys(span.value for span in spans(text) if span.kind == SpanKind.LINK))
 
 
 def _in_spaced_word(text: str, at: int) -> bool:
@@ -279,7 +279,7 @@ def _mention(text: str, begin: int, is_next: bool) -> tuple[Span | None, int]:
         end = domain.end()
         if _in_spaced_word(text, end) or (end < len(text) and text[end] in _AT):
             return None, end
-    return Span(Kind.MENTION, text[begin:end], name), end
+    return Span(SpanKind.MENTION, text[begin:end], name), end
 
 
 def _hashtag(text: str, begin: int, done: int, is_next: bool) -> tuple[Span | None, int]:
@@ -298,7 +298,7 @@ def _hashtag(text: str, begin: int, done: int, is_next: bool) -> tuple[Span | No
         return None, end
     if end < len(text) and text[end] in _HASH and _UNSPACED.search(text, begin, end):
         end += 1
-    return Span(Kind.HASHTAG, text[begin:end], tag), end
+    return Span(SpanKind.HASHTAG, text[begin:end], tag), end
 
 
 def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
@@ -322,7 +322,7 @@ def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
         end = _without_punctuation(text, begin, end, path.end())
     written = text[begin:end]
     address = f"https://{written}" if bare else written
-    return (Span(Kind.LINK, written, address), end) if is_link(address, is_secure=False) else (None, after)
+    return (Span(SpanKind.LINK, written, address), end) if is_link(address, is_secure=False) else (None, after)
 
 
 def _without_punctuation(text: str, begin: int, least: int, end: int) -> int:

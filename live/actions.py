@@ -66,7 +66,7 @@ class RejectedError(WrongStateError):
     sentence = "Moderators rejected the session."
 
 
-class TooManyError(ConflictError):
+class TooManySessionsError(ConflictError):
     """The host has reached settings.LIVE_SCHEDULED_CAP."""
 
     sentence = "You've reached the limit of scheduled sessions. Cancel one first."
@@ -88,7 +88,7 @@ def create(
     minutes: int = 60,
 ) -> LiveSession:
     """Plan a session, hidden until approved if moderation has a reason. Raises ValidationError by field, and
-    TooManyError.
+    TooManySessionsError.
     """
     session = LiveSession(
         host=host,
@@ -104,7 +104,7 @@ def create(
     _check(session, {*WORDING, *PLAN}, now)
     _lock(host.pk, is_new=True)
     if LiveSession.objects.filter(host=host, state__in=SCHEDULED).count() >= settings.LIVE_SCHEDULED_CAP:
-        raise TooManyError
+        raise TooManySessionsError
     cover = covers.claimed(host.pk, cover_id) if cover_id is not None else None
     covers.show(session, cover)
     if reasons := _reasons(session, now):

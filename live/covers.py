@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from live.models import LiveSession
 from media import attaching
 from media.actions import UsedError
-from media.models import Kind, MediaFile
+from media.models import MediaFile, MediaKind
 from media.objects import entry_of
 from media.offering import BlockedMediaError, offer
 
@@ -18,7 +18,7 @@ def claimed(host_id: int, medium_id: int) -> MediaFile:
     """The host's unused picture, locked. Raises ValidationError."""
     try:
         [medium] = attaching.claim(owner_id=host_id, ids=[medium_id])
-        if medium.kind != Kind.IMAGE:
+        if medium.kind != MediaKind.IMAGE:
             raise UsedError(_("A cover must be a picture, not a video."))
         offer([medium], owner_id=host_id, is_face=True)
     except (UsedError, BlockedMediaError) as error:

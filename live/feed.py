@@ -18,9 +18,9 @@ from accounts.levels import policy
 from accounts.models import User
 from live.lineup import SCORE, Lineup, Scheduled
 from live.pull import HOSTS
-from live.snapshot import Slice, Snapshot, SnapshotExpiredError, UnknownSnapshotError
+from live.snapshot import SnapshotExpiredError, SnapshotSlice, UnknownSnapshotError, WalkSnapshot
 from live.visibility import in_lineup, unhidden
-from live.walk import Context, Entries, News, Page, Walk
+from live.walk import Entries, LivePage, LiveWalk, News, ReaderFacts
 from relations import rules
 from relations.rules import follows
 from storage.connections import FeedsUnavailableError, feeds_errors, fetch, id_array
@@ -91,7 +91,7 @@ def live_page(
     last_id: int | None = None,
     page_size: int = 20,
     now: datetime,
-) -> Page:
+) -> LivePage:
     """The page after `last_id` of a walk, or the first of a new one. Without a walk, `last_id` is a replay's position.
     Raises UnknownSnapshotError and SnapshotExpiredError.
     """
@@ -99,26 +99,26 @@ def live_page(
         return _first_page(reader, page_size, now)
     snapshot = None
     if session_id is not None:
-        snapshot = Snapshot.named(session_id, reader.pk)
+        snapshot = WalkSnapshot.named(session_id, reader.pk)
         if snapshot is None:
             raise UnknownSnapshotError
     return _next_page(reader, snapshot, last_id, page_size, now)
 
 
 # --- The first page --------------------------------------------------------------------------------------
-def _first_page(reader: User, page_size: int, now: datetime) -> Page:
+def _first_page(reader: User, page_size: int, now: datetime) -> LivePage:
     context = _context(reader, FIRST, INFINITY)
     walk = _begin(reader, context, page_size, context.frozen, now)
     scheduled = _freeze(walk)
     lives = sum(score > 0 for score, _ in scheduled)
     entries = [session_id if place < lives else -session_id for place, (_, session_id) in enumerate(scheduled)]
-    snapshot = walk.news.snapshot = Snapshot.take(reader.pk, context.frozen, entries, lives, now)
+    snapshot = walk.news.snapshot = WalkSnapshot.take(reader.pk, context.frozen, entries, lives, now)
     walk.news.entries, walk.news.lives = entries, lives
     walk.fill(Entries(entries, entries[:lives]))
     return walk.page(snapshot)
 
 
-def _freeze(walk: Walk) -> list[tuple[int, int]]:
+def _freeze(walk: LiveWalk) -> list[tuple[int, int]]:
     context, found = walk.context, list[tuple[int, int]]()
     lost: list[int] = []
     commands = list(map(Lineup.packed, context.hosts))
@@ -147,7 +147,7 @@ def _freeze(walk: Walk) -> list[tuple[int, int]]:
     return live + [(-start, session_id) for start, session_id in upcoming]
 
 
-def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int]]:
+def _from_sql(walk: LiveWalk, hosts: list[int], repairs: int) -> list[tuple[int, int]]:
     """Sessions of these hosts from PostgreSQL, as (score, id). Up to `repairs` of their lineups are written to Redis
     again.
     """
@@ -171,7 +171,9 @@ def _from_sql(walk: Walk, hosts: list[int], repairs: int) -> list[tuple[int, int
 
 
 # --- Following pages -------------------------------------------------------------------------------------
-def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, page_size: int, now: datetime) -> Page:
+def _next_page(
+    reader: User, snapshot: WalkSnapshot | None, last_id: int | None, page_size: int, now: datetime
+) -> LivePage:
     top = snapshot.frozen if snapshot else INFINITY
     context = _context(reader, NEXT, top)
     # Most pages that need replays continue among them. If `last_id` is a session, replays begin at the top.
@@ -188,13 +190,15 @@ def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, pag
     return walk.page(snapshot)
 
 
-def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) -> tuple[Slice, Snapshot | None]:
+def _resume(
+    walk: LiveWalk, snapshot: WalkSnapshot, last_id: int | None, now: datetime
+) -> tuple[SnapshotSlice, WalkSnapshot | None]:
     """The next sessions, and the snapshot if more. Waits for one being written."""
     count, deadline = walk.wanted, time.monotonic() + WAIT_SECONDS
     while True:
         with suppress(FeedsUnavailableError), feeds_errors():
             replies = walk.read([snapshot.reading(last_id, count)], count)
-            if read := Snapshot.slice(replies[0]):
+            if read := WalkSnapshot.slice(replies[0]):
                 return read, snapshot if len(read.entries) == count else None
         if kept := snapshot.kept(last_id, now):
             return kept, None
@@ -204,13 +208,13 @@ def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) 
 
 
 # --- Parts that all pages share --------------------------------------------------------------------------
-def _context(reader: User, query: str, below: int) -> Context:
+def _context(reader: User, query: str, below: int) -> ReaderFacts:
     params = {"reader": reader.pk, "below": below, "pending": settings.PENDING_CAP + 1}
-    return Context(*fetch(query, params)[0])
+    return ReaderFacts(*fetch(query, params)[0])
 
 
-def _begin(reader: User, context: Context, page_size: int, below: int, now: datetime) -> Walk:
-    walk = Walk(reader, page_size, context, below, News(now))
+def _begin(reader: User, context: ReaderFacts, page_size: int, below: int, now: datetime) -> LiveWalk:
+    walk = LiveWalk(reader, page_size, context, below, News(now))
     if not (context.level and context.generation):
         walk.is_windowless = True
     return walk

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from accounts.callers import signed_in
 from live.feed import live_page
 from live.hydrate import SessionBody
-from live.walk import Page
+from live.walk import LivePage
 from storage.paging import as_text
 from web.rest import ApiView, FeedResponse, LastIdPagination, Problem, once
 
@@ -41,7 +41,7 @@ class Expired(msgspec.Struct):
     code: str
 
 
-def keep_after(response: HttpResponse, page: Page) -> HttpResponse:
+def keep_after(response: HttpResponse, page: LivePage) -> HttpResponse:
     """Write the page's snapshot after the response."""
     response._resource_closers.append(page.keep)  # type: ignore[attr-defined]  # called when the server closes it
     return response

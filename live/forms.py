@@ -12,7 +12,7 @@ from items.pages.reading import offset_name
 from live.actions import LONGEST_MINUTES, PLAN
 from live.models import TITLE_LENGTH, LiveSession, State
 from media import actions as media
-from media.decoder import BusyError
+from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import DESCRIPTION_LENGTH, MediaFile, Use
 from media.objects import MediaObject, media_object, medium_of
@@ -142,7 +142,7 @@ class SessionForm(forms.Form):
                     self.taken = media.describe(medium=self.taken, description=said)
         except media.MediaError as error:
             self.add_error("picture", str(error))
-        except (BusyError, StoreError):
+        except (DecoderBusyError, StoreError):
             self.add_error("picture", _("We couldn't upload this file. Try again in a moment."))
         if self.taken is not None:
             self._say_cover(str(self.taken.pk))

@@ -44,7 +44,7 @@ def _remove(*, session: LiveSession, now: datetime) -> None:
     actions.hide(session=session, now=now)
 
 
-class Step(NamedTuple):
+class HostAction(NamedTuple):
     """A host's action."""
 
     act: Callable[..., object]
@@ -55,24 +55,24 @@ class Step(NamedTuple):
 
 
 STEPS = {
-    "start": Step(
+    "start": HostAction(
         actions.start, State.LIVE, gettext_lazy("You're live."), gettext_lazy("Go live now?"), gettext_lazy("Go live")
     ),
-    "end": Step(
+    "end": HostAction(
         actions.end,
         State.REPLAY,
         gettext_lazy("The session has ended."),
         gettext_lazy("End this session?"),
         gettext_lazy("End session"),
     ),
-    "cancel": Step(
+    "cancel": HostAction(
         actions.cancel,
         State.CANCELLED,
         gettext_lazy("Session cancelled."),
         gettext_lazy("Cancel this session?"),
         gettext_lazy("Cancel session"),
     ),
-    "remove": Step(
+    "remove": HostAction(
         _remove,
         None,
         gettext_lazy("Replay removed."),
@@ -110,7 +110,7 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
             session = _plan_once(reader, form.fields_to_save, now)
         except ValidationError as error:
             _refuse(form, error)
-        except actions.TooManyError:
+        except actions.TooManySessionsError:
             form.add_error(None, _("You've reached the limit of scheduled sessions. Cancel one first."))
         else:
             if session.review:

@@ -142,7 +142,7 @@ def apply(host_id: int) -> bool:
     return True
 
 
-class _Row(NamedTuple):
+class _LineupRow(NamedTuple):
     generation: int | None
     version: int
     session_id: int | None
@@ -150,7 +150,7 @@ class _Row(NamedTuple):
 
 
 def _current(host_id: int) -> tuple[int | None, int, list[Scheduled]]:
-    rows = fetch(CURRENT, {"host": host_id}, into=_Row._make)
+    rows = fetch(CURRENT, {"host": host_id}, into=_LineupRow._make)
     if not rows:
         return None, 0, []
     entries = [Scheduled(row.session_id, row.score) for row in rows if row.session_id is not None]

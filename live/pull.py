@@ -65,14 +65,14 @@ BODIES = f"""
 """
 
 
-class Pulled(NamedTuple):
+class PulledReplay(NamedTuple):
     """A row of `BODIES`: a replay and its position."""
 
     position: int
     session: SessionRow
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "Pulled":
+    def of(cls, row: Sequence[Any]) -> "PulledReplay":
         position, *columns = row
         return cls(position, SessionRow._make(columns))
 
@@ -86,6 +86,6 @@ def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], i
     return epoch, entries[:count], floor
 
 
-def pull_bodies(reader_id: int, *, below: int, count: int, held: str) -> list[Pulled]:
+def pull_bodies(reader_id: int, *, below: int, count: int, held: str) -> list[PulledReplay]:
     """Visible replays, newest first, without sessions in `held`."""
-    return fetch(BODIES, {"reader": reader_id, "below": below, "count": count, "held": held}, into=Pulled.of)
+    return fetch(BODIES, {"reader": reader_id, "below": below, "count": count, "held": held}, into=PulledReplay.of)

@@ -18,7 +18,7 @@ from storage.connections import (
     feeds_for_tasks,
     fetch,
 )
-from storage.construction import BuiltWindow, Snapshot
+from storage.construction import BuiltWindow, WindowSnapshot
 from storage.deliveries import Attempt
 from storage.ids import NO_BOUND
 from storage.queue import task
@@ -80,7 +80,7 @@ def materialise(user_id: int, token: str) -> bool:
         snapshot_epoch, entries, floor = pull_entries(user_id, cap)
         if snapshot_epoch != epoch:
             continue
-        return construction.finish(window, token, Snapshot(epoch, floor, entries, cap))
+        return construction.finish(window, token, WindowSnapshot(epoch, floor, entries, cap))
     return False
 
 

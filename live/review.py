@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from accounts.review import Status, Subject
+from accounts.review import ReviewStatus, Subject
 from live import actions
 from live.hydrate import visible_session
 from live.models import LiveSession
@@ -36,9 +36,9 @@ def lock(session_id: int) -> Subject | None:
 def judge(session_id: int, status: str) -> bool:
     """Apply a decision. True if anything changed."""
     session, now = LiveSession(pk=session_id), timezone.now()
-    if status == Status.PUBLISHED:
+    if status == ReviewStatus.PUBLISHED:
         return actions.approve(session=session, now=now)
-    if status == Status.REJECTED:
+    if status == ReviewStatus.REJECTED:
         return actions.reject(session=session, now=now)
     return actions.hold(session=session, now=now)
 
@@ -61,7 +61,7 @@ def _subject(session: LiveSession, media: Sequence[MediaFile] = ()) -> Subject:
         title=session.title,
         text=session.cover_url,
         url=session.url,
-        status=session.review or (Status.DELETED if session.hidden_at else Status.PUBLISHED),
+        status=session.review or (ReviewStatus.DELETED if session.hidden_at else ReviewStatus.PUBLISHED),
         created_at=session.created_at,
         modified_at=session.worded_at,
         address=reverse("live-session", args=[session.pk]),

@@ -121,7 +121,7 @@ class SnapshotExpiredError(RefusalError):
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class SnapshotSlice:
     """Entries of a snapshot. If not `is_entry`, the requested id is a replay's position."""
 
     is_entry: bool
@@ -129,7 +129,7 @@ class Slice:
     lives: list[int]
 
 
-class Snapshot:
+class WalkSnapshot:
     """The snapshot of a walk. Methods named after a command return it for `connections.pipelined`."""
 
     __slots__ = ("digest", "frozen", "index", "key", "reader_id", "session_id", "taken_at")
@@ -144,7 +144,7 @@ class Snapshot:
         self.index = keys.snapshots(reader_id)
 
     @classmethod
-    def take(cls, reader_id: int, frozen: int, entries: Sequence[int], lives: int, now: datetime) -> "Snapshot":
+    def take(cls, reader_id: int, frozen: int, entries: Sequence[int], lives: int, now: datetime) -> "WalkSnapshot":
         """Name a new walk. The first `lives` of `entries` were live."""
         taken_at = int(now.timestamp() * 1000)
         order = ",".join(map(str, (frozen, lives, *entries)))
@@ -154,7 +154,7 @@ class Snapshot:
         return cls(text, reader_id, frozen, taken_at, digest)
 
     @classmethod
-    def named(cls, session_id: str, reader_id: int) -> "Snapshot | None":
+    def named(cls, session_id: str, reader_id: int) -> "WalkSnapshot | None":
         """The walk, or None if the name is not this reader's."""
         try:
             text = session_id.encode("ascii")
@@ -180,12 +180,12 @@ class Snapshot:
         return ("EVALSHA", READ, 2, self.key, self.index, self.digest, last_id or 0, count, seconds)
 
     @staticmethod
-    def slice(reply: Sequence[bytes] | None) -> Slice | None:
+    def slice(reply: Sequence[bytes] | None) -> SnapshotSlice | None:
         """The slice, or None without a snapshot."""
         if reply is None:
             return None
         found, entries, lives = reply
-        return Slice(bool(found), list(map(int, entries)), list(map(int, lives)))
+        return SnapshotSlice(bool(found), list(map(int, entries)), list(map(int, lives)))
 
     def writing(self, entries: Sequence[int], lives: int) -> Command:
         """Write the snapshot to Redis unless it exists."""
@@ -198,18 +198,18 @@ class Snapshot:
         params = {"lives": lives, "entries": id_array(entries), "others": settings.LIVE_SNAPSHOTS_CAP - 1}
         fetch(KEEP, self._params(now) | params)
 
-    def kept(self, last_id: int | None, now: datetime) -> Slice | None:
+    def kept(self, last_id: int | None, now: datetime) -> SnapshotSlice | None:
         """All entries after `last_id` in PostgreSQL. Renews their expiry."""
         rows = fetch(READ_KEPT, self._params(now) | {"now": now})
         if not rows:
             return None
         lives, entries = rows[0]
         if last_id is None:
-            return Slice(True, entries, entries[:lives])
+            return SnapshotSlice(True, entries, entries[:lives])
         for signed in (last_id, -last_id):
             if signed in entries:
-                return Slice(True, entries[entries.index(signed) + 1 :], entries[:lives])
-        return Slice(False, [], entries[:lives])
+                return SnapshotSlice(True, entries[entries.index(signed) + 1 :], entries[:lives])
+        return SnapshotSlice(False, [], entries[:lives])
 
     def _params(self, now: datetime) -> dict[str, Any]:
         return {"reader": self.reader_id, "digest": self.digest, "expires_at": now + settings.LIVE_SNAPSHOT_TTL}

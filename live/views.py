@@ -26,7 +26,7 @@ from live.feed_api import keep_after
 from live.hydrate import SessionBody, visible_session
 from live.models import LiveSession, State
 from live.snapshot import SnapshotExpiredError
-from live.walk import Page
+from live.walk import LivePage
 from relations.suggestions import suggestions
 from relations.visibility import standing
 from storage import ids
@@ -68,7 +68,7 @@ def _restarted(request: PageRequest, reader: User, size: int, now: datetime) -> 
     return retarget(response, "#live")
 
 
-def _beginning(reader: User, page: Page, now: datetime) -> dict[str, Any]:
+def _beginning(reader: User, page: LivePage, now: datetime) -> dict[str, Any]:
     since = now - BEFORE
     recent = [one.id for one in page.items if one.started_at and one.shown_as == State.LIVE and one.started_at > since]
     context = {
@@ -83,7 +83,7 @@ def _beginning(reader: User, page: Page, now: datetime) -> dict[str, Any]:
     return context
 
 
-def _answer(request: PageRequest, page: Page, size: int, context: dict[str, Any], *, part: str) -> HttpResponse:
+def _answer(request: PageRequest, page: LivePage, size: int, context: dict[str, Any], *, part: str) -> HttpResponse:
     response = show(
         request,
         "live/live.html",
@@ -94,7 +94,7 @@ def _answer(request: PageRequest, page: Page, size: int, context: dict[str, Any]
     return keep_after(response, page)
 
 
-def _following(page: Page, size: int) -> str:
+def _following(page: LivePage, size: int) -> str:
     named = {"session_id": page.session_id or "", "page_size": str(size) if size != PAGE else ""}
     query = urlencode({name: value for name, value in named.items() if value})
     return f"{query}&" if query else ""

@@ -14,7 +14,7 @@ from live.hydrate import COLUMNS, SessionBody, SessionRow, body
 from live.models import State
 from live.pull import newest, pull_bodies
 from live.replays import Replays
-from live.snapshot import Snapshot, SnapshotExpiredError
+from live.snapshot import SnapshotExpiredError, WalkSnapshot
 from live.visibility import active_only, belongs, of_interest, shown, unhidden
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
 from storage.window import NO_SLICE, Entry, Window
@@ -57,7 +57,7 @@ VERIFY = f"""
 """
 
 
-class Verified(NamedTuple):
+class VerifiedSession(NamedTuple):
     """A row of `VERIFY`."""
 
     is_pulled: bool
@@ -70,7 +70,7 @@ class Verified(NamedTuple):
     session: SessionRow
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "Verified":
+    def of(cls, row: Sequence[Any]) -> "VerifiedSession":
         is_pulled, belongs, is_visible, position, *columns = row
         return cls(is_pulled, belongs, is_visible, position, SessionRow._make(columns))
 
@@ -81,7 +81,7 @@ class Verified(NamedTuple):
 
 
 @dataclass(slots=True)
-class Page:
+class LivePage:
     """A page of the feed. `last_id` is the last one checked. `has_more` is true only if another session exists, or the
     page is short. Call `keep` after sending it.
     """
@@ -99,7 +99,7 @@ class Page:
 
 
 @dataclass(slots=True)
-class Context:
+class ReaderFacts:
     """The reader's facts from PostgreSQL, read before Redis."""
 
     level: int
@@ -133,7 +133,7 @@ class News:
     commands: list[Command] = field(default_factory=list)
     wished: tuple[Replays, int] | None = None
     """A missing inbox of replays to build, and its epoch."""
-    snapshot: Snapshot | None = None
+    snapshot: WalkSnapshot | None = None
     entries: list[int] = field(default_factory=list)
     lives: int = 0
 
@@ -170,7 +170,7 @@ class News:
 class Entries:
     """Remaining entries in frozen order: ids, negative if upcoming."""
 
-    def __init__(self, entries: list[int], lives: Iterable[int], *, more: Snapshot | None = None) -> None:
+    def __init__(self, entries: list[int], lives: Iterable[int], *, more: WalkSnapshot | None = None) -> None:
         self._entries = entries
         self._more = more  # where to read the rest
         self.held = set(lives)
@@ -181,7 +181,7 @@ class Entries:
         if not self._entries and self._more:
             try:
                 with feeds_errors():
-                    read = Snapshot.slice(pipelined(feeds(), [self._more.reading(last_id, count)])[0])
+                    read = WalkSnapshot.slice(pipelined(feeds(), [self._more.reading(last_id, count)])[0])
             except FeedsUnavailableError:
                 read = None
             if read is None:
@@ -193,12 +193,12 @@ class Entries:
 
 
 @dataclass(slots=True)
-class Walk:
+class LiveWalk:
     """A page being built."""
 
     reader: User
     limit: int
-    context: Context
+    context: ReaderFacts
     below: int
     """The position that the replays have reached."""
     news: News
@@ -300,7 +300,7 @@ class Walk:
                 "below": self.below,
                 "count": count,
             },
-            into=Verified.of,
+            into=VerifiedSession.of,
         )
         by_id = {row.session.id: row for row in rows}
         for signed in chunk:
@@ -335,7 +335,7 @@ class Walk:
         self.is_windowless = bound == max(window.floor, context.pending_bound)
         self.window = None
 
-    def _forget(self, by_position: Mapping[int, Verified]) -> None:
+    def _forget(self, by_position: Mapping[int, VerifiedSession]) -> None:
         """Remove replays of hosts outside the feed from the inbox. Hidden ones stay: showing one again sends no
         delivery.
         """
@@ -360,9 +360,9 @@ class Walk:
                 return
         self.ended = len(rows) < count
 
-    def page(self, snapshot: Snapshot | None) -> Page:
+    def page(self, snapshot: WalkSnapshot | None) -> LivePage:
         """The finished page."""
-        return Page(
+        return LivePage(
             self.shown[: self.limit],
             self.scanned,
             snapshot.session_id if snapshot else None,

@@ -21,10 +21,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
 from django.utils.translation import gettext as _
 
-from media.decoder import DecoderError, Picture, decoder, place
+from media.decoder import DecodedPicture, DecoderError, decoder, place
 from media.files import StoreError, new_name
 from media.kinds import kind_of
-from media.models import DESCRIPTION_LENGTH, FileMove, Kind, MediaFile, Use, file_names
+from media.models import DESCRIPTION_LENGTH, FileMove, MediaFile, MediaKind, Use, file_names
 from media.offering import BlockedMediaError, offer, telling
 from media.signals import medium_described
 from media.store import incoming, store
@@ -47,7 +47,7 @@ FAST_SECONDS = 2.0
 """Time limit for these moves within a request. A bucket may be slow."""
 
 
-class Shape(NamedTuple):
+class PictureLimits(NamedTuple):
     """Longest sides in pixels. `is_still`: only the first frame counts."""
 
     longest: int = 3840
@@ -56,7 +56,7 @@ class Shape(NamedTuple):
     is_still: bool = False
 
 
-POSTED = Shape()
+POSTED = PictureLimits()
 """The shape of pictures of items."""
 
 
@@ -97,11 +97,11 @@ def upload(
     description: str = "",
     focus: tuple[float, float] = (0.0, 0.0),
     key: str = "",
-    shape: Shape = POSTED,
+    shape: PictureLimits = POSTED,
 ) -> MediaFile:
     """Check, rewrite and store a file. Returns its unused row, or that of an earlier call with this `key`.
 
-    Raises MediaError, KeyConflictError, BusyError and StoreError.
+    Raises MediaError, KeyConflictError, DecoderBusyError and StoreError.
     """
     return keep_file(owner_id=owner_id, file=file, description=description, focus=focus, key=key, shape=shape)
 
@@ -113,7 +113,7 @@ def keep_file(
     description: str = "",
     focus: tuple[float, float] = (0.0, 0.0),
     key: str = "",
-    shape: Shape = POSTED,
+    shape: PictureLimits = POSTED,
 ) -> MediaFile:
     """As `upload`, for a file that nobody sent: nobody is told of rules that block it."""
     kind = check_file(file, pictures_only=shape is not POSTED)
@@ -131,7 +131,7 @@ def keep_file(
         key=key,
     )
     with _draft() as draft:
-        files = _pictured(row, file, draft, shape) if kind == Kind.IMAGE else _filmed(row, file, draft)
+        files = _pictured(row, file, draft, shape) if kind == MediaKind.IMAGE else _filmed(row, file, draft)
         row.name = new_name()
         kept = list(zip(files, row.files, strict=True))
         try:
@@ -160,22 +160,22 @@ def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
     """A file's SHA-256 and perceptual hash. Raises what `upload` does."""
     kind = check_file(file)
     with _draft() as draft:
-        phash = _decoded(file, draft, POSTED).phash if kind == Kind.IMAGE else None
+        phash = _decoded(file, draft, POSTED).phash if kind == MediaKind.IMAGE else None
     return _digest(file), phash
 
 
-def check_file(file: IO[bytes], *, pictures_only: bool = False) -> Kind:
+def check_file(file: IO[bytes], *, pictures_only: bool = False) -> MediaKind:
     """Check size and type by the first bytes. Raises MediaError."""
     kind = kind_of(file)
     if kind is None:
         raise UnknownKindError(_("Use a picture (JPEG, PNG, WebP, AVIF, GIF, HEIC) or a video (MP4, MOV, WebM)."))
-    if pictures_only and kind != Kind.IMAGE:
+    if pictures_only and kind != MediaKind.IMAGE:
         raise UnknownKindError(_("Choose a picture: JPEG, PNG, WebP, AVIF, GIF or HEIC."))
-    most = settings.MEDIA_IMAGE_BYTES if kind == Kind.IMAGE else settings.MEDIA_VIDEO_BYTES
+    most = settings.MEDIA_IMAGE_BYTES if kind == MediaKind.IMAGE else settings.MEDIA_VIDEO_BYTES
     if _size(file) > most:
         said = (
             _("Pictures can have up to %(count)d MB. Choose a smaller one.")
-            if kind == Kind.IMAGE
+            if kind == MediaKind.IMAGE
             else _("Videos can have up to %(count)d MB. Choose a smaller one.")
         )
         raise TooLargeError(said % {"count": most // 2**20})
@@ -224,14 +224,14 @@ def _draft() -> Iterator[str]:
             path.unlink(missing_ok=True)
 
 
-def _pictured(row: MediaFile, file: IO[bytes], draft: str, shape: Shape) -> list[Path]:
+def _pictured(row: MediaFile, file: IO[bytes], draft: str, shape: PictureLimits) -> list[Path]:
     picture = _decoded(file, draft, shape)
-    for name in Picture.__struct_fields__:
+    for name in DecodedPicture.__struct_fields__:
         setattr(row, name, getattr(picture, name))
     return [Path(f"{draft}{picture.ext}"), Path(f"{draft}small.{picture.small_ext}")]
 
 
-def _decoded(file: IO[bytes], draft: str, shape: Shape) -> Picture:
+def _decoded(file: IO[bytes], draft: str, shape: PictureLimits) -> DecodedPicture:
     source = Path(f"{draft}source")
     _copy(file, source)
     job: dict[str, Any] = {

@@ -13,9 +13,9 @@ from rest_framework.request import Request
 
 from media import actions
 from media.captioning import remove_captions, set_captions
-from media.decoder import BusyError
+from media.decoder import DecoderBusyError
 from media.files import StoreError
-from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
+from media.models import DESCRIPTION_LENGTH, MediaFile, MediaKind
 from media.objects import MediaObject, media_object
 from web import uploads
 from web.openapi import IDEMPOTENCY_KEY
@@ -119,7 +119,7 @@ def taken(field: str, take: Callable[[], T]) -> T:
         raise serializers.ValidationError({field: [str(error)]}) from error
     except actions.KeyConflictError as error:
         raise ConflictError("The Idempotency-Key was used for something else.") from error
-    except BusyError as error:
+    except DecoderBusyError as error:
         raise BusyUploadError from error
     except StoreError as error:
         raise OutageError("The file storage is full or does not answer. Try again later.") from error
@@ -200,7 +200,7 @@ class CaptionsView(ApiView):
     def put(self, request: Request, media_id: int) -> HttpResponse:
         """Set or replace a video's captions: a WebVTT file in UTF-8, of which only the words are kept."""
         row, fields = _own(request, media_id, unused=False), form(request, Captions)
-        if row.kind != Kind.VIDEO:
+        if row.kind != MediaKind.VIDEO:
             raise serializers.ValidationError({"file": ["Only videos have captions."]})
         with fields["file"].open("rb") as file:
             done = taken("file", lambda: set_captions(owner_id=caller(request), media_id=row.pk, file=file))
@@ -210,7 +210,7 @@ class CaptionsView(ApiView):
     def delete(self, request: Request, media_id: int) -> HttpResponse:
         """Remove a video's captions."""
         row = _own(request, media_id, unused=False)
-        if row.kind == Kind.VIDEO:
+        if row.kind == MediaKind.VIDEO:
             _there(remove_captions(owner_id=caller(request), media_id=row.pk))
         return HttpResponse(status=204)
 

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from media.actions import PICTURES_AN_ITEM, UsedError, forget, rename
-from media.models import NEVER, Kind, MediaFile, Use
+from media.models import NEVER, MediaFile, MediaKind, Use
 from storage.connections import fetch, id_array
 
 USE = """
@@ -54,7 +54,7 @@ def reserved(*, owner_id: int, ids: Iterable[int]) -> dict[int, MediaFile]:
 
 def check_together(kinds: Sequence[str]) -> None:
     """Raise UsedError unless it is one video, or up to `PICTURES_AN_ITEM` pictures."""
-    videos = sum(kind == Kind.VIDEO for kind in kinds)
+    videos = sum(kind == MediaKind.VIDEO for kind in kinds)
     if videos and len(kinds) > 1:
         raise UsedError(_("A post can have pictures or one video, not both."))
     if len(kinds) > PICTURES_AN_ITEM:

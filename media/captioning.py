@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from media import webvtt
 from media.actions import MediaError, TooLargeError, UnknownKindError, drop_captions, take_back
 from media.files import StoreError
-from media.models import Kind, MediaFile
+from media.models import MediaFile, MediaKind
 from media.signals import medium_described
 from media.store import incoming, store
 
@@ -67,7 +67,7 @@ def said(facts: Mapping[str, Any]) -> str:
 
 def _video(owner_id: int, media_id: int) -> MediaFile | None:
     rows = MediaFile.objects.select_for_update().filter(pk=media_id, owner_id=owner_id, withdrawn_at=None)
-    return rows.filter(kind=Kind.VIDEO).first()
+    return rows.filter(kind=MediaKind.VIDEO).first()
 
 
 def _new() -> str:

@@ -38,11 +38,11 @@ class DecoderError(Exception):
         self.reason = reason
 
 
-class BusyError(Exception):
+class DecoderBusyError(Exception):
     """No place became free in time."""
 
 
-class Picture(msgspec.Struct):
+class DecodedPicture(msgspec.Struct):
     """Facts of a picture and its preview."""
 
     ext: str
@@ -74,9 +74,9 @@ class Decoder:
         self._program: subprocess.Popen[bytes] | None = None
         self._owner = 0
 
-    def run(self, job: dict[str, Any]) -> Picture:
+    def run(self, job: dict[str, Any]) -> DecodedPicture:
         """Decode one picture. Raises DecoderError."""
-        return msgspec.convert(self._answer(job), Picture)
+        return msgspec.convert(self._answer(job), DecodedPicture)
 
     def film(self, job: dict[str, Any]) -> Film:
         """Rewrite one video. Raises DecoderError."""
@@ -154,7 +154,7 @@ atexit.register(decoder.stop)
 @contextlib.contextmanager
 def place() -> Iterator[None]:
     """Hold one of `MEDIA_PROCESSES` places of this machine, a locked file that a killed process frees. Raises
-    BusyError.
+    DecoderBusyError.
     """
     folder = settings.MEDIA_DIR / "places"
     folder.mkdir(parents=True, exist_ok=True)
@@ -167,7 +167,7 @@ def place() -> Iterator[None]:
         until = time.monotonic() + settings.MEDIA_WAIT_SECONDS
         while not any(map(_is_locked, handles)):
             if time.monotonic() > until:
-                raise BusyError
+                raise DecoderBusyError
             time.sleep(PAUSE_SECONDS)
         yield
 

@@ -53,14 +53,15 @@ mode.
 """
 
 
-class RefusedError(Exception):
+class PictureRefusedError(Exception):
     """The picture is refused, for one of `REASONS` of media.decoder."""
 
 
 # --- From a picture to its files -------------------------------------------------------------------------
 def decode(job: dict[str, Any]) -> dict[str, Any]:
-    """Rewrite a picture and its preview. Raises RefusedError, OSError. The header's size is checked before a pixel is
-    decoded.
+    """Rewrite a picture and its preview. Raises PictureRefusedError, OSError.
+
+    The header's size is checked before a pixel is decoded.
     """
     Image.MAX_IMAGE_PIXELS = job["pixels"]
     with Image.open(job["source"], formats=FORMATS) as image:
@@ -71,12 +72,12 @@ def decode(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_size(image: Image.Image, pixels: int) -> None:
-    """Raise RefusedError for no pixels or too many."""
+    """Raise PictureRefusedError for no pixels or too many."""
     width, height = image.size
     if width < 1 or height < 1:
-        raise RefusedError("broken")
+        raise PictureRefusedError("broken")
     if width * height > pixels:
-        raise RefusedError("pixels")
+        raise PictureRefusedError("pixels")
 
 
 def is_moving(image: Image.Image) -> bool:
@@ -117,14 +118,14 @@ def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         check_size(frame, job["pixels"])
         pixels += frame.width * frame.height
         if len(frames) >= job["frames"] or pixels > job["pixels"]:
-            raise RefusedError("frames")
+            raise PictureRefusedError("frames")
         frame.load()
         size = fitting(frame.size, job["longest"])
         frames.append(reduced(frame.convert("RGBA"), size))
         durations.append(max(LEAST_FRAME_MS, int(frame.info.get("duration") or 100)))
     first = frames[0]
     if any(frame.size != first.size for frame in frames):
-        raise RefusedError("broken")
+        raise PictureRefusedError("broken")
     path = job["target"] + "webp"
     first.save(
         path,
@@ -315,7 +316,7 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             return decode(job)
-    except (RefusedError, videos.VideoError) as error:
+    except (PictureRefusedError, videos.VideoError) as error:
         return {"reason": str(error)}
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         return {"reason": "pixels"}

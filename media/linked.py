@@ -6,10 +6,10 @@ from collections.abc import Callable
 from django.core.files.base import ContentFile
 from django.db import transaction
 
-from media.actions import Shape, forget, keep_file, offered
+from media.actions import PictureLimits, forget, keep_file, offered
 from media.models import MediaFile, Use
 
-LINKED = Shape(longest=640, small=320, is_still=True)
+LINKED = PictureLimits(longest=640, small=320, is_still=True)
 NOBODY = 0
 """The owner of what no member sent."""
 

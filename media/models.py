@@ -38,7 +38,7 @@ FACES = (Use.AVATAR, Use.BANNER, Use.COVER, Use.LINK)
 """Uses that everybody sees."""
 
 
-class Kind(models.TextChoices):
+class MediaKind(models.TextChoices):
     """Kinds of media."""
 
     IMAGE = "image", _("picture")
@@ -60,7 +60,7 @@ class MediaFile(models.Model):
         _("live session"), null=True, blank=True, help_text=_("The live session it's the cover of.")
     )
     position = models.SmallIntegerField(default=0, db_default=0)
-    kind = models.CharField(_("kind"), max_length=8, choices=Kind.choices)
+    kind = models.CharField(_("kind"), max_length=8, choices=MediaKind.choices)
     name = models.CharField(max_length=64, unique=True)
     ext = models.CharField(max_length=8)
     small_ext = models.CharField(max_length=8, blank=True)

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from media.models import Kind, MediaFile
+from media.models import MediaFile, MediaKind
 
 
-class Entry(msgspec.Struct, omit_defaults=True):
+class MediumFacts(msgspec.Struct, omit_defaults=True):
     """Facts of a medium in an item's or user's row."""
 
     id: str
@@ -72,7 +72,7 @@ class MediaObject(msgspec.Struct):
     @property
     def is_video(self) -> bool:
         """Whether it is a video."""
-        return self.type == Kind.VIDEO
+        return self.type == MediaKind.VIDEO
 
     @property
     def name(self) -> str:
@@ -83,8 +83,8 @@ class MediaObject(msgspec.Struct):
 OWN = "/media/"
 """Where captions are served: on the site itself, because browsers read them from no other site."""
 
-_entries = msgspec.json.Decoder(list[Entry])
-_entry = msgspec.json.Decoder(Entry)
+_entries = msgspec.json.Decoder(list[MediumFacts])
+_entry = msgspec.json.Decoder(MediumFacts)
 
 
 def address(name: str, ext: str) -> str:
@@ -92,9 +92,9 @@ def address(name: str, ext: str) -> str:
     return f"{settings.MEDIA_ADDRESS}{name}.{ext}"
 
 
-def entry_of(row: MediaFile) -> Entry:
+def entry_of(row: MediaFile) -> MediumFacts:
     """Facts to store with what uses the medium."""
-    return Entry(
+    return MediumFacts(
         id=str(row.id),
         kind=str(row.kind),
         name=row.name,
@@ -128,14 +128,14 @@ def media_objects(facts: str | list[dict[str, Any]]) -> list[MediaObject]:
     """Media of an item's column, as text or decoded."""
     if isinstance(facts, str):
         return [] if facts == "[]" else [medium_object(entry) for entry in _entries.decode(facts)]
-    return [medium_object(entry) for entry in msgspec.convert(facts, list[Entry])]
+    return [medium_object(entry) for entry in msgspec.convert(facts, list[MediumFacts])]
 
 
 def medium_of(facts: str | Mapping[str, Any] | None) -> MediaObject | None:
     """A medium from facts, as text or decoded."""
     if not facts:
         return None
-    return medium_object(_entry.decode(facts) if isinstance(facts, str) else msgspec.convert(facts, Entry))
+    return medium_object(_entry.decode(facts) if isinstance(facts, str) else msgspec.convert(facts, MediumFacts))
 
 
 def media_object(row: MediaFile) -> MediaObject:
@@ -143,7 +143,7 @@ def media_object(row: MediaFile) -> MediaObject:
     return medium_object(entry_of(row))
 
 
-def medium_object(entry: Entry) -> MediaObject:
+def medium_object(entry: MediumFacts) -> MediaObject:
     """A medium from its facts."""
     url = address(entry.name, entry.ext)
     has_small = bool(entry.small_ext)

@@ -33,7 +33,7 @@ class VideoError(Exception):
     """The video is refused, for one of `REASONS` of media.decoder."""
 
 
-class Facts(NamedTuple):
+class VideoFacts(NamedTuple):
     """Extension, displayed size, duration in seconds."""
 
     ext: str
@@ -42,7 +42,7 @@ class Facts(NamedTuple):
     duration: float | None
 
 
-def rewrite(source: str, target: str) -> Facts:
+def rewrite(source: str, target: str) -> VideoFacts:
     """Copy only what a player needs. Raises VideoError, OSError."""
     handle = os.open(source, os.O_RDONLY)
     try:
@@ -131,14 +131,14 @@ def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         yield begun
 
 
-def _facts(ext: str, width: int, height: int, duration: float | None) -> Facts:
+def _facts(ext: str, width: int, height: int, duration: float | None) -> VideoFacts:
     if not width or not height:
         raise VideoError("pictures")
     if width > LARGEST_SIDE or height > LARGEST_SIDE:
         raise VideoError("sides")
     if duration is not None and not (math.isfinite(duration) and 0 <= duration <= LONGEST_SECONDS):
         raise VideoError("whole")
-    return Facts(ext, width, height, round(duration, 3) if duration else None)
+    return VideoFacts(ext, width, height, round(duration, 3) if duration else None)
 
 
 # --- MP4 and MOV -----------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ class _Movie:
         self.sounds = [0, 0]
         """Sound tracks left out, and kept."""
 
-    def read(self) -> Facts:
+    def read(self) -> VideoFacts:
         found: dict[bytes, int] = {}
         brand = b""
         data: list[tuple[int, int]] = []
@@ -670,7 +670,7 @@ class _WebM:
         self.sounds = [0, 0]
         """Sound tracks left out, and kept."""
 
-    def read(self) -> Facts:
+    def read(self) -> VideoFacts:
         kind = b""
         segments = 0
         for element in self.elements(0, self.plan.size):

@@ -17,7 +17,7 @@ from items.models import Item
 from items.pages.reading import excerpt
 from moderation import senders, subjects
 from moderation.log import write
-from moderation.models import Case, Source, State, Verb, WordRule
+from moderation.models import Case, CaseSource, CaseState, Verb, WordRule
 from notifications import actions as notifications
 from storage.connections import fetch, id_array
 
@@ -61,13 +61,13 @@ def open_session_case(session_id: int, host: User, source: str, reasons: list[st
 
 def open_account_case(account: User) -> Case:
     """Open a case of a reported account, or find the open one, with the account locked."""
-    return _open_case({"host": account, "item": None, "session_id": None}, {}, Source.REPORT, [], None)
+    return _open_case({"host": account, "item": None, "session_id": None}, {}, CaseSource.REPORT, [], None)
 
 
 def _open_case(
     subject: dict[str, Any], fields: dict[str, Any], source: str, reasons: list[str], rules: set[int] | None
 ) -> Case:
-    case = Case.objects.select_for_update(no_key=True).filter(**subject, state=State.OPEN).first()
+    case = Case.objects.select_for_update(no_key=True).filter(**subject, state=CaseState.OPEN).first()
     if case is None:
         case = Case.objects.create(**subject, **fields, source=source, reasons=reasons)
     elif more := [reason for reason in reasons if reason not in case.reasons]:
@@ -81,7 +81,7 @@ def _open_case(
 @transaction.atomic
 def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
     """Open the case of a held item, and log it."""
-    case = open_case(item=item, source=Source.RULE, reasons=reasons, rules=rules)
+    case = open_case(item=item, source=CaseSource.RULE, reasons=reasons, rules=rules)
     write(None, Verb.HOLD, item=item, note="; ".join(reasons), after={"status": item.status})
     return case
 
@@ -89,37 +89,37 @@ def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
 @transaction.atomic
 def record_session_hold(*, session_id: int, host: User, reasons: list[str], rules: set[int]) -> Case:
     """Open the case of a held live session, and log it."""
-    case = open_session_case(session_id, host, Source.RULE, reasons, rules)
-    held = {"status": review.Status.IN_REVIEW}
+    case = open_session_case(session_id, host, CaseSource.RULE, reasons, rules)
+    held = {"status": review.ReviewStatus.IN_REVIEW}
     write(None, Verb.HOLD, session_id=session_id, user=host, note="; ".join(reasons), after=held)
     return case
 
 
-def approve(*, case: Case, by: User, note: str = "", state: str = State.OPEN, modified_at: Any = None) -> Case:
+def approve(*, case: Case, by: User, note: str = "", state: str = CaseState.OPEN, modified_at: Any = None) -> Case:
     """Publish the item, or dismiss its reports. Raises DecidedError, ChangedError, JudgeError.
 
     `state` and `modified_at`: what the moderator saw, so that no later edit is approved unseen.
     """
-    return _decide(case, by, State.APPROVED, note, state, modified_at)
+    return _decide(case, by, CaseState.APPROVED, note, state, modified_at)
 
 
-def reject(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
+def reject(*, case: Case, by: User, note: str = "", state: str = CaseState.OPEN) -> Case:
     """Hide the item from all but its sender. Raises DecidedError, JudgeError."""
-    return _decide(case, by, State.REJECTED, note, state, None)
+    return _decide(case, by, CaseState.REJECTED, note, state, None)
 
 
 @transaction.atomic
-def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
+def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = CaseState.OPEN) -> Case:
     """Reject the item and ban its sender."""
     if case.host and case.item_id is None and case.session_id is None:  # as a report of the account does
         User.objects.held().get(pk=case.host.pk)
-    decided = _decide(case, by, State.REJECTED, note, state, None)
+    decided = _decide(case, by, CaseState.REJECTED, note, state, None)
     senders.ban(user=decided.sender, by=by, reason=note)
     return decided
 
 
 @transaction.atomic
-def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at: Any) -> Case:
+def _decide(case: Case, by: User, to: CaseState, note: str, state: str, modified_at: Any) -> Case:
     subject = subjects.lock(case.item_id, case.session_id)
     case = Case.objects.select_for_update(no_key=True).get(pk=case.pk)
     review.check_judge(case.sender, by)
@@ -129,13 +129,15 @@ def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at:
         raise ChangedError
     before = {"status": subject and subject.status, "case": case.state}
     if subject:
-        subjects.judge(case, review.Status.PUBLISHED if to == State.APPROVED else review.Status.REJECTED)
+        subjects.judge(
+            case, review.ReviewStatus.PUBLISHED if to == CaseState.APPROVED else review.ReviewStatus.REJECTED
+        )
         subject = subjects.of(case)
     case.state, case.decided_by, case.note = to, by, note
     case.decided_at = Now()
     case.save(update_fields=["state", "decided_by", "decided_at", "note"])
     case.refresh_from_db(fields=["decided_at"])
-    verb = Verb.APPROVE if to == State.APPROVED else Verb.REJECT
+    verb = Verb.APPROVE if to == CaseState.APPROVED else Verb.REJECT
     after = {"status": subject and subject.status, "case": case.state}
     who = {"item": case.item} if case.item else {"session_id": case.session_id, "user": case.host}
     write(by, verb, **who, note=note, before=before, after=after)
@@ -147,11 +149,11 @@ def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at:
 def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> Case | None:
     """Open a case without rule or report. None if there is one. Raises JudgeError."""
     subject = _judged(item_id, session_id, by)
-    if subject is None or subject.status == review.Status.DELETED or _has_open_case(item_id, session_id):
+    if subject is None or subject.status == review.ReviewStatus.DELETED or _has_open_case(item_id, session_id):
         return None
     case = _case_by_hand(subject, item_id, session_id, by, note)
     about = {"item": case.item} if item_id else {"session_id": session_id, "user": subject.author}
-    write(by, Verb.OPEN, **about, note=note, after={"case": State.OPEN})
+    write(by, Verb.OPEN, **about, note=note, after={"case": CaseState.OPEN})
     return case
 
 
@@ -159,13 +161,18 @@ def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
     """Hold a published item or session for review. Raises JudgeError."""
     subject = _judged(item_id, session_id, by)
-    if subject is None or subject.status != review.Status.PUBLISHED:
+    if subject is None or subject.status != review.ReviewStatus.PUBLISHED:
         return False
     case = _case_by_hand(subject, item_id, session_id, by, note)
-    subjects.judge(case, review.Status.IN_REVIEW)
+    subjects.judge(case, review.ReviewStatus.IN_REVIEW)
     about = {"item": case.item} if item_id else {"session_id": session_id, "user": subject.author}
     write(
-        by, Verb.HOLD, **about, note=note, before={"status": subject.status}, after={"status": review.Status.IN_REVIEW}
+        by,
+        Verb.HOLD,
+        **about,
+        note=note,
+        before={"status": subject.status},
+        after={"status": review.ReviewStatus.IN_REVIEW},
     )
     return True
 
@@ -174,7 +181,7 @@ def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
     """Reject an item or session, by its open case or a new one. Raises JudgeError."""
     subject = _judged(item_id, session_id, by)
-    if subject is None or subject.status in (review.Status.DELETED, review.Status.REJECTED):
+    if subject is None or subject.status in (review.ReviewStatus.DELETED, review.ReviewStatus.REJECTED):
         return False
     reject(case=_case_by_hand(subject, item_id, session_id, by, note), by=by, note=note)
     return True
@@ -209,17 +216,17 @@ def _judged(item_id: int | None, session_id: int | None, by: User) -> review.Sub
 
 def _has_open_case(item_id: int | None, session_id: int | None) -> bool:
     subject = Q(item=item_id) if item_id else Q(session_id=session_id)
-    return Case.objects.filter(subject, state=State.OPEN).exists()
+    return Case.objects.filter(subject, state=CaseState.OPEN).exists()
 
 
 def _case_by_hand(subject: review.Subject, item_id: int | None, session_id: int | None, by: User, note: str) -> Case:
     reasons = [f"moderator: @{by.username}{': ' if note else ''}{note}"]
     if item_id:
         return open_case(
-            item=Item.objects.select_related("sender").get(pk=item_id), source=Source.MODERATOR, reasons=reasons
+            item=Item.objects.select_related("sender").get(pk=item_id), source=CaseSource.MODERATOR, reasons=reasons
         )
     assert session_id is not None  # noqa: S101 (one of the two is given)
-    return open_session_case(session_id, subject.author, Source.MODERATOR, reasons, None)
+    return open_session_case(session_id, subject.author, CaseSource.MODERATOR, reasons, None)
 
 
 # --- Words -----------------------------------------------------------------------------------------------

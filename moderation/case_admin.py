@@ -34,7 +34,7 @@ from items.pages.reading import excerpt
 from media import attaching
 from media.admin import ShotList, shots
 from moderation import actions, by_hand, pictures, rules, senders, sentences, subjects
-from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State, Verb
+from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule, Verb
 from moderation.reading import cases_for, log_reading
 from relations.visibility import standing
 from web.admin import Deciding, LogAdmin, ask, counted, pointing
@@ -56,7 +56,7 @@ MARGIN = timedelta(seconds=2)
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
     """Open cases whose subject would be visible if approved."""
     of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
-    return cases.filter(of_items | Q(item=None, host__is_active=True), state=State.OPEN)
+    return cases.filter(of_items | Q(item=None, host__is_active=True), state=CaseState.OPEN)
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -67,7 +67,7 @@ class StateFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """The states, and all."""
-        return [("open", _("open, including deleted")), *State.choices[1:], ("all", _("all"))]
+        return [("open", _("open, including deleted")), *CaseState.choices[1:], ("all", _("all"))]
 
     def choices(self, changelist: Any) -> Any:
         """The first choice is the queue."""
@@ -78,7 +78,7 @@ class StateFilter(admin.SimpleListFilter):
         """The chosen state, else the queue."""
         if self.value() == "all":
             return queryset
-        if self.value() in State.values:
+        if self.value() in CaseState.values:
             return queryset.filter(state=self.value())
         return in_queue(queryset)
 
@@ -255,7 +255,7 @@ class CaseAdmin(Deciding, LogAdmin):
         decided = late = edited = barred = staff = 0
         for case in cases:
             try:
-                self._do(request, case, verb, State.OPEN, seen, "")
+                self._do(request, case, verb, CaseState.OPEN, seen, "")
                 decided += 1
             except actions.DecidedError:
                 late += 1
@@ -372,9 +372,9 @@ class CaseAdmin(Deciding, LogAdmin):
             "ban": gettext("Rejected. %(user)s is suspended.") % {"user": f"@{case.sender.username}"},
         }[verb]
         following = self._queue(request).filter(pk__gt=case.pk).order_by("pk").first()
-        if following is None or state != State.OPEN:
+        if following is None or state != CaseState.OPEN:
             self.message_user(request, done, messages.SUCCESS)
-            return redirect("admin:moderation_case_changelist") if state == State.OPEN else again
+            return redirect("admin:moderation_case_changelist") if state == CaseState.OPEN else again
         then = gettext("Here's the next one.")
         self.message_user(request, f"{done} {then}", messages.SUCCESS)
         return redirect("admin:moderation_case_change", following.pk)

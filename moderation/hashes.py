@@ -60,7 +60,7 @@ class KnownError(Exception):
         self.rule = rule
 
 
-class TooManyError(Exception):
+class TooManyRulesError(Exception):
     """There are `RULES` rules."""
 
 
@@ -104,12 +104,12 @@ def found(rule: PictureRule) -> list[MediaFile]:
 # --- Rules -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def block(*, rule: PictureRule, by: User) -> PictureRule:
-    """Add a rule for media used from now on. Raises KnownError, TooManyError."""
+    """Add a rule for media used from now on. Raises KnownError, TooManyRulesError."""
     fetch(ALONE)
     if known := PictureRule.objects.filter(sha256=rule.sha256).first():
         raise KnownError(known)
     if PictureRule.objects.count() >= RULES:
-        raise TooManyError
+        raise TooManyRulesError
     rule.phash, rule.by = telling(rule.phash), by
     rule.save()
     write(by, Verb.BLOCK, note=rule.note, after=_facts(rule))

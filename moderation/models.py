@@ -96,7 +96,7 @@ class SenderRule(models.Model):
         return f"{self.user}: {self.get_kind_display()}"
 
 
-class Source(models.TextChoices):
+class CaseSource(models.TextChoices):
     """What opened a case."""
 
     RULE = "rule", _("a rule")
@@ -104,7 +104,7 @@ class Source(models.TextChoices):
     MODERATOR = "hand", _("a moderator")
 
 
-class State(models.TextChoices):
+class CaseState(models.TextChoices):
     """States of a case."""
 
     OPEN = "open", _("open")
@@ -127,10 +127,10 @@ class Case(models.Model):
     host = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
-    source = models.CharField(_("source"), max_length=8, choices=Source.choices)
+    source = models.CharField(_("source"), max_length=8, choices=CaseSource.choices)
     reasons = models.JSONField(default=list, help_text="Why: a list of strings `code: words` (sentences.explained).")
     words = models.ManyToManyField(WordRule, related_name="cases", editable=False)
-    state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.OPEN)
+    state = models.CharField(_("state"), max_length=8, choices=CaseState.choices, default=CaseState.OPEN)
     opened_at = models.DateTimeField(db_default=Now())
     decided_at = models.DateTimeField(null=True)
     decided_by = models.ForeignKey(

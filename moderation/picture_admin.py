@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.people import handle_of
 from media.actions import MediaError, fingerprint
 from media.admin import shots
-from media.decoder import BusyError
+from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import MediaFile
 from moderation import hashes, reading
@@ -76,7 +76,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
                 self.instance.sha256, self.instance.phash = fingerprint(opened)
         except MediaError as error:
             raise forms.ValidationError({"file": str(error)}) from error
-        except (BusyError, StoreError) as error:
+        except (DecoderBusyError, StoreError) as error:
             words = _("We couldn't upload this file. Try again in a moment.")
             raise forms.ValidationError({"file": words}) from error
 
@@ -158,7 +158,7 @@ class PictureRuleAdmin(RuleAdmin):
         except hashes.KnownError as error:
             self.message_user(request, _known(error.rule), messages.ERROR)
             return redirect("admin:moderation_picturerule_change", error.rule.pk)
-        except hashes.TooManyError:
+        except hashes.TooManyRulesError:
             self.message_user(request, _full(), messages.ERROR)
             return redirect("admin:moderation_picturerule_changelist")
 

@@ -14,7 +14,7 @@ from items.models import Item, Status
 from media import attaching
 from moderation.actions import open_account_case, open_case, open_session_case, record_session_hold
 from moderation.log import logger
-from moderation.models import Case, Report, SenderKind, SenderRule, Source, State
+from moderation.models import Case, CaseSource, CaseState, Report, SenderKind, SenderRule
 from web.refusals import RefusalError
 
 
@@ -39,7 +39,7 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int
         raise OwnItemError("You can't report your own item.")
     if Report.objects.filter(item=item, reporter=reporter).exists():
         return False
-    case = open_case(item=item, source=Source.REPORT, reasons=[])
+    case = open_case(item=item, source=CaseSource.REPORT, reasons=[])
     Report.objects.create(item=item, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
     if item.is_private:
         attaching.show_to_staff(item.pk)
@@ -59,12 +59,12 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
         return False
     if subject.author.pk == reporter.pk:
         raise OwnItemError("You can't report your own session.")
-    case = open_session_case(session_id, subject.author, Source.REPORT, [], None)
+    case = open_session_case(session_id, subject.author, CaseSource.REPORT, [], None)
     Report.objects.create(session_id=session_id, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
     logger.info("reported session=%s host=%s reason=%s", session_id, subject.author.pk, reason)
     known = {"session_id": session_id}
-    if subject.status == review.Status.PUBLISHED and _is_enough(known, subject.author, subject.modified_at):
-        review.sessions.judge(session_id, review.Status.IN_REVIEW)
+    if subject.status == review.ReviewStatus.PUBLISHED and _is_enough(known, subject.author, subject.modified_at):
+        review.sessions.judge(session_id, review.ReviewStatus.IN_REVIEW)
         why = f"reports: from {settings.MODERATION_REPORTS} readers"
         record_session_hold(session_id=session_id, host=subject.author, reasons=[why], rules=set())
     return True
@@ -79,7 +79,7 @@ def report_account(*, account: User, reporter: User, reason: str, text: str = ""
         raise OwnItemError("That is your own account.")
     User.objects.select_for_update(no_key=True).only("pk").get(pk=account.pk)  # so that there is one open case
     earlier = Report.objects.filter(account=account, reporter=reporter)
-    if earlier.filter(case__state=State.OPEN).exists():
+    if earlier.filter(case__state=CaseState.OPEN).exists():
         return False
     case = open_account_case(account)
     Report.objects.create(account=account, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
@@ -97,7 +97,7 @@ def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> 
     threshold = settings.MODERATION_REPORTS
     if not threshold or sender.is_staff:
         return False
-    approvals = Case.objects.filter(**subject, state=State.APPROVED).order_by("-decided_at")
+    approvals = Case.objects.filter(**subject, state=CaseState.APPROVED).order_by("-decided_at")
     approved_at = approvals.values_list("decided_at", flat=True).first()
     reports = Report.objects.filter(
         **subject, reporter__date_joined__lt=timezone.now() - settings.MODERATION_REPORTER_AGE

@@ -15,7 +15,7 @@ from accounts.models import User
 from accounts.people import badge_of, handle_of
 from items.models import Status
 from items.pages.reading import full_time
-from moderation.models import Decision, PictureAction, SenderKind, State, Verb
+from moderation.models import CaseState, Decision, PictureAction, SenderKind, Verb
 
 NUMBER = re.compile(r"\d+")
 
@@ -76,7 +76,7 @@ VALUES: dict[Any, Any] = {
     None: gettext_lazy("none"),
     True: gettext_lazy("yes"),
     False: gettext_lazy("no"),
-    **{choice.value: choice.label for choices in (State, SenderKind, Status, PictureAction) for choice in choices},
+    **{choice.value: choice.label for choices in (CaseState, SenderKind, Status, PictureAction) for choice in choices},
 }
 
 

@@ -36,9 +36,9 @@ def judge(case: Case, status: str) -> bool:
     if case.item_id is None:
         return case.session_id is not None and review.sessions.judge(case.session_id, status)
     item = Item(pk=case.item_id)
-    if status == review.Status.IN_REVIEW:
+    if status == review.ReviewStatus.IN_REVIEW:
         return items.hold(item=item, reasons=[])
-    return items.approve(item=item) if status == review.Status.PUBLISHED else items.reject(item=item)
+    return items.approve(item=item) if status == review.ReviewStatus.PUBLISHED else items.reject(item=item)
 
 
 def of_account(user: User) -> Subject:
@@ -51,7 +51,7 @@ def of_account(user: User) -> Subject:
         title=user.display_name,
         text="\n".join([user.bio, *fields]),
         url="",
-        status=review.Status.PUBLISHED if user.is_active else review.Status.DELETED,
+        status=review.ReviewStatus.PUBLISHED if user.is_active else review.ReviewStatus.DELETED,
         created_at=user.date_joined,
         modified_at=user.date_joined,
         address=profile_address(user.username),

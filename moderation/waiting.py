@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from moderation.models import Case, State
+from moderation.models import Case, CaseState
 from storage.connections import fetch
 
 # The median of the latest cases. Fewer than 5 say too little.
@@ -16,7 +16,7 @@ USUAL = """
 
 def reasons_of(item_ids: Sequence[int]) -> list[tuple[int, list[str]]]:
     """Ids of items with the reasons of their open cases."""
-    return list(Case.objects.filter(item__in=item_ids, state=State.OPEN).values_list("item_id", "reasons"))
+    return list(Case.objects.filter(item__in=item_ids, state=CaseState.OPEN).values_list("item_id", "reasons"))
 
 
 def usual() -> timedelta | None:

@@ -206,7 +206,7 @@ KindName = Annotated[
 ]
 
 
-class _Row(NamedTuple):
+class _EntryRow(NamedTuple):
     bound: int | None
     position: int
     kind: Any
@@ -270,7 +270,7 @@ def notifications_page(
 ) -> NotificationPage:
     """The entries below `last_id`. `conversations`: only replies and mentions."""
     params = {"reader": reader.pk, "below": below(last_id), "count": limit + 1, "scan": limit + 1 + SCAN}
-    found = fetch(_page(conversations=conversations), params, into=_Row._make)
+    found = fetch(_page(conversations=conversations), params, into=_EntryRow._make)
     rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
     page = part_of(rows, limit, attrgetter("position"), bound=found[0].bound)
     ids = list(dict.fromkeys(row.item_id for row in page.shown if row.item_id))
@@ -288,7 +288,7 @@ def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tu
     return count, count == NEW_CAP and page.has_more
 
 
-def _entry(row: _Row, items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:
+def _entry(row: _EntryRow, items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:
     is_of_people = row.kind not in WITHOUT_PEOPLE
     return Entry(
         id=str(row.newest),

@@ -175,7 +175,7 @@ class Silenced(models.Model):
         return f"{self.user_id} without {', '.join(self.kinds)}"
 
 
-class Words(models.TextChoices):
+class PushWords(models.TextChoices):
     """Whose words a push message holds."""
 
     ALL = "all", _("The words of posts and private mentions")
@@ -183,7 +183,7 @@ class Words(models.TextChoices):
     NONE = "none", _("Only who did what")
 
 
-class Policy(models.TextChoices):
+class PushPolicy(models.TextChoices):
     """Whose acts are pushed, in the words of Mastodon."""
 
     ALL = "all"
@@ -208,8 +208,8 @@ class PushSubscription(models.Model):
     server_key = models.CharField(max_length=88, help_text="The site's public key that the device was told.")
     is_standard = models.BooleanField(default=True, help_text="Encrypted as RFC 8291 has it, not as its draft 4.")
     kinds = ArrayField(models.CharField(max_length=16))
-    policy = models.CharField(max_length=8, choices=Policy.choices, default=Policy.ALL)
-    words = models.CharField(max_length=8, choices=Words.choices, default=Words.OPEN)
+    policy = models.CharField(max_length=8, choices=PushPolicy.choices, default=PushPolicy.ALL)
+    words = models.CharField(max_length=8, choices=PushWords.choices, default=PushWords.OPEN)
     language = models.CharField(max_length=16)
     user_agent = models.CharField(max_length=200, default="")
     created_at = models.DateTimeField(db_default=Now())

@@ -62,12 +62,12 @@ class ToldAct(NamedTuple):
     actor_id: int
 
 
-class _Row(NamedTuple):
+class _ActRow(NamedTuple):
     bound: int | None
     act: ToldAct | None
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "_Row":
+    def of(cls, row: Sequence[Any]) -> "_ActRow":
         bound, act_id, *columns = row
         return cls(bound, None if act_id is None else ToldAct(act_id, *columns))
 
@@ -102,7 +102,7 @@ def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> 
     kinds = sorted(wanted.kinds)
     params = {"reader": reader.pk, "kinds": kinds, "count": count, "scan": scan}
     params |= {"below": wanted.below, "above": wanted.above, "actor": wanted.actor_id}
-    rows = fetch(_statement(WITH_ONE_ACT.issuperset(kinds), wanted.upward), params, into=_Row.of)
+    rows = fetch(_statement(WITH_ONE_ACT.issuperset(kinds), wanted.upward), params, into=_ActRow.of)
     shown = sorted((row.act for row in rows if row.act is not None), reverse=not wanted.upward)
     return shown, rows[0].bound
 

@@ -9,7 +9,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
-from accounts.levels_admin import Progress
+from accounts.levels_admin import DemotionProgress
 from accounts.models import User
 from moderation.user_admin import ModeratedUserAdmin
 from timeline.explain import explain_home
@@ -31,9 +31,9 @@ class WatchedUserAdmin(ModeratedUserAdmin):
         users: QuerySet[User] = super().get_queryset(request)
         return users.annotate(demotion=Subquery(progress))
 
-    def progress(self, user: Any) -> Progress | None:
+    def progress(self, user: Any) -> DemotionProgress | None:
         """The progress of a demotion."""
-        return Progress(**user.demotion) if user.demotion else None
+        return DemotionProgress(**user.demotion) if user.demotion else None
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any

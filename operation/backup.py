@@ -111,7 +111,7 @@ class Manifest(msgspec.Struct):
     left_out: list[str] = []
 
 
-class Play(msgspec.Struct, array_like=True):
+class DumpedKey(msgspec.Struct, array_like=True):
     """A key of the plays' server and its value, as Redis's DUMP."""
 
     key: bytes
@@ -240,10 +240,10 @@ def _framed(data: bytes) -> bytes:
     return len(data).to_bytes(8, "big") + data
 
 
-def _dumped(client: Any, found: list[bytes]) -> list[Play]:
+def _dumped(client: Any, found: list[bytes]) -> list[DumpedKey]:
     replies = pipelined(client, [each for key in found for each in (("PTTL", key), ("DUMP", key))])
     pairs = zip(found, replies[0::2], replies[1::2], strict=True)
-    return [Play(key, max(ttl, 0), value) for key, ttl, value in pairs if value is not None]
+    return [DumpedKey(key, max(ttl, 0), value) for key, ttl, value in pairs if value is not None]
 
 
 # --- And back --------------------------------------------------------------------------------------------
@@ -365,9 +365,9 @@ def _restore_plays(archive: zipfile.ZipFile) -> None:
             pipelined(client, [("RESTORE", each.key, each.ttl, each.value, "REPLACE") for each in batch])
 
 
-def _read_plays(archive: zipfile.ZipFile) -> Iterator[list[Play]]:
+def _read_plays(archive: zipfile.ZipFile) -> Iterator[list[DumpedKey]]:
     """The plays in batches. Raises ValueError."""
-    decoder = msgspec.msgpack.Decoder(list[Play])
+    decoder = msgspec.msgpack.Decoder(list[DumpedKey])
     with archive.open("plays") as member:
         while header := member.read(8):
             length = int.from_bytes(header, "big")
@@ -439,7 +439,7 @@ COUNTS = """
 """
 
 
-class Checked(msgspec.Struct, frozen=True):
+class BackupCheck(msgspec.Struct, frozen=True):
     """When a backup was made, and counts from its restored database."""
 
     made_at: str
@@ -451,7 +451,7 @@ class Checked(msgspec.Struct, frozen=True):
     """Media files in the archive."""
 
 
-def check(path: Path, *, progress: Progress) -> Checked:
+def check(path: Path, *, progress: Progress) -> BackupCheck:
     """Restore into a temporary database, and read the rest as a restore does. The site may run. Raises BackupError."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -483,7 +483,7 @@ def check(path: Path, *, progress: Progress) -> Checked:
     if users < manifest.users:  # accounts may be created meanwhile, and rows of deleted ones stay
         raise BackupError(f"The backup should have {manifest.users:,} users, but it has {users:,}.")
     files = sum(member.startswith(MEDIA) for member in members)
-    return Checked(manifest.made_at, users, items, follows, media_files, files)
+    return BackupCheck(manifest.made_at, users, items, follows, media_files, files)
 
 
 def _try_plays(archive: zipfile.ZipFile) -> None:

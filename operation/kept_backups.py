@@ -30,7 +30,7 @@ AHEAD = timedelta(hours=1)
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('operation.kept_backups'))"
 
 
-class Kept(NamedTuple):
+class DatedBackup(NamedTuple):
     """A backup and its time."""
 
     made_at: datetime
@@ -49,21 +49,21 @@ def place() -> BackupFolder:
     return BackupBucket(where)
 
 
-def kept(where: BackupFolder) -> list[Kept]:
+def kept(where: BackupFolder) -> list[DatedBackup]:
     """The backups, newest first. Raises BackupError."""
     found = []
     for match in filter(None, map(NAME.fullmatch, where.names())):
         with contextlib.suppress(ValueError):  # no such day
-            found.append(Kept(datetime.strptime(match[1], TIME).replace(tzinfo=UTC), match[0]))
+            found.append(DatedBackup(datetime.strptime(match[1], TIME).replace(tzinfo=UTC), match[0]))
     return sorted(found, reverse=True)
 
 
-def dated(found: list[Kept], now: datetime) -> list[Kept]:
+def dated(found: list[DatedBackup], now: datetime) -> list[DatedBackup]:
     """Those with a believable date. The others count as none, and are left alone."""
     return [each for each in found if each.made_at <= now + AHEAD]
 
 
-def is_due(newest: Kept | None, now: datetime) -> bool:
+def is_due(newest: DatedBackup | None, now: datetime) -> bool:
     """Whether no backup was made since the last time that one was due (`HOUR` in the site's time zone)."""
     local = now.astimezone(settings.SITE_ZONE)
     due = local.replace(hour=HOUR, minute=0, second=0, microsecond=0)
@@ -71,7 +71,7 @@ def is_due(newest: Kept | None, now: datetime) -> bool:
     return newest is None or newest.made_at < due
 
 
-def superfluous(found: list[Kept], *, days: int, weeks: int) -> list[Kept]:
+def superfluous(found: list[DatedBackup], *, days: int, weeks: int) -> list[DatedBackup]:
     """Backups to delete: all but the newest one and the newest of each of the last days and weeks."""
     wanted = {each.name for each in found[:1]}
     for period, most in (("%Y-%m-%d", days), ("%G-%V", weeks)):

@@ -40,7 +40,7 @@ HOLDERS = """
 """
 
 
-class Holder(NamedTuple):
+class LockHolder(NamedTuple):
     """A session for which others wait."""
 
     pid: int
@@ -76,6 +76,6 @@ class Holder(NamedTuple):
         return f'runuser -u postgres -- psql --command "{end}"'
 
 
-def holders() -> list[Holder]:
+def holders() -> list[LockHolder]:
     """Sessions for which others have waited for a second, without those that wait themselves."""
-    return fetch(HOLDERS, {"waited": WAITED_SECONDS}, into=Holder._make)
+    return fetch(HOLDERS, {"waited": WAITED_SECONDS}, into=LockHolder._make)

@@ -13,7 +13,7 @@ from accounts.cards import UserCard
 from accounts.models import User
 from relations import actions
 from relations.models import FollowRequest
-from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
+from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
 from relations.visibility import is_username, users_visible_to, visible_user
 from storage.paging import as_text
 from web.openapi import EMPTY_BODY
@@ -331,7 +331,7 @@ class FollowingView(PublicApiView):
 
 
 def user_page(
-    owner_id: int, listed: Listed, reader: User | AnonymousUser, *, last_id: int | None, limit: int
+    owner_id: int, listed: PeopleTable, reader: User | AnonymousUser, *, last_id: int | None, limit: int
 ) -> UserPage:
     """A page of the people whom `reader` may see."""
     page = people_page(owner_id, listed, reader, last_id=last_id, limit=limit)

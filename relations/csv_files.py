@@ -38,7 +38,7 @@ FALSE = frozenset({"false", "0", "no", "off", "f", "n", "falsch", "faux", "falso
 """Words for false, as programs write them, and spreadsheets in some countries."""
 
 
-class Kind(StrEnum):
+class CsvKind(StrEnum):
     """The files that can be imported and exported."""
 
     FOLLOWS = "follows"
@@ -52,47 +52,47 @@ ADDRESS, TITLE, BOOSTS, SILENT = "Account address", "List name", "Show boosts", 
 NOTIFY, LANGUAGES = "Notify on new posts", "Languages"
 HASHTAG = "Followed hashtag"
 COLUMNS = {
-    Kind.FOLLOWS: [ADDRESS, BOOSTS, NOTIFY, LANGUAGES],
-    Kind.BLOCKS: [ADDRESS],
-    Kind.MUTES: [ADDRESS, SILENT],
-    Kind.LISTS: [TITLE, ADDRESS],
-    Kind.TAGS: [HASHTAG],
+    CsvKind.FOLLOWS: [ADDRESS, BOOSTS, NOTIFY, LANGUAGES],
+    CsvKind.BLOCKS: [ADDRESS],
+    CsvKind.MUTES: [ADDRESS, SILENT],
+    CsvKind.LISTS: [TITLE, ADDRESS],
+    CsvKind.TAGS: [HASHTAG],
 }
 """The columns of Mastodon's files."""
 OWN = {
-    Kind.FOLLOWS: {BOOSTS, NOTIFY, LANGUAGES},
-    Kind.MUTES: {SILENT},
-    Kind.LISTS: {TITLE},
-    Kind.TAGS: {HASHTAG},
+    CsvKind.FOLLOWS: {BOOSTS, NOTIFY, LANGUAGES},
+    CsvKind.MUTES: {SILENT},
+    CsvKind.LISTS: {TITLE},
+    CsvKind.TAGS: {HASHTAG},
 }
 """Columns that only this kind of file has."""
 _NAMES = {name.casefold(): name for names in COLUMNS.values() for name in names}
 _ADDRESS = re.compile(r"[\w.+-]+@[^\s@/:]+(?::\d+)?")
-WITHOUT_HEADER = frozenset({Kind.BLOCKS, Kind.LISTS})
+WITHOUT_HEADER = frozenset({CsvKind.BLOCKS, CsvKind.LISTS})
 """Mastodon writes these files without a header."""
 KNOWN = may_know_of("u", "%(user)s", is_probe=False)
 # Blocked and muted users are named even if they block the user, who knew them before.
 EXPORTS = {
-    Kind.FOLLOWS: f"""
+    CsvKind.FOLLOWS: f"""
         SELECT u.username, f.reposts FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id
         WHERE f.follower_id = %(user)s AND {KNOWN}
         ORDER BY f.id
     """,
-    Kind.BLOCKS: """
+    CsvKind.BLOCKS: """
         SELECT u.username, NULL FROM relations_block b JOIN accounts_user u ON u.id = b.blocked_id
         WHERE b.blocker_id = %(user)s AND u.is_active ORDER BY b.id
     """,
-    Kind.MUTES: """
+    CsvKind.MUTES: """
         SELECT u.username, m.notifications FROM relations_mute m JOIN accounts_user u ON u.id = m.muted_id
         WHERE m.muter_id = %(user)s AND u.is_active ORDER BY m.id
     """,
-    Kind.LISTS: f"""
+    CsvKind.LISTS: f"""
         SELECT u.username, l.title FROM relations_list l JOIN relations_listmember m ON m.list_id = l.id
         JOIN accounts_user u ON u.id = m.member_id
         WHERE l.owner_id = %(user)s AND {KNOWN}
         ORDER BY l.id, m.id
     """,
-    Kind.TAGS: followed_tags("%(user)s", "g.name, NULL") + " ORDER BY h.id",
+    CsvKind.TAGS: followed_tags("%(user)s", "g.name, NULL") + " ORDER BY h.id",
 }
 
 
@@ -136,7 +136,7 @@ class Line(msgspec.Struct, array_like=True):
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
-def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
+def read(file: IO[bytes], kind: CsvKind, host: str = "") -> list[Line]:
     """The lines of a file. `host` counts as this site too. Raises CsvError."""
     text = _text(file)
     separator, begin = _separator(text, kind)
@@ -148,8 +148,8 @@ def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
             _check(found, kind)
             columns = found
             continue
-        cell = _Row(row, columns)
-        if not cell.cell(HASHTAG if kind == Kind.TAGS else ADDRESS):
+        cell = _CsvRow(row, columns)
+        if not cell.cell(HASHTAG if kind == CsvKind.TAGS else ADDRESS):
             continue
         line = _line(cell, kind, host)
         is_understood = is_understood or _is_understood(line, kind)
@@ -159,7 +159,7 @@ def read(file: IO[bytes], kind: Kind, host: str = "") -> list[Line]:
     if not lines:
         raise CsvError("empty")
     if not is_understood:
-        raise CsvError("no_hashtags" if kind == Kind.TAGS else "names")
+        raise CsvError("no_hashtags" if kind == CsvKind.TAGS else "names")
     return list(lines.values())
 
 
@@ -192,7 +192,7 @@ def _text(file: IO[bytes]) -> str:
     return text
 
 
-def _separator(text: str, kind: Kind) -> tuple[str, int]:
+def _separator(text: str, kind: CsvKind) -> tuple[str, int]:
     """The separator that fits best, and where the rows begin. Excel may write `sep=;` first."""
     if said := _SAID.match(text):
         return said[1], said.end()
@@ -203,19 +203,19 @@ def _separator(text: str, kind: Kind) -> tuple[str, int]:
 _SAID = re.compile(r"sep=([,;\t])[\r\n]+", re.IGNORECASE)
 
 
-def _worth(first: str, separator: str, kind: Kind) -> int:
+def _worth(first: str, separator: str, kind: CsvKind) -> int:
     try:
         row = next(csv.reader([first], delimiter=separator), [])
     except csv.Error:
         return 0
     if known := sum(_plain(cell) in _NAMES for cell in row):
         return known
-    line = _line(_Row(row, {name: place for place, name in enumerate(COLUMNS[kind])}), kind, "")
+    line = _line(_CsvRow(row, {name: place for place, name in enumerate(COLUMNS[kind])}), kind, "")
     return int(_is_understood(line, kind))
 
 
-def _is_understood(line: Line, kind: Kind) -> bool:
-    return line.is_local or (kind != Kind.TAGS and _ADDRESS.fullmatch(line.name) is not None)
+def _is_understood(line: Line, kind: CsvKind) -> bool:
+    return line.is_local or (kind != CsvKind.TAGS and _ADDRESS.fullmatch(line.name) is not None)
 
 
 def _header(row: Sequence[str]) -> dict[str, int]:
@@ -224,11 +224,11 @@ def _header(row: Sequence[str]) -> dict[str, int]:
     return found if ADDRESS in found or len(found) > 1 or is_first else {}
 
 
-def _check(header: Mapping[str, int], kind: Kind) -> None:
+def _check(header: Mapping[str, int], kind: CsvKind) -> None:
     kinds = [other for other, own in OWN.items() if own & header.keys()]
     if kinds and kind not in kinds:
         raise CsvError(kinds[0])
-    needed = {Kind.LISTS: {ADDRESS, TITLE}, Kind.TAGS: {HASHTAG}}.get(kind, {ADDRESS})
+    needed = {CsvKind.LISTS: {ADDRESS, TITLE}, CsvKind.TAGS: {HASHTAG}}.get(kind, {ADDRESS})
     if not needed <= header.keys():
         raise CsvError("columns")
 
@@ -237,7 +237,7 @@ def _plain(name: str) -> str:
     return " ".join(name.split()).removeprefix("#").casefold()
 
 
-class _Row:
+class _CsvRow:
     def __init__(self, cells: Sequence[str], places: Mapping[str, int]) -> None:
         self._cells, self._places = cells, places
 
@@ -246,8 +246,8 @@ class _Row:
         return self._cells[place].strip() if place < len(self._cells) else ""
 
 
-def _line(row: _Row, kind: Kind, host: str) -> Line:
-    if kind == Kind.TAGS:
+def _line(row: _CsvRow, kind: CsvKind, host: str) -> Line:
+    if kind == CsvKind.TAGS:
         said = row.cell(HASHTAG)
         tag = canonical_tag(said.removeprefix("#"))
         return Line(tag or said[:NAME_LENGTH], tag is not None, flag=True)
@@ -260,7 +260,7 @@ def _line(row: _Row, kind: Kind, host: str) -> Line:
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
-def write(user: User, kind: Kind, host: str, file: IO[bytes]) -> None:
+def write(user: User, kind: CsvKind, host: str, file: IO[bytes]) -> None:
     """Write one of the user's lists, in Mastodon's format."""
     header = [] if kind in WITHOUT_HEADER else [COLUMNS[kind]]
     write_rows(chain(header, _rows(user, kind, host)), file)
@@ -273,16 +273,16 @@ def write_rows(rows: Iterable[Sequence[str]], file: IO[bytes]) -> None:
     text.detach()
 
 
-def _rows(user: User, kind: Kind, host: str) -> Iterator[list[str]]:
+def _rows(user: User, kind: CsvKind, host: str) -> Iterator[list[str]]:
     for username, fact in stream(EXPORTS[kind], {"user": user.pk}):
         address = f"{username}@{host}"
         said = "true" if fact else "false"
         yield {
-            Kind.FOLLOWS: [address, said, "false", ""],
-            Kind.BLOCKS: [address],
-            Kind.MUTES: [address, said],
-            Kind.LISTS: [fact, address],
-            Kind.TAGS: [f"#{username}"],
+            CsvKind.FOLLOWS: [address, said, "false", ""],
+            CsvKind.BLOCKS: [address],
+            CsvKind.MUTES: [address, said],
+            CsvKind.LISTS: [fact, address],
+            CsvKind.TAGS: [f"#{username}"],
         }[kind]
 
 

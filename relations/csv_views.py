@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.access import signed_in
 from accounts.models import User
 from relations import csv_files, importing
-from relations.csv_files import CsvError, Kind
+from relations.csv_files import CsvError, CsvKind
 from relations.forms import ImportForm
 from relations.models import CsvImport
 from web.pages import INVALID, PageRequest, limited, show, wants_part
@@ -53,14 +53,14 @@ def lists(request: PageRequest, reader: User) -> HttpResponse:
 
 def _begun(request: PageRequest, reader: User, form: ImportForm) -> bool:
     fields = form.cleaned_data
-    kind = Kind(fields["kind"])
+    kind = CsvKind(fields["kind"])
     try:
         with fields["file"].open("rb") as file:
             lines = csv_files.read(file, kind, _host(request))
         importing.begin(user=reader, kind=kind, lines=lines)
     except CsvError as error:
         form.add_error("file", str(error))
-    except importing.BusyError:
+    except importing.ListImportRunningError:
         form.add_error(None, form.BUSY)
     return not form.errors
 
@@ -70,9 +70,9 @@ def _begun(request: PageRequest, reader: User, form: ImportForm) -> bool:
 @limited("export")
 def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
     """One of the reader's lists as a CSV file."""
-    if kind not in set(Kind):
+    if kind not in set(CsvKind):
         raise Http404
-    return _sent(f"{kind}.csv", lambda file: csv_files.write(reader, Kind(kind), _host(request), file))
+    return _sent(f"{kind}.csv", lambda file: csv_files.write(reader, CsvKind(kind), _host(request), file))
 
 
 @require_safe
@@ -83,7 +83,7 @@ def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponse
     found = CsvImport.objects.filter(user=reader, pk=import_id).first() if import_id <= MAX_POSITION else None
     if found is None:
         raise Http404
-    is_of_lists = found.kind == Kind.LISTS
+    is_of_lists = found.kind == CsvKind.LISTS
     rows = ([*[one.title] * is_of_lists, one.name, one.why] for one in found.reasons)
     return _sent("not-done.csv", lambda file: csv_files.write_rows(rows, file))
 

@@ -54,7 +54,7 @@ def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[R
     return (RelationRow(str(user_id), *rest) for user_id, *rest in stream(query, {"user": user.pk}))
 
 
-class ImportRow(msgspec.Struct):
+class CsvImportRow(msgspec.Struct):
     """An import, with the names refused and why."""
 
     kind: str
@@ -63,9 +63,9 @@ class ImportRow(msgspec.Struct):
     refused: list[list[str]]
 
 
-def _imports(user: User) -> Iterator[ImportRow]:
+def _imports(user: User) -> Iterator[CsvImportRow]:
     columns = ("kind", "created_at", "total", "refused")
-    return (ImportRow(*row) for row in CsvImport.objects.filter(user=user).order_by("pk").values_list(*columns))
+    return (CsvImportRow(*row) for row in CsvImport.objects.filter(user=user).order_by("pk").values_list(*columns))
 
 
 class TagRow(msgspec.Struct):

@@ -15,7 +15,7 @@ FIRST_PART = 2_000
 """The first batch is smaller, because nothing is served until it is read."""
 
 
-class Part(NamedTuple):
+class FollowerPart(NamedTuple):
     """Some followers, in the order of ids."""
 
     seen: int
@@ -55,7 +55,7 @@ def reach_of(user_id: int) -> Reach:
 def part_of(
     followee: str, *, after: str, last: str, size: str, where: str, besides: str = "", provided: str = "true"
 ) -> str:
-    """SQL of a `Part`: the first `size` followers with after < id <= last, filtered by `where` on the user `u`.
+    """SQL of a `FollowerPart`: the first `size` followers with after < id <= last, filtered by `where` on the user `u`.
 
     All arguments are SQL. `besides`: one more user. Nothing is read unless `provided`. A join would scan all users, so
     ids come first. Two arrays cost the client a third of rows.
@@ -90,7 +90,7 @@ def follower_parts(
     size: int = PART,
     *,
     with_inbox: bool,
-    first: Part | None = None,
+    first: FollowerPart | None = None,
 ) -> Iterator[list[tuple[int, int]]]:
     """The (id, level) of followers with low < id <= high, from `minimum_level` on, in batches. `first`: the first one,
     of FIRST_PART. The next is read while the caller serves one.
@@ -104,7 +104,7 @@ def follower_parts(
         "with_inbox": with_inbox,
     }
     with fetching() as ahead:
-        part, asked = (first, FIRST_PART) if first else (Part(*fetch(FOLLOWERS, params)[0]), size)
+        part, asked = (first, FIRST_PART) if first else (FollowerPart(*fetch(FOLLOWERS, params)[0]), size)
         while True:
             is_last = part.seen < asked
             if not is_last:
@@ -113,4 +113,4 @@ def follower_parts(
                 yield list(zip(part.ids, part.levels, strict=True))
             if is_last:
                 return
-            part, asked = Part(*following()[0]), size
+            part, asked = FollowerPart(*following()[0]), size

@@ -5,8 +5,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from relations.csv_files import Kind
-from relations.lists import Listed
+from relations.csv_files import CsvKind
+from relations.lists import OwnedList
 from relations.models import TITLE_LENGTH
 
 LASTS = {
@@ -39,7 +39,7 @@ class MembershipForm(forms.Form):
 
     lists = forms.MultipleChoiceField(label=_("Lists"), required=False, widget=forms.CheckboxSelectMultiple)
 
-    def __init__(self, there: Sequence[Listed], data: Any = None) -> None:
+    def __init__(self, there: Sequence[OwnedList], data: Any = None) -> None:
         super().__init__(data, initial={"lists": [str(one.id) for one in there if one.has_person]})
         self.fields["lists"].choices = [(str(one.id), one.title) for one in there]  # type: ignore[attr-defined]
 
@@ -63,11 +63,11 @@ class ImportForm(forms.Form):
     kind = forms.ChoiceField(
         label=_("What's in the file"),
         choices=[
-            (Kind.FOLLOWS.value, _("People you follow")),
-            (Kind.MUTES.value, _("People you mute")),
-            (Kind.BLOCKS.value, _("People you block")),
-            (Kind.LISTS.value, _("Your lists")),
-            (Kind.TAGS.value, _("Hashtags you follow")),
+            (CsvKind.FOLLOWS.value, _("People you follow")),
+            (CsvKind.MUTES.value, _("People you mute")),
+            (CsvKind.BLOCKS.value, _("People you block")),
+            (CsvKind.LISTS.value, _("Your lists")),
+            (CsvKind.TAGS.value, _("Hashtags you follow")),
         ],
     )
     file = forms.FileField(

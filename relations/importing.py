@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from relations import actions, lists
-from relations.csv_files import Kind, Line
+from relations.csv_files import CsvKind, Line
 from relations.models import TITLE_LENGTH, Block, CsvImport, FollowRequest
 from relations.tags import TagCapError, follow_tag
 from relations.visibility import visible_user
@@ -31,12 +31,12 @@ ATTEMPTS = 3
 """An import ends after this many failures in a row."""
 
 
-class BusyError(Exception):
+class ListImportRunningError(Exception):
     """The user's last import is still running."""
 
 
-def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
-    """Queue an import. Raises BusyError."""
+def begin(*, user: User, kind: CsvKind, lines: list[Line]) -> CsvImport:
+    """Queue an import. Raises ListImportRunningError."""
     try:
         with transaction.atomic():
             made = CsvImport.objects.create(user=user, kind=kind, lines=msgspec.to_builtins(lines), total=len(lines))
@@ -44,7 +44,7 @@ def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
     except IntegrityError as error:
         if "csv_import_at_a_time" not in str(error):
             raise
-        raise BusyError from error
+        raise ListImportRunningError from error
     old = CsvImport.objects.filter(user=user).order_by("-pk").values_list("pk", flat=True)[REPORTS:]
     CsvImport.objects.filter(pk__in=list(old)).delete()
     return made
@@ -75,7 +75,7 @@ def _part(import_id: int) -> bool:
         return True
     user = User.objects.get(pk=row.user_id)
     lines = [msgspec.convert(line, Line) for line in row.lines[row.done : row.done + PART]] if user.is_active else []
-    for line, outcome in do(user=user, kind=Kind(row.kind), lines=lines):
+    for line, outcome in do(user=user, kind=CsvKind(row.kind), lines=lines):
         _note(row, line, outcome)
     row.done += len(lines)
     row.attempts, row.tried_at = 0, Now()
@@ -97,7 +97,7 @@ def _note(row: CsvImport, line: Line, outcome: str) -> None:
         row.refused.append([line.name, outcome, *[line.title] * bool(line.title)])
 
 
-class BlockedError(Exception):
+class FolloweeBlockedError(Exception):
     """The user blocks the one they would follow."""
 
 
@@ -109,7 +109,7 @@ OUTCOMES: dict[type[Exception], str] = {
     actions.SelfRelationError: "self",
     actions.FollowCapError: "cap",
     actions.RequestCapError: "requests",
-    BlockedError: "blocked",
+    FolloweeBlockedError: "blocked",
     TitleError: "title",
     lists.NotFollowedError: "unfollowed",
     lists.ListCapError: "lists",
@@ -119,14 +119,14 @@ OUTCOMES: dict[type[Exception], str] = {
 """The reason to report for each exception."""
 
 
-def do(*, user: User, kind: Kind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
+def do(*, user: User, kind: CsvKind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
     """Do lines in the caller's transaction. Returns each with its outcome. Ordered by name, to avoid deadlocks."""
     return [(line, _do(user, kind, line)) for line in sorted(lines, key=lambda line: line.name.lower())]
 
 
-def _do(user: User, kind: Kind, line: Line) -> str:
+def _do(user: User, kind: CsvKind, line: Line) -> str:
     """Do one line. Returns `done`, `requested`, "" if nothing changed, or a key of `models.REFUSALS`."""
-    if kind == Kind.TAGS:
+    if kind == CsvKind.TAGS:
         return _follow(user, line)
     if not line.is_local:
         return "elsewhere" if "@" in line.name else "unknown"
@@ -140,7 +140,7 @@ def _do(user: User, kind: Kind, line: Line) -> str:
         return OUTCOMES[type(error)]
     if not has_changed:
         return ""
-    is_request = kind == Kind.FOLLOWS and other.is_locked
+    is_request = kind == CsvKind.FOLLOWS and other.is_locked
     if is_request and FollowRequest.objects.filter(follower=user, followee=other).exists():
         return "requested"
     return "done"
@@ -155,19 +155,19 @@ def _follow(user: User, line: Line) -> str:
         return OUTCOMES[type(error)]
 
 
-def _act(user: User, other: User, kind: Kind, line: Line) -> bool:
+def _act(user: User, other: User, kind: CsvKind, line: Line) -> bool:
     match kind:
-        case Kind.BLOCKS:
+        case CsvKind.BLOCKS:
             return actions.block(blocker=user, blocked=other)
-        case Kind.MUTES:
+        case CsvKind.MUTES:
             return actions.mute(muter=user, muted=other, notifications=line.flag)
-        case Kind.LISTS:
+        case CsvKind.LISTS:
             if not 0 < len(line.title) <= TITLE_LENGTH:
                 raise TitleError
             return lists.add_by_title(owner=user, title=line.title, member=other)
         case _:
             if Block.objects.filter(blocker=user, blocked=other).exists():
-                raise BlockedError
+                raise FolloweeBlockedError
             return actions.follow(follower=user, followee=other, reposts=line.flag)
 
 

@@ -12,7 +12,7 @@ from accounts.models import User
 from accounts.owned import own_or_404
 from relations import lists
 from relations.api import UserPage, is_visible, user_or_404
-from relations.lists import Listed
+from relations.lists import OwnedList
 from relations.models import TITLE_LENGTH
 from relations.visibility import is_username
 from storage.paging import as_text, part_of
@@ -38,7 +38,7 @@ class ListBody(msgspec.Struct):
     created_at: Time
 
     @classmethod
-    def of(cls, listed: Listed) -> "ListBody":
+    def of(cls, listed: OwnedList) -> "ListBody":
         """Convert a list."""
         return cls(str(listed.id), listed.title, listed.is_exclusive, listed.members, listed.created_at)
 
@@ -65,7 +65,7 @@ class ListEdit(StrictSerializer):
     exclusive = FlagField(required=False)
 
 
-def list_or_404(list_id: int, owner: User) -> Listed:
+def list_or_404(list_id: int, owner: User) -> OwnedList:
     """The owner's list. Raises Http404."""
     return own_or_404(lists.list_of, owner, list_id)
 

@@ -143,7 +143,7 @@ def _lock(owner: User) -> None:
 
 
 # --- Reads -----------------------------------------------------------------------------------------------
-class Listed(NamedTuple):
+class OwnedList(NamedTuple):
     """A list as its owner reads it."""
 
     id: int
@@ -165,19 +165,19 @@ def _of_owner(owner: User, person_id: int) -> QuerySet[List, Any]:
     )
 
 
-def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, limit: int = LISTS) -> list[Listed]:
+def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, limit: int = LISTS) -> list[OwnedList]:
     """The owner's lists below `last_id`, newest first."""
     rows = _of_owner(owner, person_id).filter(pk__lt=below(last_id)).order_by("-pk")
-    return [Listed(*row) for row in rows[:limit]]
+    return [OwnedList(*row) for row in rows[:limit]]
 
 
-def list_of(owner: User, list_id: int) -> Listed | None:
+def list_of(owner: User, list_id: int) -> OwnedList | None:
     """One of the owner's lists, or None."""
     row = _of_owner(owner, person_id=0).filter(pk=list_id).first()
-    return Listed(*row) if row else None
+    return OwnedList(*row) if row else None
 
 
-def titles(lists: Iterable[Listed]) -> list[Listed]:
+def titles(lists: Iterable[OwnedList]) -> list[OwnedList]:
     """Lists sorted by title."""
     return sorted(lists, key=lambda one: (one.title.casefold(), one.id))
 

@@ -269,7 +269,7 @@ REFUSALS = {
 """Why a line of an import was refused."""
 
 
-class Refusal(NamedTuple):
+class RefusedLine(NamedTuple):
     """A row of an import that was refused."""
 
     name: str
@@ -307,6 +307,6 @@ class CsvImport(ClaimedRow):
         return f"{self.kind} of {self.user_id}: {self.done} of {self.total}"
 
     @property
-    def reasons(self) -> list[Refusal]:
+    def reasons(self) -> list[RefusedLine]:
         """The refused rows, with translated reasons."""
-        return [Refusal(name, str(REFUSALS.get(why, why)), *title) for name, why, *title in self.refused]
+        return [RefusedLine(name, str(REFUSALS.get(why, why)), *title) for name, why, *title in self.refused]

@@ -28,7 +28,7 @@ WAITING = f"""
 """
 
 
-class Listed(NamedTuple):
+class PeopleTable(NamedTuple):
     """The people in column `other` of `table`, whose owner is in column `own`."""
 
     table: str
@@ -42,12 +42,12 @@ class Listed(NamedTuple):
     """A condition on the row `f`."""
 
 
-FOLLOWERS = Listed("relations_follow", "followee_id", "follower_id")
-FOLLOWEES = Listed("relations_follow", "follower_id", "followee_id")
-REQUESTS = Listed("relations_followrequest", "followee_id", "follower_id")
+FOLLOWERS = PeopleTable("relations_follow", "followee_id", "follower_id")
+FOLLOWEES = PeopleTable("relations_follow", "follower_id", "followee_id")
+REQUESTS = PeopleTable("relations_followrequest", "followee_id", "follower_id")
 # The reader's own blocks and mutes show even users who block the reader: the reader knew them before.
-BLOCKS = Listed("relations_block", "blocker_id", "blocked_id", shown="u.is_active")
-MUTES = Listed("relations_mute", "muter_id", "muted_id", shown="u.is_active")
+BLOCKS = PeopleTable("relations_block", "blocker_id", "blocked_id", shown="u.is_active")
+MUTES = PeopleTable("relations_mute", "muter_id", "muted_id", shown="u.is_active")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +63,20 @@ class PeoplePage:
     oldest_id: int | None = None
 
 
-class _Row(NamedTuple):
+class _PersonRow(NamedTuple):
     bound: int | None
     relation_id: int | None
     columns: Sequence[Any]
     """The columns of accounts.rows.user_columns."""
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "_Row":
+    def of(cls, row: Sequence[Any]) -> "_PersonRow":
         bound, relation_id, *columns = row
         return cls(bound, relation_id, columns)
 
 
 @cache
-def _statement(listed: Listed, order: str) -> str:
+def _statement(listed: PeopleTable, order: str) -> str:
     place = f"f.{listed.place}"
     first = f"""
         SELECT {place} AS id, f.{listed.other} AS user_id FROM {listed.table} f
@@ -102,7 +102,7 @@ def _statement(listed: Listed, order: str) -> str:
 
 def people_page(
     owner_id: int,
-    listed: Listed,
+    listed: PeopleTable,
     reader: User | AnonymousUser,
     *,
     last_id: int | None,
@@ -120,7 +120,7 @@ def people_page(
         "scan": SCAN,
         "count": limit + 1,
     }
-    found = fetch(_statement(listed, order), params, into=_Row.of)
+    found = fetch(_statement(listed, order), params, into=_PersonRow.of)
     bound, way = found[0].bound, -1 if min_id is None else 1
     rows = [(row.relation_id, row.columns) for row in found if row.relation_id is not None]
     rows.sort(key=lambda row: way * row[0])

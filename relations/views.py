@@ -16,7 +16,7 @@ from relations import actions
 from relations.api import user_or_404
 from relations.forms import MuteForm
 from relations.models import FollowRequest
-from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
+from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
 from relations.visibility import followed_among, is_username, standing, visible_user
 from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, wants_part
 from web.rest import PAGE, position
@@ -203,7 +203,7 @@ def following(request: PageRequest, username: str) -> HttpResponse:
 
 
 def _people(
-    request: PageRequest, person: User, listed: Listed, title: str, template: str = "relations/people.html"
+    request: PageRequest, person: User, listed: PeopleTable, title: str, template: str = "relations/people.html"
 ) -> HttpResponse:
     last_id = position(request)
     page = people_page(person.pk, listed, request.user, last_id=last_id, limit=PAGE)

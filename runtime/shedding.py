@@ -36,7 +36,7 @@ PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 PROBES_LATE = 8
 
 
-class Waiting(NamedTuple):
+class QueuedRequest(NamedTuple):
     """A queued request. `since` by time.monotonic(). `done` wakes a waiting door."""
 
     since: float
@@ -50,13 +50,13 @@ class Waiting(NamedTuple):
         return self.scope.get("PATH_INFO") in PROBES
 
 
-class Queue:
+class RequestQueue:
     """The waiting requests in order, and the threads that answer them."""
 
     def __init__(self, answer: Runner, refuse: Runner, *, threads: int, seconds: float) -> None:
         self.answer, self.refuse = answer, refuse
         self.threads, self.seconds = threads, seconds
-        self.waiting: deque[Waiting] = deque()
+        self.waiting: deque[QueuedRequest] = deque()
         self.idle = self.started = self.held = 0
         self.changed = threading.Condition(threading.Lock())
 
@@ -64,7 +64,7 @@ class Queue:
         """Queue a request, and refuse late ones."""
         now = time.monotonic()
         done = threading.Event() if has_body(scope) else None
-        new = Waiting(now, protocol, scope, done)
+        new = QueuedRequest(now, protocol, scope, done)
         with self.changed:
             refused = self._late(now)
             if done and self.held >= HELD:
@@ -76,16 +76,16 @@ class Queue:
         if done:
             done.wait()
 
-    def _add(self, new: Waiting) -> None:
+    def _add(self, new: QueuedRequest) -> None:
         self.waiting.append(new)
         self.held += new.done is not None
         if not self.idle and self.started < self.threads:
             self._start()
         self.changed.notify()
 
-    def _late(self, now: float) -> list[Waiting]:
-        late: list[Waiting] = []
-        probes: list[Waiting] = []
+    def _late(self, now: float) -> list[QueuedRequest]:
+        late: list[QueuedRequest] = []
+        probes: list[QueuedRequest] = []
         while self.waiting and now - self.waiting[0].since > self.seconds:
             each = self.waiting.popleft()
             (probes if each.is_probe and len(probes) < PROBES_LATE else late).append(each)
@@ -116,7 +116,7 @@ class Queue:
                     self.held -= 1
             del each  # so that its connection can end
 
-    def _run(self, runner: Runner, each: Waiting) -> None:
+    def _run(self, runner: Runner, each: QueuedRequest) -> None:
         """Answer a request. An error gives 500, unless the answer has begun."""
         try:
             if runner is self.refuse:
@@ -146,7 +146,7 @@ def install(module: ModuleType, *, threads: int, seconds: float) -> None:
     wrap = mp._wsgi_call_wrap
 
     def queued(callback: Any, *options: Any) -> Runner:
-        queue = Queue(wrap(callback, *options), wrap(module.refused, *options), threads=threads, seconds=seconds)
+        queue = RequestQueue(wrap(callback, *options), wrap(module.refused, *options), threads=threads, seconds=seconds)
         return queue.take
 
     mp._wsgi_call_wrap = queued

@@ -51,7 +51,7 @@ class Traffic(NamedTuple):
 
 
 @dataclass
-class Seen:
+class SlowConnection:
     """A connection, and since when it is slow."""
 
     since: float
@@ -64,7 +64,7 @@ class SlowSenders:
     def __init__(self, seconds: float = SECONDS, enough: int = ENOUGH) -> None:
         self.seconds, self.enough = seconds, enough
         self._reads: dict[object, float] = {}
-        self._seen: dict[Any, Seen] = {}
+        self._seen: dict[Any, SlowConnection] = {}
         self._lock = threading.Lock()
         self._is_started = not sys.platform.startswith("linux")
 
@@ -107,10 +107,10 @@ class SlowSenders:
                         connection.shutdown(socket.SHUT_RDWR)
                         logger.warning("closed the connection of a slow client: %s", name[1][0])
 
-    def _noted(self, seen: Seen | None, traffic: Traffic, now: float) -> Seen:
+    def _noted(self, seen: SlowConnection | None, traffic: Traffic, now: float) -> SlowConnection:
         if seen is None or traffic.is_busy or traffic.got != seen.traffic.got:
-            return Seen(now, traffic)
-        return Seen(now, traffic) if traffic.brought - seen.traffic.brought >= self.enough else seen
+            return SlowConnection(now, traffic)
+        return SlowConnection(now, traffic) if traffic.brought - seen.traffic.brought >= self.enough else seen
 
 
 @contextmanager

@@ -58,7 +58,7 @@ after 30 quiet seconds also keep entries in routers' tables.
 """
 
 
-class Request(H11Protocol):
+class HttpConnection(H11Protocol):
     """An HTTP connection with a timeout. uvicorn would wait forever for a request."""
 
     waiting: asyncio.TimerHandle | None = None
@@ -146,7 +146,7 @@ class Socket(WebSocketsSansIOProtocol):
             self.transport.abort()
 
 
-class Server(uvicorn.Server):
+class StreamServer(uvicorn.Server):
     """A uvicorn server that lets the application end its connections before it stops."""
 
     loop: asyncio.AbstractEventLoop
@@ -210,7 +210,7 @@ def config(application: str, most: int) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         loop="asyncio",
-        http=Request,
+        http=HttpConnection,
         ws=Socket,
         ws_max_size=MESSAGE_BYTES,
         ws_ping_interval=None,
@@ -266,7 +266,7 @@ def main(words: Sequence[str]) -> None:
     if most < asked.most:
         sys.stderr.write(f"ulimit -n allows only {most} of {asked.most} open connections. Raise it.\n")
     logging.getLogger("uvicorn.error").addFilter(is_told)
-    Server(config(asked.application, most)).run([listener])
+    StreamServer(config(asked.application, most)).run([listener])
 
 
 if __name__ == "__main__":

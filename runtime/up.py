@@ -19,7 +19,7 @@ from pathlib import Path
 from runtime.embedded import STOP_SECONDS, Home, ServerError, Servers, die_with_parent, lock_file, try_lock
 from runtime.options import SMALL_MEANS, Options
 from runtime.ports import PortError, reserved_port
-from runtime.programs import METRICS, Definition, Place, programs
+from runtime.programs import METRICS, Definition, ProgramAddress, programs
 from runtime.supervisor import NEXT, TAG, Program, ProgramError, Supervisor, Terminal, end_leftovers
 
 ABOUT = (
@@ -87,7 +87,7 @@ class Up:
                     self.say(SMALL_MEANS)
                 self.wait_for_tables(process)
                 if not self.is_stopping:
-                    self.supervise(Place(options.host, options.port, stream, grpc), process)
+                    self.supervise(ProgramAddress(options.host, options.port, stream, grpc), process)
 
     def has_demo(self) -> bool:
         """Whether an empty database gets demo users unasked: an embedded one that is not public."""
@@ -121,7 +121,7 @@ class Up:
                 raise SystemExit(process.wait() or 1)
             self.say(line.rstrip("\n"))
 
-    def supervise(self, at: Place, process: "subprocess.Popen[str]") -> None:
+    def supervise(self, at: ProgramAddress, process: "subprocess.Popen[str]") -> None:
         """Run the programs until a signal. Raises UpError if one does not start."""
         self.supervisor.children = supervised(self.options, at)
         self.supervisor.anew = lambda: supervised_of_disk(self.options, at)
@@ -150,7 +150,7 @@ class Up:
         except (ServerError, OSError) as error:
             self.say(str(error))
 
-    def announce(self, at: Place, process: "subprocess.Popen[str]") -> None:
+    def announce(self, at: ProgramAddress, process: "subprocess.Popen[str]") -> None:
         """Print the site's address, gRPC's, and how to sign in."""
         shown = reachable(at.host)
         self.say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{at.port}/  (Ctrl-C stops it)")
@@ -243,7 +243,7 @@ def grpc_port(options: Options) -> Iterator[int]:
 
 
 # --- The programs that run -------------------------------------------------------------------------------
-def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) -> list[Program]:
+def supervised(options: Options, at: ProgramAddress, found: Sequence[Definition] = ()) -> list[Program]:
     """The programs to run (`found`, or this version's), tagged with this site."""
     tags = tags_of(options, at)
     ports = {"web": at.port, "stream": at.stream, "grpc": at.grpc}
@@ -259,7 +259,7 @@ def supervised(options: Options, at: Place, found: Sequence[Definition] = ()) ->
     ]
 
 
-def supervised_of_disk(options: Options, at: Place) -> list[Program]:
+def supervised_of_disk(options: Options, at: ProgramAddress) -> list[Program]:
     """The programs of the code on the disk, which may be newer. Raises ProgramError."""
     command = [sys.executable, str(options.base_dir / "manage.py"), "program"]
     try:
@@ -272,7 +272,7 @@ def supervised_of_disk(options: Options, at: Place) -> list[Program]:
     return supervised(options, at, found)
 
 
-def tags_of(options: Options, at: Place) -> dict[str, str]:
+def tags_of(options: Options, at: ProgramAddress) -> dict[str, str]:
     """Variables that assign a program to this site."""
     tags = {TAG: str(options.data_dir), METRICS: str(options.metrics_folder)}
     if not options.is_proxied:

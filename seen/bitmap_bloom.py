@@ -15,7 +15,7 @@ import redis
 from numpy.typing import NDArray
 
 from runtime import metrics
-from seen.bloom import Addition, Answer, Fill, is_foreign, sent
+from seen.bloom import Addition, Fill, KnownItems, is_foreign, sent
 from seen.hashing import hashed, positions, splitmix64
 from storage.connections import Command, script, tried
 from storage.keys import further_impressions
@@ -184,7 +184,7 @@ class BitmapFilter:
         """The length of a new string in bytes."""
         return math.ceil(self.capacity * self.bits_per_item / 8)
 
-    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
+    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> KnownItems:
         seed, *block_hashes = _user(user_id)
         asked, foreign = list(keys), set[str]()
         by_size: dict[int, list[bytes]] = {}
@@ -203,7 +203,7 @@ class BitmapFilter:
             bits = np.unpackbits(np.frombuffer(b"".join(blocks), dtype=np.uint8)).reshape(len(blocks), -1)
             for first in range(0, len(ids), ASKED_AT_ONCE):
                 found.update(_hits(bits, ids[first : first + ASKED_AT_ONCE], seed))
-        return Answer(found, foreign)
+        return KnownItems(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
         left, refused = list(additions), list[Addition]()

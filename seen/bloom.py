@@ -25,7 +25,7 @@ class Addition(NamedTuple):
     expires_at: int
 
 
-class Answer(NamedTuple):
+class KnownItems(NamedTuple):
     """Which items the filters know, and which keys are of another kind of filter."""
 
     item_ids: set[int]
@@ -39,7 +39,7 @@ class Fill(NamedTuple):
     capacity: int
 
 
-class Filter(Protocol):
+class SharedFilters(Protocol):
     """Filters of one kind in Redis. Raises redis-py's errors.
 
     Members beyond a filter's capacity go into further filters, which keeps the error rate.
@@ -55,7 +55,7 @@ class Filter(Protocol):
         """The error rate of a new filter."""
         ...
 
-    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
+    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> KnownItems:
         """Which of `ids` any key has for the user. One round trip per level of filters."""
         ...
 

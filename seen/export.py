@@ -35,7 +35,7 @@ class MonthRow(msgspec.Struct):
     kept_until: datetime
 
 
-class Kept(NamedTuple):
+class StoredPlays(NamedTuple):
     """Everything stored about a user's plays."""
 
     plays: list[PlayRow]
@@ -49,7 +49,7 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
     try:
         kept = _kept(reader.pk, now)
     except (PlayedUnavailableError, StoreUnavailableError):
-        kept, trouble = Kept([], [], []), " " + _("We couldn't read it just now. Try again later.")
+        kept, trouble = StoredPlays([], [], []), " " + _("We couldn't read it just now. Try again later.")
     counted = _(
         "About how many items you played each month, and until when we keep that. We can't list them: a Bloom filter "
         "only tells whether you played a given item."
@@ -63,7 +63,7 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
     ]
 
 
-def _kept(user_id: int, now: datetime) -> Kept:
+def _kept(user_id: int, now: datetime) -> StoredPlays:
     """Read everything stored about a user's plays. Reads Redis before the filters, like seen.checker."""
     dated, issued = played.dated(user_id), played.recent(user_id).issued
     this_month = month_of(now)
@@ -74,7 +74,7 @@ def _kept(user_id: int, now: datetime) -> Kept:
         before = set(old.known(user_id, found[: len(shelved)]).tolist())
     undated = sorted(before.difference(play.item_id for play in dated))
     plays = [(play.item_id, play.played_at) for play in dated] + [(item_id, None) for item_id in undated]
-    return Kept(
+    return StoredPlays(
         [PlayRow(str(item_id), played_at) for item_id, played_at in plays],
         [IssuedRow(str(item_id)) for item_id in issued],
         [

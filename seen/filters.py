@@ -81,7 +81,7 @@ class Hashes:
 
 
 @dataclass(slots=True)
-class Part:
+class BloomPart:
     """A Bloom filter of `size` bits for `capacity` ids."""
 
     size: int
@@ -91,7 +91,7 @@ class Part:
     bits: NDArray[np.uint8]
 
     @classmethod
-    def empty(cls, capacity: int, error: float) -> "Part":
+    def empty(cls, capacity: int, error: float) -> "BloomPart":
         """A part for `capacity` ids with as few bits as the error rate allows."""
         size = math.ceil(capacity * -math.log(error) / math.log(2) ** 2 / 64) * 64
         hashes = max(round(size / capacity * math.log(2)), 1)
@@ -123,14 +123,14 @@ class Part:
 class MonthFilter:
     """One user's plays in one month. `known` never misses an added id."""
 
-    def __init__(self, seed: int, parts: list[Part]) -> None:
+    def __init__(self, seed: int, parts: list[BloomPart]) -> None:
         self.seed = seed
         self.parts = parts
 
     @classmethod
     def empty(cls, user_id: int, *, expected: int, error: float) -> "MonthFilter":
         """A filter for about `expected` ids. The error rate holds for any number."""
-        first = Part.empty(max(expected, LEAST), error * (1 - TIGHTENING))
+        first = BloomPart.empty(max(expected, LEAST), error * (1 - TIGHTENING))
         return cls(splitmix64(user_id), [first])
 
     @property
@@ -150,7 +150,7 @@ class MonthFilter:
             last = self.parts[-1]
             room = last.capacity - last.count
             if room <= 0:
-                self.parts.append(Part.empty(last.capacity * GROWTH, self._error(last) * TIGHTENING))
+                self.parts.append(BloomPart.empty(last.capacity * GROWTH, self._error(last) * TIGHTENING))
                 continue
             last.add(left[:room], self.seed)
             left = left[room:]
@@ -193,12 +193,12 @@ class MonthFilter:
         parts = []
         for size, capacity, told, hashes in heads:
             bits = np.frombuffer(data, dtype=np.uint8, count=size // 8, offset=at)
-            parts.append(Part(size, capacity, told, hashes, bits.copy() if copy else bits))
+            parts.append(BloomPart(size, capacity, told, hashes, bits.copy() if copy else bits))
             at += size // 8
         return cls(seed, parts)
 
     @staticmethod
-    def _error(part: Part) -> float:
+    def _error(part: BloomPart) -> float:
         return math.exp(-part.size / part.capacity * math.log(2) ** 2)
 
 

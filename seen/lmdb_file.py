@@ -27,7 +27,7 @@ class TornError(Exception):
     """The file is shorter than it says, or not a file of LMDB."""
 
 
-class Version(NamedTuple):
+class FileVersion(NamedTuple):
     """A file, its length, and its last transaction."""
 
     device: int
@@ -36,7 +36,7 @@ class Version(NamedTuple):
     transaction: int
 
 
-def checked(handle: int, known: Version | None = None) -> Version | None:
+def checked(handle: int, known: FileVersion | None = None) -> FileVersion | None:
     """The version of an open file, whose length is checked unless it is `known`. None if it is empty, as a new one.
 
     Raises TornError and OSError.
@@ -47,7 +47,7 @@ def checked(handle: int, known: Version | None = None) -> Version | None:
     if not found.st_size:
         return None
     page_bytes, free_root, last, transaction = max(_metas(handle, found.st_size), key=lambda meta: meta[-1])
-    version = Version(found.st_dev, found.st_ino, found.st_size, transaction)
+    version = FileVersion(found.st_dev, found.st_ino, found.st_size, transaction)
     if version != known and (last + 1) * page_bytes > found.st_size:
         try:
             free = set(_free_pages(handle, found.st_size, page_bytes, free_root))

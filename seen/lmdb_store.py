@@ -55,7 +55,7 @@ class LmdbStore:
         self._opening = threading.Lock()
         self._opened: tuple[int, Any, list[Any]] | None = None
         self._files: list[tuple[int, int]] = []
-        self._version: lmdb_file.Version | None = None
+        self._version: lmdb_file.FileVersion | None = None
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
         """Implements `FilterStore.read` in one transaction."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from seen.bloom import Addition, Answer, Fill, is_foreign, sent
+from seen.bloom import Addition, Fill, KnownItems, is_foreign, sent
 from storage.connections import Command, script, tried
 
 REDISBLOOM = "MBbloom--"
@@ -52,7 +52,7 @@ class ModuleFilter:
     capacity: int
     error: float
 
-    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
+    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> KnownItems:
         # RESP by hand, because packing the members for each key costs more than the question.
         user = f"{user_id}:"
         tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
@@ -64,7 +64,7 @@ class ModuleFilter:
                 foreign.add(key)
             else:
                 found.update(compress(ids, reply))
-        return Answer(found, foreign)
+        return KnownItems(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
         additions = list(additions)

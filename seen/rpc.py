@@ -82,7 +82,7 @@ Request = TypeVar("Request", bound=OfOne | RecordBatchRequest)
 Response = TypeVar("Response")
 
 
-class RefusedError(Exception):
+class CallRefusedError(Exception):
     """A call is refused. `retry_after` in seconds, or 0."""
 
     def __init__(self, code: grpc.StatusCode, detail: str, retry_after: float = 0) -> None:
@@ -97,7 +97,7 @@ def _of_one(most: int, work: Callable[[int, Ids], Response]) -> Callable[[OfOne,
     def answer(request: OfOne, caller: User) -> Response:
         user_id, ids = _named(request, caller, most)
         if user_id != caller.pk and not is_there(user_id):
-            raise RefusedError(grpc.StatusCode.NOT_FOUND, "There is no such user.")
+            raise CallRefusedError(grpc.StatusCode.NOT_FOUND, "There is no such user.")
         return work(user_id, ids)
 
     return answer
@@ -114,7 +114,7 @@ def _filtered(user_id: int, ids: Ids) -> FilterResponse:
 def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
     waits = report({user_id: ids.tolist()}, now=timezone.now())
     if waits:
-        raise RefusedError(
+        raise CallRefusedError(
             grpc.StatusCode.RESOURCE_EXHAUSTED,
             "Too many plays of this user came today, or wait.",
             retry_after=waits[user_id],
@@ -126,12 +126,12 @@ def _batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
     """Record the plays of many users. Checks everything before taking anything."""
     plays: dict[int, list[int]] = {}
     if not 1 <= len(request.plays) <= USERS:
-        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {USERS} users, not {len(request.plays)}.")
+        raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {USERS} users, not {len(request.plays)}.")
     for each in request.plays:
         user_id, ids = _named(each, caller, REPORTED)
         plays.setdefault(user_id, []).extend(ids.tolist())
     if sum(map(len, plays.values())) > BATCH:
-        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"Send at most {BATCH} ids in all.")
+        raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"Send at most {BATCH} ids in all.")
     there = those_there(plays)
     waits = report({user_id: ids for user_id, ids in plays.items() if user_id in there}, now=timezone.now())
     return RecordBatchResponse(
@@ -186,18 +186,18 @@ def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Req
         caller = _caller(context)
         check_time(context)
         if (why := current().read_only_why) and not isinstance(request, FilterRequest):
-            raise RefusedError(grpc.StatusCode.UNAVAILABLE, f"The site is read-only: {why}", retry_after=60)
+            raise CallRefusedError(grpc.StatusCode.UNAVAILABLE, f"The site is read-only: {why}", retry_after=60)
         return work(request, caller)
-    except RefusedError as error:
+    except CallRefusedError as error:
         refusal = error
     except OUTAGES as error:
         logger.error("%s failed: %s", method, error)
-        refusal = RefusedError(
+        refusal = CallRefusedError(
             grpc.StatusCode.UNAVAILABLE, "The service is unavailable for a moment.", retry_after=RETRY_SECONDS
         )
     except Exception:
         logger.exception("%s failed", method)
-        refusal = RefusedError(grpc.StatusCode.INTERNAL, "The server failed.")
+        refusal = CallRefusedError(grpc.StatusCode.INTERNAL, "The server failed.")
     finally:
         close_old_connections()
         metrics.grpc_seconds.labels(method).observe(time.perf_counter() - began)
@@ -210,33 +210,33 @@ def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Req
 
 
 def check_time(context: grpc.ServicerContext) -> None:
-    """Raise RefusedError if the caller does not wait long enough."""
+    """Raise CallRefusedError if the caller does not wait long enough."""
     left = context.time_remaining()
     if not context.is_active() or (left is not None and left < LEAST_SECONDS):
-        raise RefusedError(grpc.StatusCode.DEADLINE_EXCEEDED, "Too little time is left to begin.")
+        raise CallRefusedError(grpc.StatusCode.DEADLINE_EXCEEDED, "Too little time is left to begin.")
 
 
 def _caller(context: grpc.ServicerContext) -> User:
-    """The user whose token the call has. Counts the call first. Raises RefusedError."""
+    """The user whose token the call has. Counts the call first. Raises CallRefusedError."""
     given = [value for name, value in context.invocation_metadata() if name == "authorization"]
     words = given[0].split() if len(given) == 1 else []
     is_token = len(words) == 2 and words[0].lower() == "token"
     call = rates.Call("played", _address(context), credential=rates.token_credential(words[1]) if is_token else "")
     _let_wait(call.wait)
     if not is_token:
-        raise RefusedError(grpc.StatusCode.UNAUTHENTICATED, "Send the metadata `authorization: Token ...`, once.")
+        raise CallRefusedError(grpc.StatusCode.UNAUTHENTICATED, "Send the metadata `authorization: Token ...`, once.")
     try:
         user, _ = TokenAuthentication().authenticate_credentials(words[1])
     except AuthenticationFailed as error:
         _let_wait(call.prove(None))
-        raise RefusedError(grpc.StatusCode.UNAUTHENTICATED, str(error.detail)) from None
+        raise CallRefusedError(grpc.StatusCode.UNAUTHENTICATED, str(error.detail)) from None
     _let_wait(call.prove(user.pk))
     return user
 
 
 def _let_wait(seconds: float | None) -> None:
     if seconds is not None:
-        raise RefusedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many calls.", retry_after=seconds)
+        raise CallRefusedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many calls.", retry_after=seconds)
 
 
 def _address(context: grpc.ServicerContext) -> str:
@@ -249,16 +249,16 @@ def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
     user_id = request.user_id or caller.pk
     ids: Ids = np.array(request.ids, dtype=np.uint64)
     if not 1 <= len(ids) <= most:
-        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {most} ids, not {len(ids)}.")
+        raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {most} ids, not {len(ids)}.")
     if not (ids.min() >= 1 and ids.max() <= MAX_POSITION and user_id <= MAX_POSITION):
-        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, "An id is a number from 1 to 2^53.")
+        raise CallRefusedError(grpc.StatusCode.INVALID_ARGUMENT, "An id is a number from 1 to 2^53.")
     if not may_act_for(caller, user_id):
-        raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "You may not act for another user.")
+        raise CallRefusedError(grpc.StatusCode.PERMISSION_DENIED, "You may not act for another user.")
     return user_id, ids
 
 
 # --- The server ------------------------------------------------------------------------------------------
-class Server:
+class RpcServer:
     """The gRPC server on one port, with health and reflection."""
 
     def __init__(self, address: str, *, threads: int) -> None:

@@ -163,20 +163,20 @@ def fetch(
 
 
 @dataclass(slots=True)
-class Asked:
+class TripCount:
     """How many statements of `fetch` and round trips of `pipelined` were made."""
 
     statements: int = 0
     round_trips: int = 0
 
 
-_asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
+_asked: ContextVar[TripCount | None] = ContextVar("asked", default=None)
 
 
 @contextmanager
-def count_asked() -> Iterator[Asked]:
+def count_asked() -> Iterator[TripCount]:
     """Count the block's statements and round trips in this thread."""
-    asked = Asked()
+    asked = TripCount()
     token = _asked.set(asked)
     try:
         yield asked

@@ -23,7 +23,7 @@ class BuiltWindow(Window, ABC):
         """Have a worker do the build that `token` began. False if the broker did not take the task."""
 
 
-class Snapshot(NamedTuple):
+class WindowSnapshot(NamedTuple):
     """The entries of a window, complete above `floor`."""
 
     epoch: int
@@ -51,7 +51,7 @@ def is_under_way(window: Window, token: str) -> bool:
     return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 
-def finish(window: Window, token: str, snapshot: Snapshot) -> bool:
+def finish(window: Window, token: str, snapshot: WindowSnapshot) -> bool:
     """Complete the build that `token` began. True if the window is in use."""
     complete = window.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes)
     return bool(pipelined(feeds_for_tasks(), [complete, window.settle(snapshot.cap)])[0])

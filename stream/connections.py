@@ -18,14 +18,14 @@ GONE, REFUSED, FAILED, AGAIN = 1001, 1008, 1011, 1013
 Send = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
-class TooManyError(Exception):
+class TooManyConnectionsError(Exception):
     """No further connection may open: for this user, or at all."""
 
     def __init__(self, *, of_user: bool) -> None:
         self.of_user = of_user
 
 
-class Connection:
+class OpenConnection:
     """An open connection and its unwritten messages. `put` never waits. `serve` writes until either side closes."""
 
     __slots__ = (

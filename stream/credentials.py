@@ -10,7 +10,7 @@ from functools import partial
 from django.conf import settings
 
 from accounts.signing_in.grants import BORROWED_SECONDS, standing
-from stream.connections import REFUSED, Connection
+from stream.connections import REFUSED, OpenConnection
 from stream.threads import in_thread
 from web.rest import OUTAGES
 
@@ -20,7 +20,7 @@ ASK_SECONDS = 0.6
 """How long PostgreSQL may take after a revocation. With `hub.LOOK_SECONDS` a connection ends within a second of it."""
 
 
-async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connection]) -> None:
+async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[OpenConnection]) -> None:
     """After a revocation, end these connections, except those that PostgreSQL confirms.
 
     A connection with only a ticket ends too. All end if the question fails or takes longer than `ASK_SECONDS`, because
@@ -40,7 +40,7 @@ async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[Connect
             connection.close(REFUSED)
 
 
-async def end_lapsed(threads: ThreadPoolExecutor, connections: Iterable[Connection]) -> None:
+async def end_lapsed(threads: ThreadPoolExecutor, connections: Iterable[OpenConnection]) -> None:
     """End connections whose session, token or ticket no longer holds. Ends none if PostgreSQL does not answer."""
     asked = list(connections)
     try:

@@ -24,7 +24,7 @@ from accounts.signing_in.grants import Grant
 from runtime import metrics
 from storage.events import Entry, Position, Revoked
 from stream.attempts import Attempts, pause
-from stream.connections import OLDEST, Connection, TooManyError
+from stream.connections import OLDEST, OpenConnection, TooManyConnectionsError
 from stream.credentials import end_lapsed, end_revoked
 from stream.dialects import Dialect, Hearer
 from stream.event_log import BLOCK_SECONDS, OUTAGES_OF_REDIS, EventLog
@@ -66,7 +66,7 @@ class Hub:
     """The connections of one process. Everything but the queries runs on the loop that called `start`."""
 
     def __init__(self) -> None:
-        self.connections: set[Connection] = set()
+        self.connections: set[OpenConnection] = set()
         self.written: Position | None = None
         """Everything up to here was written. None until Redis has answered."""
         self._log = EventLog()
@@ -146,24 +146,24 @@ class Hub:
 
     # --- Connections ---------------------------------------------------------------------------------------
     def check_room(self, user_id: int = 0) -> None:
-        """Raise TooManyError if the process or the user has too many connections."""
+        """Raise TooManyConnectionsError if the process or the user has too many connections."""
         if len(self.connections) >= settings.STREAM_CAP:
-            raise TooManyError(of_user=False)
+            raise TooManyConnectionsError(of_user=False)
         if self._of_user.get(user_id, 0) >= settings.STREAM_USER_CAP:
-            raise TooManyError(of_user=True)
+            raise TooManyConnectionsError(of_user=True)
 
     async def open(
         self, asked_at: float, grant: Grant, listener: Hearer, dialect: Dialect, since: Position | None = None
-    ) -> Connection:
+    ) -> OpenConnection:
         """Add a connection that first writes what happened after `since`, or a reset.
 
-        `asked_at`: when the check of the grant began. Raises TooManyError, Django's outages, and TimeoutError after a
-        revocation.
+        `asked_at`: when the check of the grant began. Raises TooManyConnectionsError, Django's outages, and
+        TimeoutError after a revocation.
         """
         self.check_room(grant.user_id)
         if self._revoked.get(grant.user_id, 0.0) > asked_at:
             raise TimeoutError("What the connection rests on may have been revoked meanwhile")
-        connection = Connection(grant, listener, dialect)
+        connection = OpenConnection(grant, listener, dialect)
         self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
         # From here on it gets batches too, which wait behind the replay.
         self.connections.add(connection)
@@ -182,7 +182,7 @@ class Hub:
         connection.put_first(missed)
         return connection
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: OpenConnection) -> None:
         """Forget a connection. Repeating it does nothing."""
         if connection not in self.connections:
             return
@@ -194,7 +194,7 @@ class Hub:
             del self._of_user[user_id]
 
     async def _replay(
-        self, connection: Connection, since: Position | None, upto: Position | None
+        self, connection: OpenConnection, since: Position | None, upto: Position | None
     ) -> list[bytes] | None:
         """The messages that a connection missed since `since`. None if they are not known."""
         if not since or not upto:
@@ -294,7 +294,7 @@ class Hub:
         if self.position is not None:
             self._teller.tell_missed(self.position)
 
-    def _heartbeat(self, connection: Connection, quiet: float) -> bytes:
+    def _heartbeat(self, connection: OpenConnection, quiet: float) -> bytes:
         is_past = self.written is None or self.written < connection.after
         return connection.dialect.heartbeat(connection.listener, None if is_past else self.written, quiet)
 

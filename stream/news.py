@@ -83,7 +83,7 @@ AUDIENCE = f"""
 """
 
 
-class _Told(NamedTuple):
+class _ItemReader(NamedTuple):
     """A reader who sees the item of an event, or saw it before. `place`: the event's in the batch."""
 
     place: int
@@ -218,7 +218,7 @@ def audience(
             "watchers": id_array(listener.reader for listener in watching),
             "watched": id_array(listener.item for listener in watching),
         },
-        into=_Told._make,
+        into=_ItemReader._make,
     )
     by_reader: dict[int, list[Listener]] = {}
     for listener in listeners:

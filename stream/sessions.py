@@ -45,7 +45,7 @@ AUDIENCE = f"""
 """
 
 
-class _Told(NamedTuple):
+class _SessionReader(NamedTuple):
     place: int
     reader: int
     watched: int
@@ -83,7 +83,7 @@ def audience(
             "watchers": id_array(one.reader for one in watching),
             "watched": id_array(one.session for one in watching),
         },
-        into=_Told._make,
+        into=_SessionReader._make,
     )
     told: dict[tuple[int, Listener], SessionNews] = {}
     for row in rows:

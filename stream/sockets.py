@@ -16,7 +16,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpResponseBase
 
 from stream.api import Admission, Answer
-from stream.connections import AGAIN, FAILED, GONE, REFUSED, Connection
+from stream.connections import AGAIN, FAILED, GONE, REFUSED, OpenConnection
 from stream.hub import Hub, StoppingError
 from web.content_type import readable
 from web.rest import OUTAGES
@@ -62,7 +62,7 @@ async def respond(send: Send, response: HttpResponseBase, kind: str = "http.resp
 
 async def converse(
     hub: Hub,
-    opened: HttpResponseBase | tuple[Connection, Admission],
+    opened: HttpResponseBase | tuple[OpenConnection, Admission],
     scope: Message,
     receive: Receive,
     send: Send,
@@ -93,11 +93,11 @@ async def _write(send: Send, parts: Sequence[bytes]) -> None:
         await send({"type": "websocket.send", "text": part.decode()})
 
 
-def _end(connection: Connection, hearing: asyncio.Future[int]) -> None:
+def _end(connection: OpenConnection, hearing: asyncio.Future[int]) -> None:
     connection.close(GONE if hearing.cancelled() or hearing.exception() else hearing.result())
 
 
-async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive: Receive) -> int:
+async def _hear(hub: Hub, connection: OpenConnection, answer: Answer | None, receive: Receive) -> int:
     began, said = time.monotonic(), 0
     while (message := await receive())["type"] == "websocket.receive":
         if time.monotonic() > began + SECONDS:

@@ -16,7 +16,7 @@ from runtime import metrics
 from storage.events import Entry, Gap, Position
 from storage.postgresql import bound_thread_long
 from stream.attempts import Attempts, Rest
-from stream.connections import AGAIN, Connection
+from stream.connections import AGAIN, OpenConnection
 from stream.dialects import Dialect, Hearer, Message
 from stream.threads import in_thread
 from web.rest import OUTAGES
@@ -34,7 +34,7 @@ SPREAD_SECONDS = 5.0
 class Teller:
     """Writes to the hub's connections."""
 
-    def __init__(self, connections: set[Connection]) -> None:
+    def __init__(self, connections: set[OpenConnection]) -> None:
         self._connections = connections
         self._rests: dict[Dialect, Rest] = {}
         """The pause of each dialect whose last batch failed."""
@@ -66,10 +66,10 @@ class Teller:
                 rest.has_missed = False
                 _lose(dialect, self._of(dialect), upto)
 
-    def _of(self, dialect: Dialect) -> list[Connection]:
+    def _of(self, dialect: Dialect) -> list[OpenConnection]:
         return [each for each in self._connections if each.dialect == dialect]
 
-    async def _tell(self, dialect: Dialect, connections: list[Connection], entries: list[Entry]) -> None:
+    async def _tell(self, dialect: Dialect, connections: list[OpenConnection], entries: list[Entry]) -> None:
         """Write a batch to a dialect's connections.
 
         After an error, or `ALONE` outages of this query while PostgreSQL answers another, the dialect pauses, and its
@@ -109,7 +109,7 @@ class Teller:
         except OUTAGES:
             return False
 
-    def _failed(self, dialect: Dialect, connections: list[Connection], upto: Position, error: Exception) -> None:
+    def _failed(self, dialect: Dialect, connections: list[OpenConnection], upto: Position, error: Exception) -> None:
         if self._rests.setdefault(dialect, Rest()).failed():
             logger.error("messages for %r failed. Their clients load the page again", dialect.name, exc_info=error)
         metrics.stream_failures.labels(dialect.name).inc()
@@ -126,14 +126,14 @@ def _is_answered() -> bool:
     return db.connection.is_usable()
 
 
-def _by_dialect(connections: Iterable[Connection]) -> dict[Dialect, list[Connection]]:
-    found: dict[Dialect, list[Connection]] = {}
+def _by_dialect(connections: Iterable[OpenConnection]) -> dict[Dialect, list[OpenConnection]]:
+    found: dict[Dialect, list[OpenConnection]] = {}
     for connection in connections:
         found.setdefault(connection.dialect, []).append(connection)
     return found
 
 
-def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> None:
+def _lose(dialect: Dialect, connections: list[OpenConnection], upto: Position) -> None:
     """Tell connections that events may be lost.
 
     Those whose dialect has no such message end within `SPREAD_SECONDS`.
@@ -146,8 +146,8 @@ def _lose(dialect: Dialect, connections: list[Connection], upto: Position) -> No
         loop.call_later(random.uniform(0, SPREAD_SECONDS), connection.close, AGAIN)  # noqa: S311 (no secret)
 
 
-def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> None:
-    by_hearer: dict[Hearer, list[Connection]] = {}
+def _deliver(connections: Iterable[OpenConnection], messages: Iterable[Message]) -> None:
+    by_hearer: dict[Hearer, list[OpenConnection]] = {}
     for connection in connections:
         by_hearer.setdefault(connection.listener, []).append(connection)
     for hearer, position, data in messages:

@@ -38,7 +38,7 @@ class Watch(NamedTuple):
     list_id: int = 0
 
 
-class _Row(NamedTuple):
+class _AudienceRow(NamedTuple):
     """A row of `AUDIENCE`. `watch`: the watch's number, from 1."""
 
     place: int
@@ -47,7 +47,7 @@ class _Row(NamedTuple):
     watch: int
 
 
-class Seen(NamedTuple):
+class SeeingWatcher(NamedTuple):
     """A watcher who sees or saw the item of an event."""
 
     place: int
@@ -57,7 +57,7 @@ class Seen(NamedTuple):
     watch: Watch
 
 
-def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -> list[Seen]:
+def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -> list[SeeingWatcher]:
     """The watchers who see or saw the item of each event. Raises Django's database errors."""
     every = list(watches)
     if not every or not items:
@@ -73,6 +73,6 @@ def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -
             "tags": [watch.tag for watch in every],
             "lists": id_array(watch.list_id for watch in every),
         },
-        into=_Row._make,
+        into=_AudienceRow._make,
     )
-    return [Seen(row.place, row.before, row.item, every[row.watch - 1]) for row in rows]
+    return [SeeingWatcher(row.place, row.before, row.item, every[row.watch - 1]) for row in rows]

@@ -1,7 +1,7 @@
 from accounts.models import User
 from storage.window import INFINITY
 from timeline.fold import FOLDED, REACH, folds_among
-from timeline.home import Page, home_page
+from timeline.home import HomePage, home_page
 from timeline.lists import list_page
 from timeline.pull import around
 from timeline.senders import Scope
@@ -11,7 +11,7 @@ SCAN = 60
 """Entries that a page checks."""
 
 
-def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: int = 20, list_id: int = 0) -> Page:
+def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: int = 20, list_id: int = 0) -> HomePage:
     """The items directly above `min_id` and below `max_id` (both exclusive), newest first.
 
     The next page upward starts at `last_id`. None at the end.
@@ -21,7 +21,7 @@ def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: i
     above = [item_id for item_id, _ in reversed(entries) if item_id > min_id]
     scanned = above[:SCAN]
     if not scanned:
-        return Page([], None, False, ["sql"])
+        return HomePage([], None, False, ["sql"])
     folds = folds_among(entries)
     candidates = [item_id for item_id in scanned if folds.get(item_id) != FOLDED]
     shown = {one.item_id for one in verify_ids(scope, candidates) if one.is_shown}
@@ -34,4 +34,4 @@ def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: i
         list_page(reader, list_id, last_id=at, limit=limit) if list_id else home_page(reader, last_id=at, limit=limit)
     )
     items = [item for item in page.items if int(item.id) > min_id]
-    return Page(items, last_id, page.has_more, page.sources, page.others)
+    return HomePage(items, last_id, page.has_more, page.sources, page.others)

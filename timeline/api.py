@@ -31,7 +31,7 @@ class NewCount(msgspec.Struct):
     capped: bool
 
 
-def _answer(page: home.Page) -> FeedResponse:
+def _answer(page: home.HomePage) -> FeedResponse:
     answer = ItemPage(page.items, as_text(page.last_id), page.has_more)
     return FeedResponse(answer, headers={"X-Feed-Source": ",".join(page.sources)})
 

@@ -51,7 +51,7 @@ SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_
 WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}")
 
 
-class Checked(NamedTuple):
+class CheckedReader(NamedTuple):
     """A user, and what their windows must be built for: a row of `READERS`."""
 
     user_id: int
@@ -81,7 +81,7 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Content:
+class WindowContent:
     """Everything that a window in Redis holds."""
 
     floor: int
@@ -139,7 +139,7 @@ def repair(found: Iterable[Difference]) -> int:
 
 def _differences(user_ids: list[int]) -> Iterator[Difference]:
     # Reads in a page's order: a delivery completed before is in the windows.
-    readers = fetch(READERS, {"ids": user_ids}, into=Checked._make)
+    readers = fetch(READERS, {"ids": user_ids}, into=CheckedReader._make)
     tags = fetch(TAGS, {"ids": user_ids})
     pending = {row[0] for row in fetch(PENDING)}
     commands: list[Command] = []
@@ -170,7 +170,7 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
                 yield from _compare(key, outbox, posts - pending)
 
 
-def _compare(key: str, window: Content, expected: set[int]) -> Iterator[Difference]:
+def _compare(key: str, window: WindowContent, expected: set[int]) -> Iterator[Difference]:
     if window.floor == INFINITY:
         yield Difference(key, "floor", (window.floor,))
     if window.misplaced:
@@ -187,11 +187,13 @@ def _whole(key: str) -> Command:
     return ("EVALSHA", WHOLE, 1, key)
 
 
-def _content(reply: list[Any]) -> Content | None:
+def _content(reply: list[Any]) -> WindowContent | None:
     run, flat = reply
     if not flat:
         return None
-    content = Content(floor=INFINITY, epoch=0, pushes=0, building=False, is_of_this_run=False, entries={}, misplaced=[])
+    content = WindowContent(
+        floor=INFINITY, epoch=0, pushes=0, building=False, is_of_this_run=False, entries={}, misplaced=[]
+    )
     scores = {member: to_score(score) for member, score in zip(flat[0::2], flat[1::2], strict=True)}
     content.floor = scores.pop(b"floor", INFINITY)
     content.epoch = -scores.pop(b"epoch", 0)

@@ -11,7 +11,7 @@ from relations import rules
 from storage.connections import count_asked, fetch
 from storage.window import only_looking
 from timeline.fold import FOLDED
-from timeline.home import Walk
+from timeline.home import HomeWalk
 from timeline.models import Delivery
 from timeline.rules import carried, holds, kinds, original_shown, reposts_wanted
 from timeline.senders import TAGGED, Scope
@@ -61,7 +61,7 @@ VERDICT = f"""
 """
 
 
-class Part(NamedTuple):
+class ExplanationPart(NamedTuple):
     """One part of an explanation: its title, keys of `SENTENCES`, and facts (None: unknown)."""
 
     title: str
@@ -74,7 +74,7 @@ class Part(NamedTuple):
         return [SENTENCES[word] for word in self.words]
 
 
-def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]:
+def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, ExplanationPart]:
     """Explain a home, and optionally an item in it."""
     parts = {} if item_id is None else {"item": _item(reader, item_id)}
     walk, words, costs = _page(reader)
@@ -88,14 +88,14 @@ def explain_home(reader: User, *, item_id: int | None = None) -> dict[str, Part]
         _("windows to be built"): len(walk.findings.missing),
         _("pending"): len(truth.pending) if truth else None,
     }
-    page = Part(_("The next page"), words, costs)
-    return parts | {"next_page": page, "reader": Part(_("The reader"), [], facts)}
+    page = ExplanationPart(_("The next page"), words, costs)
+    return parts | {"next_page": page, "reader": ExplanationPart(_("The reader"), [], facts)}
 
 
-def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[Walk, list[str], dict[str, Any]]:
+def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[HomeWalk, list[str], dict[str, Any]]:
     begin = time.perf_counter()
     with count_asked() as asked, only_looking():
-        walk = Walk.of(reader, Scope.home_of(reader), limit, last_id)
+        walk = HomeWalk.of(reader, Scope.home_of(reader), limit, last_id)
         walk.fill()
     facts = {
         _("sources"): ",".join(sorted(walk.findings.sources)),
@@ -108,7 +108,7 @@ def _page(reader: User, last_id: int | None = None, limit: int = 20) -> tuple[Wa
     return walk, [missed or "windows"], facts
 
 
-def _item(reader: User, item_id: int) -> Part:
+def _item(reader: User, item_id: int) -> ExplanationPart:
     """Explain whether the reader's home shows an item.
 
     Makes the page before it reads the item's facts: the page may lack what is published meanwhile.
@@ -117,7 +117,7 @@ def _item(reader: User, item_id: int) -> Part:
     walk, words, facts = _page(reader, item_id + 1, 1)
     found = fetch(VERDICT, {"reader": reader.pk, "item": item_id})
     if not found:
-        return Part(title, ["not_shown", "absent"], {})
+        return ExplanationPart(title, ["not_shown", "absent"], {})
     ((sender, verdicts, is_tagged),) = found
     delivery = Delivery.objects.filter(pk=item_id).first()
     facts |= {
@@ -128,10 +128,10 @@ def _item(reader: User, item_id: int) -> Part:
     for shown in walk.shown:
         if shown.id == str(item_id):
             reason = str(REASONS.get(shown.reason or "", shown.reason))
-            return Part(title, ["shown", *words], facts | {_("reason"): reason})
+            return ExplanationPart(title, ["shown", *words], facts | {_("reason"): reason})
     reasons = [name for name, is_met in zip(CONDITIONS, verdicts, strict=True) if not is_met]
     if is_tagged:
         reasons = [name for name in reasons if name in OF_TAGGED]
     if not reasons:
         reasons = ["folded" if walk.folds.get(item_id) == FOLDED else "lost"]
-    return Part(title, ["not_shown", *reasons], facts)
+    return ExplanationPart(title, ["not_shown", *reasons], facts)

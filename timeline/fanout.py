@@ -18,7 +18,7 @@ from accounts.models import Level
 from items.models import Item, Status, Visibility
 from items.visibility import for_others
 from relations import rules
-from relations.followers import FIRST_PART, PART, Part, follower_parts, part_of
+from relations.followers import FIRST_PART, PART, FollowerPart, follower_parts, part_of
 from runtime import metrics
 from storage import keys
 from storage.connections import (
@@ -91,7 +91,7 @@ BOUNDARIES = f"""
 """
 
 
-class Work(NamedTuple):
+class FanOutWork(NamedTuple):
     """What one attempt delivers and to whom: columns of `CLAIM`."""
 
     item_id: int
@@ -131,7 +131,7 @@ class Work(NamedTuple):
 class Claim(NamedTuple):
     """A claimed delivery: the work, and other columns of `CLAIM`."""
 
-    work: Work
+    work: FanOutWork
     level: int
     """The sender's level; 0 if the policy gives them no inbox."""
     followers: int
@@ -140,7 +140,7 @@ class Claim(NamedTuple):
     """The unfinished ranges of an earlier attempt."""
     tags: Sequence[int]
     """The hashtags of a public post that have an outbox (relations.models.Tag)."""
-    first: Part | None
+    first: FollowerPart | None
     """The first followers and the sender, if the sender has few followers."""
 
 
@@ -178,8 +178,8 @@ def _claim(item_id: int) -> Claim | None:
     if not rows:
         return None
     *work, level, followers, ranges, tags, has_first, seen, last, ids, levels = rows[0]
-    first = Part(seen, last, ids, levels) if has_first else None
-    return Claim(Work(item_id, *work), level, followers, ranges, tags, first)
+    first = FollowerPart(seen, last, ids, levels) if has_first else None
+    return Claim(FanOutWork(item_id, *work), level, followers, ranges, tags, first)
 
 
 def _few() -> int:
@@ -251,7 +251,7 @@ def _to_followers(claim: Claim) -> bool:
     return True
 
 
-def _split(work: Work, parts: Iterable[tuple[int | None, int, int]]) -> bool:
+def _split(work: FanOutWork, parts: Iterable[tuple[int | None, int, int]]) -> bool:
     with transaction.atomic():
         # A second attempt waits here, then finds the ranges of the first.
         if not Delivery.objects.select_for_update().filter(pk=work.item_id, revision=work.revision).exists():
@@ -290,7 +290,7 @@ def fan_out_range(range_id: int) -> bool:
     if part is None:
         return False
     delivery, current = part.delivery, policy.current()
-    work = Work(
+    work = FanOutWork(
         delivery.pk,
         delivery.sender_id,
         part.revision,
@@ -313,7 +313,7 @@ def fan_out_range(range_id: int) -> bool:
     return True
 
 
-def _serve(work: Work, part: DeliveryRange) -> bool:
+def _serve(work: FanOutWork, part: DeliveryRange) -> bool:
     if not work.to_followers:
         return True
     if part.shard is None:
@@ -326,14 +326,14 @@ def _serve(work: Work, part: DeliveryRange) -> bool:
     return True
 
 
-def _deliver_to_range(work: Work, low: int, high: int, first: Part | None = None) -> None:
+def _deliver_to_range(work: FanOutWork, low: int, high: int, first: FollowerPart | None = None) -> None:
     sender_id, minimum = work.sender_id, work.minimum_level
     caps = {level: cap_of(level) for level in Level.values}
     for followers in follower_parts(sender_id, low, high, minimum, with_inbox=True, first=first):
         _deliver_to(work.entry, [one for one, _ in followers], [caps[level] for _, level in followers])
 
 
-def _deliver_to_fans(work: Work, fans: Sequence[int]) -> None:
+def _deliver_to_fans(work: FanOutWork, fans: Sequence[int]) -> None:
     cap = cap_of(max(settings.LEVEL_CAPS))
     for first in range(0, len(fans), PART):
         part = fans[first : first + PART]
@@ -348,6 +348,6 @@ def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) 
         pipelined(feeds_for_tasks(), [Tail(follower_ids[position]).drop() for position in part])
 
 
-def _finish(work: Work) -> None:
+def _finish(work: FanOutWork) -> None:
     for (seconds,) in fetch(FINISH, {"item": work.item_id, "revision": work.revision}):
         metrics.delivery_seconds.observe(seconds)

@@ -13,25 +13,25 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from items.hydrate import WIDTH, Said
+from items.hydrate import WIDTH, OwnColumns
 from storage.connections import fetch, id_array
-from timeline.pull import AROUND, Candidate, around
+from timeline.pull import AROUND, HomeCandidate, around
 from timeline.senders import Scope, Statement
-from timeline.truth import DESCRIBE, TAG_COLUMNS, VERDICT, Verified, described
+from timeline.truth import DESCRIBE, TAG_COLUMNS, VERDICT, VerifiedItem, described
 
 REACH = 40
 """Entries."""
 FOLDED = -1
 NEIGHBOUR = {"id": "near.id", "repost_of_id": "near.repost_of_id"}
-"""The columns of `Said` that a neighbour's row has. The others, including its type, are NULL."""
+"""The columns of `OwnColumns` that a neighbour's row has. The others, including its type, are NULL."""
 
 
 def _folds_and_originals(describe: str, width: int, around: str) -> str:
     return f"""
     {describe}
     UNION ALL
-    SELECT {", ".join(NEIGHBOUR.get(name, "NULL") for name in Said._fields)},
-        {", ".join(["NULL"] * (width - len(Said._fields)))}
+    SELECT {", ".join(NEIGHBOUR.get(name, "NULL") for name in OwnColumns._fields)},
+        {", ".join(["NULL"] * (width - len(OwnColumns._fields)))}
     FROM ({around}) near
 """
 
@@ -39,8 +39,8 @@ def _folds_and_originals(describe: str, width: int, around: str) -> str:
 WIDTHS = (WIDTH + VERDICT, WIDTH + VERDICT + TAG_COLUMNS, WIDTH + VERDICT)
 """The number of columns of each statement in `DESCRIBE`."""
 FOLDS_AND_ORIGINALS = Statement(*map(_folds_and_originals, DESCRIBE, WIDTHS, AROUND))
-_neighbour = itemgetter(*map(Said._fields.index, NEIGHBOUR))
-_type = itemgetter(Said._fields.index("type"))
+_neighbour = itemgetter(*map(OwnColumns._fields.index, NEIGHBOUR))
+_type = itemgetter(OwnColumns._fields.index("type"))
 OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id = %(reader)s"
 
 
@@ -51,7 +51,7 @@ def folds(scope: Scope, *, last_id: int, count: int) -> dict[int, int]:
 
 def folds_and_originals(
     scope: Scope, *, last_id: int, count: int, reposts: Sequence[int]
-) -> tuple[dict[int, int], dict[int, Verified]]:
+) -> tuple[dict[int, int], dict[int, VerifiedItem]]:
     """The result of `folds`, and the given reposts with their originals, by id."""
     params = {
         "last_id": last_id,
@@ -93,7 +93,7 @@ def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
     return found
 
 
-def count_new(scope: Scope, candidates: Sequence[Candidate]) -> int:
+def count_new(scope: Scope, candidates: Sequence[HomeCandidate]) -> int:
     """How many entries are shown, not folded and not own reposts. The candidates must have no gap."""
     reposts = [one.item_id for one in candidates if one.repost_of and one.is_shown]
     if not reposts:

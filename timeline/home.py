@@ -1,6 +1,6 @@
 """The home timeline: a page merges inbox, outboxes and pending deliveries, verifies, and continues in PostgreSQL.
 
-`home_page` makes a `Walk`, which reads the page in this order:
+`home_page` makes a `HomeWalk`, which reads the page in this order:
 
 1. `read_windows` reads inbox and outboxes in one round trip (timeline.reading).
 2. `verify` checks them by one statement (timeline.truth). If a delivery was completed in between, the windows are read
@@ -30,10 +30,10 @@ from storage.window import INFINITY, Entry, Slice, Window
 from timeline.fold import FOLDED, count_new, folds, folds_and_originals
 from timeline.inbox import Inbox, Tail, deepen
 from timeline.outbox import Outbox
-from timeline.pull import Pulled, pull_above, pull_below, pull_bodies
+from timeline.pull import PulledItem, pull_above, pull_below, pull_bodies
 from timeline.reading import Reading, are_too_many, expire_hint, hint_of, read_windows, set_hint
 from timeline.senders import Scope
-from timeline.truth import MAYBE, POSTS, Missed, Truth, Verified, describe, expected, verify, verify_ids
+from timeline.truth import MAYBE, POSTS, Missed, Truth, VerifiedItem, describe, expected, verify, verify_ids
 
 SLACK = 1
 """Extra candidates to verify. This many may fail before the page needs a second round."""
@@ -48,7 +48,7 @@ _pages_by_sources: dict[str, Any] = {}
 
 
 @dataclass(slots=True)
-class Page:
+class HomePage:
     """One page of a home or list. `last_id`: the last id checked. `has_more`: more items follow, or may follow."""
 
     items: list[ItemBody]
@@ -88,7 +88,7 @@ class Findings:
 
 
 @dataclass(slots=True)
-class Walk:
+class HomeWalk:
     """A page of a home or list in the making: the items found so far, and the id down to which all is checked."""
 
     reader: User
@@ -130,11 +130,11 @@ class Walk:
         """How many candidates to read: those still needed, one that proves more items, and some spare ones."""
         return self.limit - len(self.shown) + 1 + SLACK
 
-    def page(self) -> Page:
+    def page(self) -> HomePage:
         """The finished page."""
         has_more = bool(self.more) or len(self.shown) > self.limit
         items = decorate(self.shown[: self.limit], self.reader, Context.HOME)
-        return Page(items, self.scanned, has_more, sorted(self.findings.sources), self.others)
+        return HomePage(items, self.scanned, has_more, sorted(self.findings.sources), self.others)
 
     def fill(self) -> None:
         """Fill the page from the windows, and the rest from PostgreSQL. Writes nothing."""
@@ -254,7 +254,7 @@ class Walk:
             findings.tail_token, findings.inbox_floor = reading.token, reading.inbox.floor
         return reading
 
-    def show_candidates(self, ids: Sequence[int], rows: dict[int, Verified]) -> dict[int, Verified]:
+    def show_candidates(self, ids: Sequence[int], rows: dict[int, VerifiedItem]) -> dict[int, VerifiedItem]:
         """Add the candidates to the page. Returns the rows, with originals of reposts."""
         entries = [row for item_id in ids if (row := rows.get(item_id)) and row.is_entry]
         reposts = {row.item.said.id: row for row in entries if row.item.said.repost_of_id}
@@ -269,7 +269,7 @@ class Walk:
         self.show(ids, rows)
         return rows
 
-    def forget(self, read: Reading, truth: Truth, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
+    def forget(self, read: Reading, truth: Truth, ids: Sequence[int], rows: Mapping[int, VerifiedItem]) -> None:
         """Prepare commands that remove entries from windows in which they no longer belong.
 
         `read` is the first reading: a window forgets only for a limited time after it.
@@ -320,7 +320,7 @@ class Walk:
         if not self.ended:
             self.scan()
 
-    def save_tail(self, rows: Sequence[Pulled], count: int) -> None:
+    def save_tail(self, rows: Sequence[PulledItem], count: int) -> None:
         """Prepare the command that writes the tail, if there is a token."""
         findings = self.findings
         if not (findings.tail_token and rows and findings.truth and findings.truth.epoch):
@@ -351,7 +351,7 @@ class Walk:
         if has_reposts:
             self.folds = folds(self.scope, last_id=self.top, count=self.passed)
 
-    def show(self, ids: Iterable[int], rows: Mapping[int, Verified | Pulled]) -> None:
+    def show(self, ids: Iterable[int], rows: Mapping[int, VerifiedItem | PulledItem]) -> None:
         """Check off ids, newest first, until the page has one item too many. `rows`: those that exist."""
         reader_id = self.scope.reader_id
         for item_id in ids:
@@ -419,12 +419,12 @@ def _count(findings: Findings) -> None:
         metrics.home_misses.labels(findings.missed).inc()
 
 
-def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> Page:
+def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> HomePage:
     """The items of the reader's home below `last_id` (exclusive, need not exist), newest first.
 
     Exact at every moment, whatever Redis holds. Without Redis the page comes from PostgreSQL.
     """
-    walk = Walk.of(reader, Scope.home_of(reader), limit, last_id)
+    walk = HomeWalk.of(reader, Scope.home_of(reader), limit, last_id)
     walk.fill()
     _count(walk.findings)
     walk.write_findings()
@@ -433,7 +433,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     """How many items home shows above `since_id`, without own reposts, and whether there may be more."""
-    walk = Walk.of(reader, Scope.home_of(reader), NEW_CAP)
+    walk = HomeWalk.of(reader, Scope.home_of(reader), NEW_CAP)
     found: list[int] = []
     bound = INFINITY
     if expected.has_inbox(reader):

@@ -29,7 +29,7 @@ from storage.connections import (
     pipelined,
     script,
 )
-from storage.construction import BuiltWindow, Snapshot
+from storage.construction import BuiltWindow, WindowSnapshot
 from storage.queue import task
 from storage.window import (
     BUILD_SECONDS,
@@ -262,7 +262,7 @@ def _reader(user_id: int) -> _Reader:
     return fetch(BUILT_FOR, [user_id], into=_Reader._make)[0]
 
 
-def _snapshot(user_id: int) -> Snapshot | None:
+def _snapshot(user_id: int) -> WindowSnapshot | None:
     """Pull the entries for the inbox. None if no inbox is allowed, or the epoch changed too often.
 
     Before the pull, the epoch is read and the reader joins the active fans. So the window promises nothing later. If
@@ -279,5 +279,5 @@ def _snapshot(user_id: int) -> Snapshot | None:
         if read_for == (reader.epoch, reader.pushes):
             # Before the inbox is used, and not in its pipeline: a cluster does not keep the order.
             pipelined(feeds_for_tasks(), [Tail(user_id).drop()])
-            return Snapshot(reader.epoch, floor, entries, cap, reader.pushes)
+            return WindowSnapshot(reader.epoch, floor, entries, cap, reader.pushes)
     return None

@@ -4,13 +4,13 @@ See docs/decisions.md: Lists have no windows.
 """
 
 from accounts.models import User
-from timeline.home import Page, Walk, count_above
+from timeline.home import HomePage, HomeWalk, count_above
 from timeline.senders import Scope
 
 
-def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: int = 20) -> Page:
+def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: int = 20) -> HomePage:
     """The items of a list below `last_id` (exclusive, need not exist), newest first."""
-    walk = Walk.of(reader, Scope(reader.pk, list_id), limit, last_id)
+    walk = HomeWalk.of(reader, Scope(reader.pk, list_id), limit, last_id)
     walk.fill_from_sql()
     return walk.page()
 

@@ -18,7 +18,7 @@ from items.visibility import in_circle, in_timelines
 from relations.rules import known_tags
 from storage import construction, keys
 from storage.connections import fetch
-from storage.construction import BuiltWindow, Snapshot
+from storage.construction import BuiltWindow, WindowSnapshot
 from storage.queue import task
 from storage.window import Entry
 
@@ -96,4 +96,4 @@ def materialise(source: int, token: str) -> bool:
         return False
     # From now on fan-outs see the promotion or the hashtag's row.
     entries, floor = pull(source, cap)
-    return construction.finish(outbox, token, Snapshot(epoch, floor, entries, cap))
+    return construction.finish(outbox, token, WindowSnapshot(epoch, floor, entries, cap))

@@ -281,7 +281,7 @@ class Above(NamedTuple):
     is_shown: bool
 
 
-class Pulled(NamedTuple):
+class PulledItem(NamedTuple):
     """A row of `PULL_BODIES`."""
 
     item_id: int
@@ -295,14 +295,14 @@ class Pulled(NamedTuple):
     """The hashtag that alone makes it an entry."""
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "Pulled":
+    def of(cls, row: Sequence[Any]) -> "PulledItem":
         item_id, sender_id, is_held, is_shown = row[:4]
         columns, (inbox_from, *tag) = row[4 : 4 + WIDTH], row[4 + WIDTH :]
         shown = ItemRow.of(columns) if is_held and is_shown and id_of(columns) is not None else None
         return cls(item_id, sender_id, is_held, shown, inbox_from, *filter(None, tag))
 
 
-class Candidate(NamedTuple):
+class HomeCandidate(NamedTuple):
     """An entry of a home, and whether it is shown."""
 
     item_id: int
@@ -321,28 +321,28 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
     return (rows[0].epoch, rows[0].pushes), entries[:count], floor
 
 
-def pull_bodies(scope: Scope, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[Pulled]:
+def pull_bodies(scope: Scope, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[PulledItem]:
     """The newest `count` entries below an id, the first `bodies` of them with bodies.
 
     `for_window`: all entries that belong into the reader's windows, also hidden ones.
     """
     params = {"below": below, "count": count, "bodies": bodies}
     if for_window:
-        return fetch(PULL_WINDOW_BODIES, params | {"reader": scope.reader_id}, into=Pulled.of)
-    return PULL_BODIES.rows(params, scope, Pulled.of)
+        return fetch(PULL_WINDOW_BODIES, params | {"reader": scope.reader_id}, into=PulledItem.of)
+    return PULL_BODIES.rows(params, scope, PulledItem.of)
 
 
-def pull_below(scope: Scope, *, below: int, count: int) -> list[Candidate]:
+def pull_below(scope: Scope, *, below: int, count: int) -> list[HomeCandidate]:
     """The newest `count` entries below an id, newest first."""
-    return PULL_BELOW.rows({"below": below, "count": count}, scope, Candidate._make)
+    return PULL_BELOW.rows({"below": below, "count": count}, scope, HomeCandidate._make)
 
 
-def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[Candidate] | None:
+def pull_above(scope: Scope, *, since: int, count: int, enough: int) -> list[HomeCandidate] | None:
     """The newest `count` entries above an id. None, at less cost, if there are at least `enough` posts."""
     rows: list[Above] = PULL_ABOVE.rows({"since": since, "count": count, "enough": enough}, scope, Above._make)
     if rows[0].are_enough:
         return None
-    return [Candidate(row.item_id, row.repost_of, row.is_shown) for row in rows if row.item_id is not None]
+    return [HomeCandidate(row.item_id, row.repost_of, row.is_shown) for row in rows if row.item_id is not None]
 
 
 def around(scope: Scope, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:

@@ -27,7 +27,7 @@ from storage.connections import fetch, id_array
 from timeline import completions
 from timeline.inbox import cap_of
 from timeline.outbox import source_of
-from timeline.pull import Candidate, any_below, any_tagged_below
+from timeline.pull import HomeCandidate, any_below, any_tagged_below
 from timeline.rules import HELD, belongs, belongs_among, carried, original_shown, welcome, welcome_among
 from timeline.senders import HOME, TAGGED, Feed, Scope, statement
 
@@ -49,7 +49,7 @@ def older(feed: Feed) -> str:
 
 
 def _verdict(feed: Feed, belongs: str, original_shown: str, welcome: str, older: str = NOT_ASKED) -> str:
-    """The SQL columns behind those of the item: the arguments of `Verified.of`."""
+    """The SQL columns behind those of the item: the arguments of `VerifiedItem.of`."""
     columns = f"{belongs}, {HELD}, {original_shown}, {is_published('i')}, {older}"
     return f"{columns}, {carried('i.id')}, {welcome}" if feed.tags else columns
 
@@ -83,7 +83,7 @@ def _verify_ids(feed: Feed) -> str:
 VERIFY_IDS = statement(_verify_ids)
 
 
-class Verified(NamedTuple):
+class VerifiedItem(NamedTuple):
     """An existing candidate, and how the reader's home treats it.
 
     The inbox may forget what does not belong, every window what is unpublished. They keep what is absent (the sender
@@ -144,20 +144,20 @@ VERDICT, TAG_COLUMNS = 5, 2
 """Columns of `_verdict`, and those about hashtags at its end, which only readers who follow hashtags have."""
 
 
-def described(row: Sequence[Any]) -> Verified:
+def described(row: Sequence[Any]) -> VerifiedItem:
     """Parse a row of `DESCRIBE`."""
-    return Verified.of(ItemRow.of(row), *row[WIDTH:])
+    return VerifiedItem.of(ItemRow.of(row), *row[WIDTH:])
 
 
-def describe(scope: Scope, ids: Sequence[int]) -> dict[int, Verified]:
+def describe(scope: Scope, ids: Sequence[int]) -> dict[int, VerifiedItem]:
     """Those of the candidates that exist, with the originals of reposts, by id."""
     rows = DESCRIBE.rows({"ids": id_array(ids)}, scope, described) if ids else []
     return {row.item.said.id: row for row in rows}
 
 
-def verify_ids(scope: Scope, ids: Sequence[int]) -> list[Candidate]:
+def verify_ids(scope: Scope, ids: Sequence[int]) -> list[HomeCandidate]:
     """The candidates that are entries, newest first."""
-    return VERIFY_IDS.rows({"ids": id_array(ids)}, scope, Candidate._make) if ids else []
+    return VERIFY_IDS.rows({"ids": id_array(ids)}, scope, HomeCandidate._make) if ids else []
 
 
 # --- The reader ------------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ class Truth:
     """The highest item id that PostgreSQL knew."""
     has_moved: bool
     """Whether a delivery may have been completed since the windows were read (timeline.completions)."""
-    rows: dict[int, Verified]
+    rows: dict[int, VerifiedItem]
     """Existing candidates and pending items by id. Reposts lack their originals."""
     pending: set[int]
     """The ids whose delivery is pending."""
@@ -395,7 +395,7 @@ def verify(
         if (item_id := id_of(row)) is None:
             about = _About(*row[end:])
         else:
-            rows[item_id] = Verified.of(ItemRow.alone(row), *row[MET:end])
+            rows[item_id] = VerifiedItem.of(ItemRow.alone(row), *row[MET:end])
     expected.push_level, expected.inbox_from = about.push_level, about.inbox_from
     outboxes, tags = dict(about.big_vs or ()), {}
     for (tag, epoch), name in zip(about.tags, about.tag_names, strict=True):

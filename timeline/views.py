@@ -20,7 +20,7 @@ from items.pages.forms import ItemForm
 from items.tags.popular import subjects
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
-from timeline.home import Page, home_page, new_count
+from timeline.home import HomePage, home_page, new_count
 from timeline.late import arrivals, with_late
 from timeline.position import forget_position, offer_of, reading_state, save_position
 from timeline.senders import Scope
@@ -71,7 +71,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     return response
 
 
-def cards_of(request: PageRequest, page: Page, arrived: Iterable[int]) -> list[Card]:
+def cards_of(request: PageRequest, page: HomePage, arrived: Iterable[int]) -> list[Card]:
     """The cards of a page's visible items. `arrived`: ids of late arrivals."""
     late = {str(item_id) for item_id in arrived}
     cards = Cards(request.user, page.items)

@@ -60,7 +60,7 @@ class OutboundError(Exception):
     """A request to another server brought no usable answer."""
 
 
-class RefusedError(OutboundError):
+class AddressRefusedError(OutboundError):
     """The site sends no requests to this address."""
 
 
@@ -72,7 +72,7 @@ class OverBudgetError(OutboundError):
         self.seconds = seconds
 
 
-class Answer(NamedTuple):
+class OutboundResponse(NamedTuple):
     """Another server's answer. `url` is the address after all redirects, `body` has at most MOST_BYTES."""
 
     url: str
@@ -82,7 +82,7 @@ class Answer(NamedTuple):
     is_whole: bool
 
 
-def get(url: str, *, types: Collection[str], member: int) -> Answer:
+def get(url: str, *, types: Collection[str], member: int) -> OutboundResponse:
     """Send a GET for a member, and follow at most REDIRECTS redirects.
 
     Reads the body only of an answer 200 with one of these content types, "" for none. Raises OutboundError.
@@ -105,7 +105,7 @@ def get(url: str, *, types: Collection[str], member: int) -> Answer:
     raise OutboundError("too many redirects")
 
 
-def post(url: str, *, headers: Mapping[str, str], body: bytes, member: int) -> Answer:
+def post(url: str, *, headers: Mapping[str, str], body: bytes, member: int) -> OutboundResponse:
     """Send a POST for a member. Follows no redirects. Raises OutboundError."""
     until = time.monotonic() + SECONDS
     parsed = _checked(url)
@@ -150,15 +150,15 @@ def is_public(address: Address) -> bool:
 
 
 def _checked(url: str) -> Url:
-    """Parse an address for sending. Raises RefusedError if it is not one of the web."""
+    """Parse an address for sending. Raises AddressRefusedError if it is not one of the web."""
     try:
         parsed = parse_url(url)
     except LocationParseError as error:
-        raise RefusedError("no address of the web") from error
+        raise AddressRefusedError("no address of the web") from error
     if parsed.scheme not in PORTS or not parsed.host or parsed.auth is not None:
-        raise RefusedError("no address of the web")
+        raise AddressRefusedError("no address of the web")
     if parsed.port not in (None, *PORTS.values()) and not settings.OUTBOUND_TO_LOOPBACK:
-        raise RefusedError(f"port {parsed.port}")
+        raise AddressRefusedError(f"port {parsed.port}")
     return parsed._replace(fragment=None)
 
 
@@ -166,7 +166,7 @@ def _joined(url: str, location: str) -> str:
     try:
         return urljoin(url, location.encode("latin-1").decode(errors="replace"))  # headers come as Latin-1
     except ValueError as error:
-        raise RefusedError("no address of the web") from error
+        raise AddressRefusedError("no address of the web") from error
 
 
 @contextlib.contextmanager
@@ -196,10 +196,10 @@ def _asked(
             raise OutboundError(f"{type(error).__name__}: {error}"[:200]) from error
 
 
-def _answer(url: str, response: BaseHTTPResponse, until: float, *, is_read: bool) -> Answer:
+def _answer(url: str, response: BaseHTTPResponse, until: float, *, is_read: bool) -> OutboundResponse:
     body = response.read(MOST_BYTES + 1, decode_content=True) if is_read else b""
     _left(until)  # a connection that was ended looks like the end of a body
-    return Answer(url, response.status, response.headers, body[:MOST_BYTES], len(body) <= MOST_BYTES)
+    return OutboundResponse(url, response.status, response.headers, body[:MOST_BYTES], len(body) <= MOST_BYTES)
 
 
 def _left(until: float) -> float:
@@ -216,12 +216,12 @@ def _certificates() -> ssl.SSLContext:
 
 # --- Addresses -------------------------------------------------------------------------------------------
 def _connected(url: Url, until: float) -> socket.socket:
-    """Connect to one of a name's public addresses. Raises RefusedError if it has none."""
+    """Connect to one of a name's public addresses. Raises AddressRefusedError if it has none."""
     port = url.port or PORTS[url.scheme or ""]
     name = (url.host or "").strip("[]")
     found = [address for address in _resolved(name, port, until) if _is_open(address)][:ADDRESSES]
     if not found:
-        raise RefusedError("no public address")
+        raise AddressRefusedError("no public address")
     for tried, address in enumerate(found, start=1):
         try:
             return socket.create_connection((str(address), port), _left(until) / (len(found) - tried + 1))

@@ -20,7 +20,7 @@ from accounts.about.logo import logo_url, set_logo
 from accounts.about.models import Rule, SiteSettings
 from accounts.about.site import current
 from media.actions import MediaError
-from media.decoder import BusyError
+from media.decoder import DecoderBusyError
 from media.files import StoreError
 from web.admin import QuickListAdmin, ask, is_writing
 from web.uploads import one_medium
@@ -164,7 +164,7 @@ class SiteAdmin(OwnersAdmin):
                     set_logo(file=opened)
         except MediaError as error:
             self.message_user(request, str(error), messages.ERROR)
-        except (BusyError, StoreError):
+        except (DecoderBusyError, StoreError):
             self.message_user(request, _("We couldn't upload this file. Try again in a moment."), messages.ERROR)
 
     def response_change(self, request: HttpRequest, obj: SiteSettings) -> HttpResponse:

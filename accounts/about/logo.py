@@ -13,14 +13,14 @@ from django.urls import reverse
 from accounts.about import actions as about
 from accounts.about.models import SiteSettings
 from media import actions
-from media.actions import Shape
+from media.actions import PictureLimits
 from media.models import MediaFile, Use
 from media.objects import address_of, entry_of
 from media.store import store
 
 OWNER = 0
 """Owner id of the logo: the site, so that the file stays when the admin who set it leaves. Its use is `avatar`."""
-SHAPE = Shape(longest=512, small=160, is_square=True, is_still=True)
+SHAPE = PictureLimits(longest=512, small=160, is_square=True, is_still=True)
 
 
 class Icon(NamedTuple):

@@ -121,7 +121,7 @@ RULES_IN_FORCE = f"""
 """
 
 
-class Kept:
+class SiteCopy:
     """A process's copy of the site."""
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ class Kept:
             return self._site or UNREAD
 
 
-kept = Kept()
+kept = SiteCopy()
 
 
 def known() -> Site:

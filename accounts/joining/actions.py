@@ -48,7 +48,7 @@ class ClosedError(RefusalError):
     sentence = "This site takes no new accounts."
 
 
-class Candidate(NamedTuple):
+class SignUpInput(NamedTuple):
     """Input of a sign-up form."""
 
     username: str
@@ -59,7 +59,7 @@ class Candidate(NamedTuple):
     language: str = ""
 
 
-def join(candidate: Candidate, *, invite: str = "") -> User | None:
+def join(candidate: SignUpInput, *, invite: str = "") -> User | None:
     """Create an account as the mode says, or None if it waits for an admin. Raises ValidationError by field, and
     ClosedError.
     """
@@ -69,7 +69,7 @@ def join(candidate: Candidate, *, invite: str = "") -> User | None:
     return None
 
 
-def check(candidate: Candidate, *, invite: str = "") -> None:
+def check(candidate: SignUpInput, *, invite: str = "") -> None:
     """Raise what `join` would, but create nothing."""
     _check(candidate, asks_reason=not _is_let_in(invite))
 
@@ -87,7 +87,7 @@ def _is_let_in(invite: str) -> bool:
     return False
 
 
-def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
+def _invited(candidate: SignUpInput, code: str, *, must: bool) -> User:
     """Create an account and record the invitation that it used. `must`: raise ValidationError without a valid one."""
     user = _new(candidate)
     with transaction.atomic():
@@ -102,7 +102,7 @@ def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
 
 def sign_up(*, username: str, password: str, display_name: str = "") -> User:
     """Create an account in any mode, for an admin: its name may speak for the site. Raises ValidationError."""
-    return _insert(_new(Candidate(username, password, display_name), is_by_admin=True))
+    return _insert(_new(SignUpInput(username, password, display_name), is_by_admin=True))
 
 
 @transaction.atomic
@@ -118,7 +118,7 @@ def make_first_admin(*, username: str, password: str, display_name: str = "") ->
     return user
 
 
-def apply(candidate: Candidate) -> Application:
+def apply(candidate: SignUpInput) -> Application:
     """Ask an admin for an account. Raises ValidationError by field."""
     user = _new(candidate, asks_reason=True)
     with transaction.atomic():
@@ -146,13 +146,13 @@ def admit(application: Application) -> User:
     return _insert(user, application.email)
 
 
-def _new(candidate: Candidate, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
+def _new(candidate: SignUpInput, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
     user = _check(candidate, is_by_admin=is_by_admin, asks_reason=asks_reason)
     user.password = passwords.hashed(candidate.password)  # last, because it costs most
     return user
 
 
-def _check(candidate: Candidate, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
+def _check(candidate: SignUpInput, *, is_by_admin: bool = False, asks_reason: bool = False) -> User:
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,

@@ -8,7 +8,7 @@ from django.template.loader import get_template
 from django.utils import timezone
 
 from accounts.mail.letters import plain, template_of
-from accounts.mail.models import ADDRESS_LENGTH, Letter, State
+from accounts.mail.models import ADDRESS_LENGTH, Letter, LetterState
 from accounts.mail.sending import send_due
 
 LIFE = timedelta(days=3)
@@ -48,8 +48,8 @@ def is_address(text: str) -> bool:
 
 def retry(*, letter_id: int) -> bool:
     """Retry a failed letter. False if it did not fail or has expired."""
-    given_up = Letter.objects.filter(pk=letter_id, state=State.FAILED, expires_at__gt=timezone.now())
-    if not given_up.update(state=State.WAITING, attempts=0, next_at=timezone.now()):
+    given_up = Letter.objects.filter(pk=letter_id, state=LetterState.FAILED, expires_at__gt=timezone.now())
+    if not given_up.update(state=LetterState.WAITING, attempts=0, next_at=timezone.now()):
         return False
     send_due.delay_on_commit()
     return True

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 ADDRESS_LENGTH = 254
 
 
-class State(models.TextChoices):
+class LetterState(models.TextChoices):
     """State of a letter."""
 
     WAITING = "waiting", _("waiting")
@@ -26,7 +26,11 @@ class Letter(models.Model):
     language = models.CharField(_("language"), max_length=10, blank=True)
     context = models.JSONField(default=dict)
     state = models.CharField(
-        _("state"), max_length=8, choices=State.choices, default=State.WAITING, db_default=State.WAITING
+        _("state"),
+        max_length=8,
+        choices=LetterState.choices,
+        default=LetterState.WAITING,
+        db_default=LetterState.WAITING,
     )
     attempts = models.IntegerField(_("attempts"), default=0, db_default=0)
     error = models.CharField(_("last error"), max_length=300, blank=True, default="", db_default="")

@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts.mail.letters import compose
-from accounts.mail.models import Letter, State
+from accounts.mail.models import Letter, LetterState
 from storage import keys
 from storage.connections import fetch
 from storage.queue import task
@@ -125,13 +125,15 @@ def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
     try:
         with transaction.atomic():
             letter = (
-                Letter.objects.select_for_update(skip_locked=True).filter(pk=letter_id, state=State.WAITING).first()
+                Letter.objects.select_for_update(skip_locked=True)
+                .filter(pk=letter_id, state=LetterState.WAITING)
+                .first()
             )
             if letter is None:  # another process sends it
                 return False
             connection.open()
             connection.send_messages([compose(letter)])
-            letter.state, letter.sent_at, letter.context, letter.error = State.SENT, timezone.now(), {}, ""
+            letter.state, letter.sent_at, letter.context, letter.error = LetterState.SENT, timezone.now(), {}, ""
             letter.save(update_fields=["state", "sent_at", "context", "error"])
     except smtplib.SMTPRecipientsRefused as error:
         is_final = all(code >= 500 for code, _words in error.recipients.values())
@@ -147,9 +149,9 @@ def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
 
 def _note(letter_id: int, error: BaseException, *, is_final: bool = False) -> None:
     """Store a letter's error. A final error or the last attempt makes the letter failed."""
-    letters = Letter.objects.filter(pk=letter_id, state=State.WAITING)
+    letters = Letter.objects.filter(pk=letter_id, state=LetterState.WAITING)
     letters.update(error=_said(error))
-    (letters if is_final else letters.filter(attempts__gte=ATTEMPTS)).update(state=State.FAILED)
+    (letters if is_final else letters.filter(attempts__gte=ATTEMPTS)).update(state=LetterState.FAILED)
 
 
 def _said(error: BaseException) -> str:
@@ -167,8 +169,8 @@ def _close(connection: BaseEmailBackend) -> None:
 
 def unsent() -> QuerySet[Letter]:
     """Letters that were given up, and those of the last day that expired after a failure."""
-    expired = Q(state=State.EXPIRED, created_at__gt=Now() - timedelta(days=1)) & ~Q(error="")
-    return Letter.objects.filter(Q(state=State.FAILED) | expired)
+    expired = Q(state=LetterState.EXPIRED, created_at__gt=Now() - timedelta(days=1)) & ~Q(error="")
+    return Letter.objects.filter(Q(state=LetterState.FAILED) | expired)
 
 
 # --- Upkeep ----------------------------------------------------------------------------------------------
@@ -176,10 +178,14 @@ def sweep() -> int:
     """Periodic: fail, expire, delete and send letters."""
     now = Now()
     # Its worker died in the last attempt.
-    Letter.objects.filter(state=State.WAITING, next_at__lt=now, attempts__gte=ATTEMPTS).update(state=State.FAILED)
-    late = Letter.objects.filter(state__in=[State.WAITING, State.FAILED], expires_at__lt=now).order_by("expires_at")
+    Letter.objects.filter(state=LetterState.WAITING, next_at__lt=now, attempts__gte=ATTEMPTS).update(
+        state=LetterState.FAILED
+    )
+    late = Letter.objects.filter(state__in=[LetterState.WAITING, LetterState.FAILED], expires_at__lt=now).order_by(
+        "expires_at"
+    )
     Letter.objects.filter(pk__in=list(late.values_list("pk", flat=True)[:SWEPT])).update(
-        state=State.EXPIRED, context={}
+        state=LetterState.EXPIRED, context={}
     )
     old = Letter.objects.filter(created_at__lt=now - KEPT).order_by("created_at").values_list("pk", flat=True)[:SWEPT]
     Letter.objects.filter(pk__in=list(old)).delete()

@@ -48,7 +48,7 @@ def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
     wait = joining.count(rates.address(request), code=invite)
     if wait is not None:
         return too_many(request, wait)
-    candidate = joining.Candidate(**fields, language=translation.get_language() or "")
+    candidate = joining.SignUpInput(**fields, language=translation.get_language() or "")
     try:
         if is_valid:
             user = joining.join(candidate, invite=invite)
@@ -69,7 +69,7 @@ def _focus(form: SignUpForm) -> None:
         form.fields[name].widget.attrs["autofocus"] = True
 
 
-def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> HttpResponse:
+def _welcome(request: PageRequest, user: User, candidate: joining.SignUpInput) -> HttpResponse:
     login(request, user)
     if candidate.email:
         messages.success(request, _("We sent you an email. Open its link or enter its code to confirm your address."))

@@ -77,7 +77,7 @@ def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
         second_factors.use_passkey(
             user=reader, session=request.session, answer=answer_of(request.POST.get("answer", ""))
         )
-    except second_factors.RefusedError:
+    except second_factors.SecondFactorRefusedError:
         messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
         return redirect("confirm-identity")
     return _go_on_proven(request)
@@ -145,7 +145,7 @@ def email_code(request: PageRequest, reader: User) -> HttpResponse:
     if form.is_valid():
         try:
             addresses.prove_by_code(user=reader, code=form.cleaned_data["code"])
-        except addresses.SpentError:
+        except addresses.SpentLinkError:
             form.add_error("code", _("Wrong or expired code. After five wrong tries, send a new email."))
         else:
             messages.success(request, _("Your email address is confirmed."))
@@ -245,7 +245,7 @@ def factor_app(request: PageRequest, reader: User) -> HttpResponse:
     if form.is_valid():
         try:
             second_factors.set_up_app(user=reader, secret=secret, code=form.cleaned_data["code"])
-        except second_factors.RefusedError:
+        except second_factors.SecondFactorRefusedError:
             form.add_error("code", _("Wrong code. Try the next one, and check that the clock on your phone is right."))
         else:
             del request.session[APP_SECRET]
@@ -272,7 +272,7 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
             second_factors.add_passkey(
                 user=reader, session=request.session, name=form.cleaned_data["name"], credential=credential
             )
-        except second_factors.RefusedError:
+        except second_factors.SecondFactorRefusedError:
             form.add_error(None, _("That passkey didn't work. Try again."))
         except second_factors.FullError:
             words = _("You can have up to %(count)d passkeys. Remove one first.")
@@ -315,7 +315,7 @@ def recovery_codes(request: PageRequest, reader: User) -> HttpResponse:
     if request.method == "POST":
         try:
             second_factors.renew_recovery_codes(user=reader)
-        except second_factors.RefusedError:
+        except second_factors.SecondFactorRefusedError:
             return redirect("settings-factors")
         messages.success(request, _("Here are your new codes. The old ones no longer work."))
         return redirect("settings-recovery-codes")

@@ -101,7 +101,7 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
             session=request.session,
             answer=answer_of(request.POST.get("answer", "")),
         )
-    except second_factors.RefusedError:
+    except second_factors.SecondFactorRefusedError:
         messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
         return redirect(_with_next(request, "login"))
     return _let_in(request, user)
@@ -168,7 +168,7 @@ def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
     if user is not None and form.is_valid():
         try:
             recovery.set_password(number=number, token=token, new=form.cleaned_data["new"])
-        except recovery.SpentError:
+        except recovery.SpentResetError:
             user = None
         except ValidationError as error:
             form.add_error("new", error.error_dict["new_password"])
@@ -190,7 +190,7 @@ def verify_email(request: PageRequest, key: str) -> HttpResponse:
     if request.method == "POST" and row is not None:
         try:
             addresses.prove_by_link(key=key)
-        except addresses.SpentError:
+        except addresses.SpentLinkError:
             row = None
         else:
             messages.success(request, _("Your email address is confirmed."))

@@ -182,7 +182,7 @@ class UsersView(ApiView):
         wait = joining.count(rates.address(request._request), code=invite)
         if wait is not None:
             raise exceptions.Throttled(wait)
-        user = joining.join(joining.Candidate(**fields), invite=invite)
+        user = joining.join(joining.SignUpInput(**fields), invite=invite)
         if user is None:
             return FeedResponse(Waiting("waiting"), status=HTTPStatus.ACCEPTED)
         return FeedResponse(Account.of(user), status=HTTPStatus.CREATED)

@@ -47,7 +47,7 @@ NOTE = """
 """
 
 
-class Place(NamedTuple):
+class SignedInDevice(NamedTuple):
     """A session or token for its owner. `key` opens nothing."""
 
     key: str
@@ -101,7 +101,7 @@ def ip_of(request: HttpRequest) -> str:
         return "0.0.0.0"  # noqa: S104 (a column that is never empty)
 
 
-def sessions(user: User, here: str | None) -> list[Place]:
+def sessions(user: User, here: str | None) -> list[SignedInDevice]:
     """The user's valid sessions, this one first."""
     rows = SessionOrigin.objects.filter(user=user).order_by("-last_seen_at")[:SHOWN]
     kept = Session.objects.filter(
@@ -109,7 +109,7 @@ def sessions(user: User, here: str | None) -> list[Place]:
     )
     standing = {row.session_key for row in kept if _is_of_now(row, user)}
     found = [
-        Place(
+        SignedInDevice(
             _name(row.session_key),
             device_name(row.user_agent),
             row.ip,
@@ -129,7 +129,7 @@ def _is_of_now(row: Session, user: User) -> bool:
     return bool(SessionStore().decode(row.session_data).get(HASH_SESSION_KEY) == user.get_session_auth_hash())
 
 
-def tokens(user: User) -> list[Place]:
+def tokens(user: User) -> list[SignedInDevice]:
     """The user's API tokens, newest first."""
     rows = _standing(user).filter(application=OWN_APP).select_related("origin").order_by("-pk")
     return [_of_token(row) for row in rows[: settings.TOKEN_CAP]]
@@ -140,18 +140,18 @@ def _standing(user: User) -> QuerySet[Any]:
     return tokens
 
 
-def _of_token(row: Any) -> Place:
+def _of_token(row: Any) -> SignedInDevice:
     origin: TokenOrigin | None = getattr(row, "origin", None)
     agent, ip = (origin.user_agent, origin.ip) if origin is not None else ("", "")
-    return Place(_name(row.token_checksum), device_name(agent), ip, row.created, None, row.expires, False)
+    return SignedInDevice(_name(row.token_checksum), device_name(agent), ip, row.created, None, row.expires, False)
 
 
-def apps(user: User) -> list[Place]:
+def apps(user: User) -> list[SignedInDevice]:
     """Apps with a token of the user, newest first."""
     rows = _standing(user).exclude(application=OWN_APP).order_by("-pk")[: settings.TOKEN_CAP]
     names = dict(ClientApp.objects.filter(pk__in=[row.application_id for row in rows]).values_list("pk", "name"))
     return [
-        Place(
+        SignedInDevice(
             _name(row.token_checksum),
             names.get(row.application_id) or _("Unknown app"),
             "",

@@ -28,7 +28,7 @@ KEPT = timedelta(hours=24)
 """How long a request waits."""
 
 
-class SpentError(Exception):
+class SpentResetError(Exception):
     """The link is invalid or used."""
 
 
@@ -108,10 +108,10 @@ def of_link(number: str, token: str) -> User | None:
 
 @transaction.atomic
 def set_password(*, number: str, token: str, new: str) -> User:
-    """Set a password by link. Raises SpentError and ValidationError."""
+    """Set a password by link. Raises SpentResetError and ValidationError."""
     user = of_link(number, token)
     if user is None:
-        raise SpentError
+        raise SpentResetError
     try:
         check_password_shape(new, user)
     except ValidationError as error:
@@ -119,7 +119,7 @@ def set_password(*, number: str, token: str, new: str) -> User:
     hashed = passwords.hashed(new)  # takes long, so before the lock
     held = User.objects.active().held().filter(pk=user.pk).first()
     if held is None or not tokens.check_token(held, token):  # used or ended meanwhile
-        raise SpentError
+        raise SpentResetError
     write_password(user=user, hashed=hashed)
     addresses.tell(user, "password_changed")
     return user

@@ -49,7 +49,7 @@ AT_ONCE = 500
 """Rows re-encrypted per transaction."""
 
 
-class RefusedError(Exception):
+class SecondFactorRefusedError(Exception):
     """The code or passkey is not accepted."""
 
 
@@ -74,12 +74,12 @@ def rows_of(user: User) -> list[Authenticator]:
 
 @transaction.atomic
 def use_code(*, user: User, code: str) -> None:
-    """Use up a code. Raises RefusedError."""
+    """Use up a code. Raises SecondFactorRefusedError."""
     code = _plain(code)
     types = [Type.TOTP, Type.RECOVERY_CODES]
     rows = Authenticator.objects.select_for_update().filter(user=user, type__in=types).order_by("pk")
     if not code or not any(_counts(row, code) for row in rows):
-        raise RefusedError
+        raise SecondFactorRefusedError
 
 
 def _counts(row: Authenticator, code: str) -> bool:
@@ -140,11 +140,11 @@ def app_address(user: User, secret: str) -> str:
 
 @transaction.atomic
 def set_up_app(*, user: User, secret: str, code: str) -> None:
-    """Accept an app after its first code. Raises RefusedError, EndedError."""
+    """Accept an app after its first code. Raises SecondFactorRefusedError, EndedError."""
     proofs.hold(user)
     step = _step(secret, _plain(code), after=0)
     if step is None or Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
-        raise RefusedError
+        raise SecondFactorRefusedError
     data = {SECRETS[Type.TOTP]: sealing.seal(secret), "last_step": step}
     Authenticator.objects.create(user=user, type=Type.TOTP, data=data)
     _add_recovery_codes(user)
@@ -163,10 +163,10 @@ def _passkeys(user: User) -> list[Authenticator]:
 
 
 def _state(session: SessionBase) -> Any:
-    """What the last challenge needs. It counts once. Raises RefusedError."""
+    """What the last challenge needs. It counts once. Raises SecondFactorRefusedError."""
     state = session.pop(CHALLENGE, None)
     if state is None:
-        raise RefusedError
+        raise SecondFactorRefusedError
     return state
 
 
@@ -179,14 +179,14 @@ def offer_passkey(*, user: User, session: SessionBase) -> dict[str, Any]:
 
 @transaction.atomic
 def add_passkey(*, user: User, session: SessionBase, name: str, credential: Any) -> None:
-    """Add a passkey. Raises RefusedError, FullError, EndedError."""
+    """Add a passkey. Raises SecondFactorRefusedError, FullError, EndedError."""
     proofs.hold(user)
     if len(_passkeys(user)) >= PASSKEYS:
         raise FullError
     try:
         _webauthn().check_created(_state(session), credential)
     except MALFORMED as error:
-        raise RefusedError from error
+        raise SecondFactorRefusedError from error
     data = {"name": name[:NAME_LENGTH], "credential": credential}
     Authenticator.objects.create(user=user, type=Type.WEBAUTHN, data=data)
     _add_recovery_codes(user)
@@ -202,29 +202,29 @@ def ask_passkey(*, user: User | None, session: SessionBase) -> dict[str, Any]:
 
 @transaction.atomic
 def use_passkey(*, user: User | None, session: SessionBase, answer: Any) -> User:
-    """The passkey's user. Raises RefusedError."""
+    """The passkey's user. Raises SecondFactorRefusedError."""
     webauthn = _webauthn()
     try:
         pk = user.pk if user is not None else webauthn.named(answer)
         held = User.objects.active().held().filter(pk=pk).first()  # of two answers at once, the second is later
         if held is None:
-            raise RefusedError
+            raise SecondFactorRefusedError
         row, counter = webauthn.check_proof(_state(session), _passkeys(held), answer)
         _count_use(row, counter)
     except MALFORMED as error:
-        raise RefusedError from error
+        raise SecondFactorRefusedError from error
     return user or held
 
 
 def _count_use(row: Authenticator, counter: int) -> None:
-    """Store a passkey's counter. Raises RefusedError unless it grew: a copy of the passkey may be about.
+    """Store a passkey's counter. Raises SecondFactorRefusedError unless it grew: a copy of the passkey may be about.
 
     Many passkeys never count and send 0 (WebAuthn, 7.2).
     """
     before = row.data.get(COUNTER, _webauthn().created(row).counter)
     if (counter or before) and counter <= before:
         logger.warning("passkey %s of user %s counts backwards: %s after %s", row.pk, row.user_id, counter, before)
-        raise RefusedError
+        raise SecondFactorRefusedError
     row.data[COUNTER] = counter
     row.last_used_at = timezone.now()
     row.save(update_fields=["data", "last_used_at"])
@@ -259,10 +259,10 @@ def recovery_codes(user: User) -> list[str]:
 
 @transaction.atomic
 def renew_recovery_codes(*, user: User) -> None:
-    """Replace the recovery codes. Raises RefusedError, EndedError."""
+    """Replace the recovery codes. Raises SecondFactorRefusedError, EndedError."""
     proofs.hold(user)
     if not is_set(user):
-        raise RefusedError
+        raise SecondFactorRefusedError
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
     _add_recovery_codes(user)
     addresses.tell(user, "recovery_codes_renewed")

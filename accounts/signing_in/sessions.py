@@ -40,7 +40,7 @@ ROW = """
 """
 
 
-class _Row(NamedTuple):
+class _SessionRow(NamedTuple):
     text: str
     expires: float
     generation: int | None
@@ -114,7 +114,7 @@ class SessionStore(DatabaseStore):
         """Read the session's data from PostgreSQL. Without a row the session loses its key, as in Django."""
         key = self.session_key
         params = [settings.LAST_SEEN_INTERVAL, key, time.time()]
-        rows = fetch(ROW, params, into=_Row._make) if _is_key(key) else []
+        rows = fetch(ROW, params, into=_SessionRow._make) if _is_key(key) else []
         if not rows:
             self._session_key = None
             return {}

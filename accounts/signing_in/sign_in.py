@@ -104,7 +104,7 @@ def check_code(request: HttpRequest, *, user: User, code: str) -> None:
         raise WaitError(wait)
     try:
         second_factors.use_code(user=user, code=code)
-    except second_factors.RefusedError as error:
+    except second_factors.SecondFactorRefusedError as error:
         raise WrongCodeError from error
 
 

@@ -33,7 +33,7 @@ def _by_digest() -> str:
     """
 
 
-class Token(NamedTuple):
+class ValidToken(NamedTuple):
     """An unexpired token of an active user or of none."""
 
     token_id: int
@@ -45,7 +45,7 @@ class Token(NamedTuple):
     """None if it is the app's own."""
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "Token":
+    def of(cls, row: Sequence[Any]) -> "ValidToken":
         """A token from a row of `_by_digest`."""
         token_id, app_id, scopes, is_due, *columns = row
         return cls(token_id, app_id, scopes, is_due, user_or_none(columns))
@@ -56,9 +56,9 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-def find(text: str) -> Token | None:
+def find(text: str) -> ValidToken | None:
     """The unexpired token, unless its user is inactive."""
-    rows = fetch(_by_digest(), {"digest": digest_of(text), "noted": NOTED}, into=Token.of)
+    rows = fetch(_by_digest(), {"digest": digest_of(text), "noted": NOTED}, into=ValidToken.of)
     return rows[0] if rows else None
 
 

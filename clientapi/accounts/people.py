@@ -12,12 +12,12 @@ from django.contrib.auth.models import AnonymousUser
 from rest_framework.request import Request
 
 from accounts.models import User
-from clientapi.entities import Account, Facts, account_of
+from clientapi.entities import Account, AccountFacts, account_of
 from clientapi.paging import MOST_PEOPLE, PEOPLE, Wanted, answer, wanted
 from clientapi.params import Params
 from items.bodies import Sender
 from items.visibility import for_followers
-from relations.people import Listed, people_page
+from relations.people import PeopleTable, people_page
 from relations.rules import READER, may_know_of
 from relations.visibility import is_username
 from storage.connections import fetch, id_array
@@ -40,7 +40,7 @@ COUNTS = f"""
 """
 
 
-# Same order as `entities.Facts`.
+# Same order as `entities.AccountFacts`.
 FACTS = """
     u.id, u.username, u.display_name, u.bio, u.profile_fields::text, u.is_locked, u.is_indexable, u.avatar::text,
     u.banner::text, u.date_joined, u.follower_count, u.following_count
@@ -149,7 +149,7 @@ class People:
         return some
 
 
-def _accounts(facts: Sequence[Facts]) -> dict[str, Account]:
+def _accounts(facts: Sequence[AccountFacts]) -> dict[str, Account]:
     counts = post_counts.of([one.id for one in facts])
     return {str(one.id): account_of(one, counts.get(one.id, 0)) for one in facts}
 
@@ -162,9 +162,9 @@ def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | A
     asked: dict[str, Any] = {"ids": id_array(map(int, missing))}
     if named:
         asked |= {"names": named, "reader": reader.pk or 0}
-        read = _accounts(fetch(BY_ID_AND_NAME, asked, into=Facts._make))
+        read = _accounts(fetch(BY_ID_AND_NAME, asked, into=AccountFacts._make))
     elif missing:
-        read = _accounts(fetch(BY_ID, asked, into=Facts._make))
+        read = _accounts(fetch(BY_ID, asked, into=AccountFacts._make))
     else:
         return People(found)
     known_senders.note(missing, read)
@@ -173,17 +173,17 @@ def people(senders: Mapping[str, Sender], names: Iterable[str], reader: User | A
 
 def accounts_by_id(ids: Collection[str]) -> dict[str, Account]:
     """The accounts with these ids. The caller checks that the reader may know of them."""
-    return _accounts(fetch(BY_ID, {"ids": id_array(map(int, ids))}, into=Facts._make)) if ids else {}
+    return _accounts(fetch(BY_ID, {"ids": id_array(map(int, ids))}, into=AccountFacts._make)) if ids else {}
 
 
 def accounts_of(users: Iterable[User]) -> list[Account]:
     """The accounts of loaded users, in order."""
     users = list(users)
-    found = _accounts([Facts.of(user) for user in users])
+    found = _accounts([AccountFacts.of(user) for user in users])
     return [found[str(user.pk)] for user in users]
 
 
-def people_answer(request: Request, owner_id: int, listed: Listed, reader: User | AnonymousUser) -> FeedResponse:
+def people_answer(request: Request, owner_id: int, listed: PeopleTable, reader: User | AnonymousUser) -> FeedResponse:
     """Answer with a page of a list of people."""
     asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
     page, next_id, prev_id = found_people(owner_id, listed, reader, asked)
@@ -191,7 +191,7 @@ def people_answer(request: Request, owner_id: int, listed: Listed, reader: User 
 
 
 def found_people(
-    owner_id: int, listed: Listed, reader: User | AnonymousUser, asked: Wanted
+    owner_id: int, listed: PeopleTable, reader: User | AnonymousUser, asked: Wanted
 ) -> tuple[list[User], int | None, int | None]:
     """A page of a list of people, and the ids of its Link."""
     page = people_page(

@@ -17,7 +17,7 @@ RELATIONSHIPS = f"""
 """
 
 
-class _Row(NamedTuple):
+class _RelationshipRow(NamedTuple):
     user_id: int
     following: bool
     without_reposts: bool
@@ -33,7 +33,7 @@ def relationships(reader: User, ids: Sequence[int]) -> list[Relationship]:
     """Relations to the users that the reader may know of, by one statement."""
     if not ids:
         return []
-    rows = fetch(RELATIONSHIPS, {"reader": reader.pk, "ids": id_array(ids)}, into=_Row._make)
+    rows = fetch(RELATIONSHIPS, {"reader": reader.pk, "ids": id_array(ids)}, into=_RelationshipRow._make)
     return [
         Relationship(
             id=str(row.user_id),

@@ -30,7 +30,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069
 """Characters not allowed in an app's name. Some of them would reverse the text of the authorize page."""
 
 
-class RefusedError(ValueError):
+class RegistrationRefusedError(ValueError):
     """Wrong data in a registration. The message is for developers."""
 
 
@@ -42,19 +42,19 @@ class Registered(NamedTuple):
 
 
 def register(*, name: str, addresses: list[str], asked: str = "", website: str = "") -> Registered:
-    """Register an app. Raises RefusedError."""
+    """Register an app. Raises RegistrationRefusedError."""
     name = CONTROL.sub(" ", name).strip()
     if not name or len(name) > NAME_LENGTH:
-        raise RefusedError(f"client_name must have 1 to {NAME_LENGTH} characters")
+        raise RegistrationRefusedError(f"client_name must have 1 to {NAME_LENGTH} characters")
     if not 0 < len(addresses) <= ADDRESSES:
-        raise RefusedError(f"redirect_uris must hold 1 to {ADDRESSES} addresses")
+        raise RegistrationRefusedError(f"redirect_uris must hold 1 to {ADDRESSES} addresses")
     for address in addresses:
         check_address(address)
     held = scopes.known(asked) if scopes.parsed(asked) else [scopes.DEFAULT]
     if not held or len(asked) > SCOPES_LENGTH:
-        raise RefusedError("scopes must name one that this site has")
+        raise RegistrationRefusedError("scopes must name one that this site has")
     if website and (len(website) > WEBSITE_LENGTH or not website.startswith(("https://", "http://"))):
-        raise RefusedError("website must be a web address")
+        raise RegistrationRefusedError("website must be a web address")
     secret = generate_client_secret()
     app = ClientApp.objects.create(
         name=name,
@@ -70,13 +70,13 @@ def register(*, name: str, addresses: list[str], asked: str = "", website: str =
 
 
 def check_address(address: str) -> None:
-    """Raise RefusedError unless an app may have this redirect address."""
+    """Raise RegistrationRefusedError unless an app may have this redirect address."""
     match = ADDRESS.fullmatch(address)
     scheme = match[1].lower() if match else ""
     if not scheme or scheme in FORBIDDEN_SCHEMES or len(address) > ADDRESS_LENGTH or "#" in address:
-        raise RefusedError("redirect_uris must be absolute addresses without a fragment")
+        raise RegistrationRefusedError("redirect_uris must be absolute addresses without a fragment")
     if scheme == "urn" and address != OUT_OF_BAND:
-        raise RefusedError(f"the only urn among redirect_uris is {OUT_OF_BAND}")
+        raise RegistrationRefusedError(f"the only urn among redirect_uris is {OUT_OF_BAND}")
     try:
         parts = urlsplit(address)
         is_web = scheme in ("http", "https")
@@ -84,7 +84,7 @@ def check_address(address: str) -> None:
     except ValueError:
         is_wrong = True
     if is_wrong:
-        raise RefusedError("redirect_uris must be absolute addresses without a password")
+        raise RegistrationRefusedError("redirect_uris must be absolute addresses without a password")
 
 
 def _is_place(parts: SplitResult) -> bool:

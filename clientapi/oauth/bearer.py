@@ -15,7 +15,7 @@ from rest_framework.request import Request
 
 from accounts.about.site import current
 from accounts.models import User
-from accounts.signing_in.tokens import NOTED, Token, find
+from accounts.signing_in.tokens import NOTED, ValidToken, find
 from accounts.signing_in_models import OWN_APP
 from clientapi.oauth import scopes
 from storage.connections import LAZILY, fetch
@@ -33,10 +33,10 @@ NOTE = f"""
 """
 
 
-class AppToken(Bounded):
+class BearerToken(Bounded):
     """The app and scopes of a token."""
 
-    def __init__(self, token: Token) -> None:
+    def __init__(self, token: ValidToken) -> None:
         self.token_id = token.token_id
         self.app_id = token.app_id
         self.scopes = frozenset(scopes.parsed(token.scopes))
@@ -69,7 +69,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         token = self.token_of(request)
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 
-    def authenticate(self, request: Request) -> tuple[User | AnonymousUser, AppToken] | None:
+    def authenticate(self, request: Request) -> tuple[User | AnonymousUser, BearerToken] | None:
         """The user and the token. None without a token. Raises AuthenticationFailed."""
         text = self.token_of(request._request)
         if text is None:
@@ -80,7 +80,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         if token.is_due and current().takes_notes:
             life = OF_APP_LIFE if token.user is None else timedelta(days=settings.APP_TOKEN_DAYS)
             fetch(NOTE, {"token": token.token_id, "noted": NOTED, "life": life})
-        return token.user or AnonymousUser(), AppToken(token)
+        return token.user or AnonymousUser(), BearerToken(token)
 
     def authenticate_header(self, request: Request) -> str:
         """The WWW-Authenticate header of a 401."""

@@ -28,7 +28,7 @@ from media.api import taken
 from media.models import Use
 from relations import actions, lists
 from relations.api import LONGEST_MUTE_SECONDS, is_visible
-from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, waiting_requests
+from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, waiting_requests
 from relations.visibility import standing, users_visible_to, visible_user
 from web import uploads
 from web.hosts import is_own
@@ -312,7 +312,7 @@ class UnmuteView(RelationView):
 class OwnPeopleView(ClientView):
     """A list of people that only its owner sees."""
 
-    listed: Listed
+    listed: PeopleTable
 
     def get(self, request: Request) -> HttpResponse:
         """List the accounts, newest relation first."""

@@ -18,7 +18,7 @@ from clientapi.errors import ClientView, InvalidError, caller_of, nothing
 from clientapi.params import Params
 from clientapi.statuses.presenting import CONTEXTS, filter_of
 from items.filters import filters
-from items.filters.filters import TITLE_LENGTH, Keyword, Listed
+from items.filters.filters import TITLE_LENGTH, Keyword, OwnedFilter
 from items.finding import filter_or_404
 from items.models import PHRASE_LENGTH, FilterAction
 from web.rest import FeedResponse
@@ -39,19 +39,19 @@ class FirstFilter(msgspec.Struct):
     irreversible: bool
 
 
-def _first(listed: Listed) -> FirstFilter:
+def _first(listed: OwnedFilter) -> FirstFilter:
     expires_at = moment(listed.expires_at) if listed.expires_at else None
     is_hiding = listed.action == FilterAction.HIDE
     return FirstFilter(str(listed.id), listed.phrase, listed.contexts, listed.whole_word, expires_at, is_hiding)
 
 
-def _second(listed: Listed) -> Filter:
+def _second(listed: OwnedFilter) -> Filter:
     found = filter_of(listed)
     found.keywords, found.statuses = list(map(_keyword, listed.keywords)), []
     return found
 
 
-def _shown(listed: Listed, *, is_first: bool) -> FirstFilter | Filter:
+def _shown(listed: OwnedFilter, *, is_first: bool) -> FirstFilter | Filter:
     return _first(listed) if is_first else _second(listed)
 
 
@@ -105,7 +105,7 @@ class FilterView(ClientView):
         return nothing()
 
 
-def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = None) -> dict[str, Any]:
+def changed_fields(params: Params, *, is_first: bool, listed: OwnedFilter | None = None) -> dict[str, Any]:
     """The fields of a filter that a request sets. Raises InvalidError."""
     fields: dict[str, Any] = _end(params) | _contexts(params)
     if is_first:
@@ -126,7 +126,7 @@ def changed_fields(params: Params, *, is_first: bool, listed: Listed | None = No
     return fields | ({"keywords": keywords} if keywords is not None else {})
 
 
-def _keywords(params: Params, listed: Listed | None) -> list[Keyword] | None:
+def _keywords(params: Params, listed: OwnedFilter | None) -> list[Keyword] | None:
     """All keywords of the filter as the request leaves them, or None if it names none. Raises InvalidError."""
     parts = params.parts("keywords_attributes")
     if not parts:
@@ -222,7 +222,7 @@ class KeywordView(ClientView):
         return nothing()
 
 
-def _found(owner: User, keyword_id: int) -> tuple[Listed, Keyword]:
+def _found(owner: User, keyword_id: int) -> tuple[OwnedFilter, Keyword]:
     """The owner's keyword and its filter. Raises NotFound."""
     for listed in filters.filters_of(owner):
         for keyword in listed.keywords:

@@ -9,13 +9,13 @@ from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
 from relations import lists
 from relations.list_api import list_or_404
-from relations.lists import Listed
+from relations.lists import OwnedList
 from relations.models import TITLE_LENGTH
 from relations.visibility import users_visible_to
 from web.rest import FeedResponse
 
 
-class ListBody(msgspec.Struct):
+class ListEntity(msgspec.Struct):
     """Mastodon's List. Its replies policy is always `none`: the site's timelines show no replies."""
 
     id: str
@@ -24,8 +24,8 @@ class ListBody(msgspec.Struct):
     exclusive: bool
 
 
-def list_of(listed: Listed) -> ListBody:
-    return ListBody(str(listed.id), listed.title, "none", listed.is_exclusive)
+def list_of(listed: OwnedList) -> ListEntity:
+    return ListEntity(str(listed.id), listed.title, "none", listed.is_exclusive)
 
 
 def _title(params: Params) -> str:

@@ -181,7 +181,7 @@ def _part(request: Request, most: int) -> slice:
     return slice(first, first + min(params.number("limit", least=1, most=10**9, default=most) or most, most))
 
 
-class Suggestion(msgspec.Struct):
+class SuggestedAccount(msgspec.Struct):
     """A user to follow."""
 
     source: str
@@ -207,7 +207,7 @@ class SuggestionsView(ClientView):
     def get(self, request: Request) -> HttpResponse:
         """Return the site's suggestions."""
         found = accounts_of(_suggested(request))
-        return FeedResponse([Suggestion("global", ["most_followed"], account) for account in found])
+        return FeedResponse([SuggestedAccount("global", ["most_followed"], account) for account in found])
 
 
 def _suggested(request: Request) -> list[User]:

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from accounts.signing_in_models import WEBSITE_LENGTH, ClientApp
 from clientapi.errors import InvalidError, OpenView
 from clientapi.oauth import actions, scopes
-from clientapi.oauth.bearer import AppToken
+from clientapi.oauth.bearer import BearerToken
 from clientapi.params import Params
 from notifications.push.encryption import public_key
 from web import rates
@@ -91,7 +91,7 @@ class AppsView(OpenView):
                 asked=params.text("scopes", most=PARAMETER_LENGTH),
                 website=params.text("website", most=WEBSITE_LENGTH),
             )
-        except actions.RefusedError as error:
+        except actions.RegistrationRefusedError as error:
             raise InvalidError(f"Validation failed: {error}") from error
         body = msgspec.structs.asdict(AppBody.of(app))
         return FeedResponse(NewAppBody(**body, client_id=app.client_id, client_secret=secret))
@@ -104,7 +104,7 @@ class OwnAppView(OpenView):
 
     def get(self, request: Request) -> HttpResponse:
         """Return the app."""
-        if not isinstance(request.auth, AppToken):
+        if not isinstance(request.auth, BearerToken):
             raise exceptions.NotAuthenticated("The access token is invalid")
         app: ClientApp = App.objects.get(pk=request.auth.app_id)
         return FeedResponse(AppBody.of(app))

@@ -8,11 +8,11 @@ from rest_framework.request import Request
 
 from accounts.signing_in.places import agent_of
 from clientapi.errors import ClientView, caller_of
-from clientapi.oauth.bearer import AppToken, BearerAuthentication
+from clientapi.oauth.bearer import BearerAuthentication, BearerToken
 from clientapi.params import Params
-from notifications.models import Kind, Policy, PushSubscription
+from notifications.models import Kind, PushPolicy, PushSubscription
 from notifications.push import actions
-from notifications.push.actions import Choice, Device, Holder
+from notifications.push.actions import Choice, Device, DeviceHolder
 from web.rest import FeedResponse
 
 ALERTS = {
@@ -100,10 +100,10 @@ class SubscriptionView(ClientView):
         return FeedResponse({})
 
 
-def _holder(request: Request) -> Holder:
+def _holder(request: Request) -> DeviceHolder:
     token: Any = request.auth
-    assert isinstance(token, AppToken)  # noqa: S101 (caller_of)
-    return Holder(token_id=token.token_id, app_token=BearerAuthentication().token_of(request._request) or "")
+    assert isinstance(token, BearerToken)  # noqa: S101 (caller_of)
+    return DeviceHolder(token_id=token.token_id, app_token=BearerAuthentication().token_of(request._request) or "")
 
 
 def _own(request: Request) -> PushSubscription:
@@ -119,4 +119,6 @@ def _choice(params: Params) -> Choice:
     data = params.part("data")
     alerts = data.part("alerts")
     kinds = [kind for name, named in ALERTS.items() if alerts.flag(name) for kind in named]
-    return Choice(kinds, (data if "policy" in data else params).choice("policy", Policy.values, default=Policy.ALL))
+    return Choice(
+        kinds, (data if "policy" in data else params).choice("policy", PushPolicy.values, default=PushPolicy.ALL)
+    )

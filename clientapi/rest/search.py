@@ -31,7 +31,7 @@ MOST, FAR = 40, 200
 KINDS = frozenset({"accounts", "statuses", "hashtags"})
 
 
-class Found(msgspec.Struct):
+class SearchResults(msgspec.Struct):
     """The results of a search."""
 
     accounts: list[Account]
@@ -52,7 +52,7 @@ class SearchView(OpenView):
         kind = params.choice("type", KINDS)
         limit = min(params.number("limit", least=1, most=10**9, default=20) or 20, MOST)
         offset = params.number("offset", least=0, most=10**9, default=0) or 0
-        found = Found([], [], [])
+        found = SearchResults([], [], [])
         if not text or offset > FAR:
             return FeedResponse(found)
         if text.startswith(("http://", "https://")):
@@ -68,8 +68,10 @@ class SearchView(OpenView):
         return FeedResponse(found)
 
 
-def _only(found: Found, kind: str) -> Found:
-    return found if not kind else Found(**{name: getattr(found, name) if name == kind else [] for name in KINDS})
+def _only(found: SearchResults, kind: str) -> SearchResults:
+    return (
+        found if not kind else SearchResults(**{name: getattr(found, name) if name == kind else [] for name in KINDS})
+    )
 
 
 def people_found(text: str, reader: Reader, count: int) -> list[User]:
@@ -95,9 +97,9 @@ def tags_found(text: str, reader: Reader, count: int) -> list[str]:
     return list(dict.fromkeys([*exact, *more]))[:count]
 
 
-def led_to(address: str, reader: Reader) -> Found:
+def led_to(address: str, reader: Reader) -> SearchResults:
     """The account, status or hashtag at an address of this site. Other sites are never asked."""
-    found, path = Found([], [], []), own_path(address)
+    found, path = SearchResults([], [], []), own_path(address)
     if path.startswith("/@"):
         user = visible_user(path.removeprefix("/@").partition("/")[0], reader)
         found.accounts = accounts_of([user]) if user else []

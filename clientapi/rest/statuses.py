@@ -10,7 +10,7 @@ from accounts.callers import reader_of
 from accounts.models import User
 from clientapi.accounts.people import people_answer
 from clientapi.entities import QUOTABLE_BY, Context, Status, StatusSource
-from clientapi.errors import NOT_ALLOWED, NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of
+from clientapi.errors import NOT_ALLOWED, NOT_OFFERED, ClientError, ClientView, InvalidError, OpenView, caller_of
 from clientapi.html import rendered
 from clientapi.paging import MOST_STATUSES, answer, wanted
 from clientapi.params import Params
@@ -34,7 +34,7 @@ from items.threads.muting import mute_thread, unmute_thread
 from items.versions import Version, versions_of
 from items.viewing import tell_viewed
 from media.actions import MediaError
-from media.models import Kind, MediaFile
+from media.models import MediaFile, MediaKind
 from web.rest import FeedResponse, idempotency_key
 
 WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "direct": Visibility.MENTIONED}
@@ -54,7 +54,7 @@ def own_or_404(status_id: int, user: User) -> Item:
     """The user's own item. Raises NotFound if it is invisible, and Problem if it is another's."""
     item = item_or_404(status_id, user)
     if item.sender_id != user.pk:
-        raise Problem(403, NOT_ALLOWED)
+        raise ClientError(403, NOT_ALLOWED)
     return item
 
 
@@ -99,7 +99,7 @@ def _type(ids: list[int], user: User) -> ItemType:
     if not ids:
         return ItemType.TEXT
     kinds = MediaFile.objects.filter(pk__in=ids, owner_id=user.pk).values_list("kind", flat=True)
-    return ItemType.VIDEO if Kind.VIDEO in kinds else ItemType.IMAGE
+    return ItemType.VIDEO if MediaKind.VIDEO in kinds else ItemType.IMAGE
 
 
 def _said(params: Params, media: list[int]) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.signing_in.grants import Grant, password_mark
-from clientapi.errors import NOT_FOUND, ClientView, Problem, caller_of
-from clientapi.oauth.bearer import OUTSIDE, AppToken, StreamAuthentication
+from clientapi.errors import NOT_FOUND, ClientError, ClientView, caller_of
+from clientapi.oauth.bearer import OUTSIDE, BearerToken, StreamAuthentication
 from clientapi.streaming.streaming import CLIENTS
-from clientapi.streaming.streams import Hearer, ScopeError, Stream, UnknownError, heard, stream_of
+from clientapi.streaming.streams import ClientHearer, ScopeError, Stream, UnknownError, heard, stream_of
 from stream.api import Admission
 from web.credentials import ANY_SCOPE
 from web.rest import OutageError
@@ -31,7 +31,7 @@ class StreamingView(ClientView):
     def get(self, request: Request, path: str = "") -> HttpResponse:
         """Open the stream in the stream process. Other processes redirect to it."""
         reader = caller_of(request)
-        assert isinstance(request.auth, AppToken)  # noqa: S101 (caller_of)
+        assert isinstance(request.auth, BearerToken)  # noqa: S101 (caller_of)
         is_socket = getattr(request._request, "is_socket", False)
         name = path.replace("/", ":") or _once(request, "stream")
         if not name and not is_socket:
@@ -45,14 +45,14 @@ class StreamingView(ClientView):
             try:
                 streams = (stream_of(name, held, reader, tag=tag, list_id=list_id),)
             except UnknownError as error:
-                raise Problem(400, str(error)) from error
+                raise ClientError(400, str(error)) from error
             except ScopeError as error:
-                raise Problem(403, OUTSIDE) from error
+                raise ClientError(403, OUTSIDE) from error
         if not getattr(request._request, "keeps_lines_open", False):
             return _elsewhere(request)
         grant = Grant(reader.pk, password_mark(reader), token=request.auth.token_id)
         answer = partial(_answer, held) if is_socket else None
-        return Admission(grant, Hearer(reader.pk, streams, is_socket), CLIENTS, answer=answer)
+        return Admission(grant, ClientHearer(reader.pk, streams, is_socket), CLIENTS, answer=answer)
 
 
 class HealthView(ClientView):
@@ -80,7 +80,7 @@ def _elsewhere(request: Request) -> HttpResponse:
     return HttpResponse(status=307, headers={"Location": place})
 
 
-def _answer(held: frozenset[str], hearer: Hearer, text: str) -> tuple[Hearer, bytes]:
+def _answer(held: frozenset[str], hearer: ClientHearer, text: str) -> tuple[ClientHearer, bytes]:
     try:
         return heard(hearer, msgspec.json.decode(text), held), b""
     except (msgspec.DecodeError, RecursionError):

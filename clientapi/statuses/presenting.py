@@ -40,7 +40,7 @@ from clientapi.entities import (
 from items.bodies import ItemBody
 from items.content import link_in, text_in
 from items.conversations.conversations import Conversation, people_of
-from items.filters.filters import Listed, Rule, compiled_rules
+from items.filters.filters import FilterRule, OwnedFilter, compiled_rules
 from items.models import Context, Visibility
 from items.profiles.profile import answered_senders
 from items.quotes import is_own_quotable, quoters
@@ -56,7 +56,7 @@ NONE: list[Any] = []
 Reader = User | AnonymousUser
 
 
-class Words(NamedTuple):
+class StatusTexts(NamedTuple):
     """The texts of an item."""
 
     title: str
@@ -69,17 +69,17 @@ class Words(NamedTuple):
     """The HTML without links of mentions."""
 
     @classmethod
-    def of(cls, item: ItemBody) -> "Words":
+    def of(cls, item: ItemBody) -> "StatusTexts":
         """The texts of an item. Short ones are cached."""
         content = bytes(item.content)
         return (_kept_words if len(content) <= html.KEPT_LENGTH else _words)(item.title, content)
 
 
-def _words(title: str, content: bytes) -> Words:
+def _words(title: str, content: bytes) -> StatusTexts:
     fields = msgspec.json.decode(content)
     warning = text_in(fields, "warning")
     rendered = html.rendered(text_in(fields))
-    words = Words(
+    words = StatusTexts(
         title=title,
         url=link_in(fields),
         warning=warning,
@@ -105,7 +105,7 @@ class Presenter:
     def __init__(self, items: Sequence[ItemBody], reader: Reader, pinned: Collection[str] | None = None) -> None:
         quoted = [item.shown.quote.item for item in items if item.shown.quote]
         every = [one for item in [*items, *quoted] if item for one in (item, item.repost_of) if one is not None]
-        self.said = {one.id: Words.of(one) for one in every if one.repost_of is None}
+        self.said = {one.id: StatusTexts.of(one) for one in every if one.repost_of is None}
         names = {name for said in self.said.values() if said.rendered.names for name in said.rendered.names}
         self.people: People = people({one.sender.id: one.sender for one in every}, names, reader)
         self.answered = {item_id: sender.id for item_id, sender in answered_senders(every, reader).items()}
@@ -261,10 +261,10 @@ def _mention(account: Account) -> Mention:
     return _told(account.username, account.id, account.url)
 
 
-def filter_of(listed: Listed | Rule) -> Filter:
+def filter_of(listed: OwnedFilter | FilterRule) -> Filter:
     """A filter as Mastodon's Filter, without its words."""
     return Filter(
-        id=str(listed.group if isinstance(listed, Rule) else listed.id),
+        id=str(listed.group if isinstance(listed, FilterRule) else listed.id),
         title=listed.title or listed.phrase,
         context=list(listed.contexts or CONTEXTS),
         expires_at=moment(listed.expires_at) if listed.expires_at else None,
@@ -272,7 +272,7 @@ def filter_of(listed: Listed | Rule) -> Filter:
     )
 
 
-def filter_results(met: Iterable[Rule]) -> list[FilterResult]:
+def filter_results(met: Iterable[FilterRule]) -> list[FilterResult]:
     """The filters of matched phrases, oldest first."""
     now, results = timezone.now(), dict[int, FilterResult]()
     for rule in met:
@@ -282,7 +282,7 @@ def filter_results(met: Iterable[Rule]) -> list[FilterResult]:
     return list(results.values())
 
 
-def _filters(items: Iterable[ItemBody], reader: Reader) -> list[Rule]:
+def _filters(items: Iterable[ItemBody], reader: Reader) -> list[FilterRule]:
     if not isinstance(reader, User) or not any(item.filtered for item in items):
         return []
     return list(compiled_rules(reader))

@@ -20,12 +20,12 @@ from items.profiles.profile import all_page, pictured_page, profile_page, tagged
 from items.quotes import quotes_page
 from items.tags.tags import Besides, tags_page
 from timeline.above import page_above
-from timeline.home import Page, home_page
+from timeline.home import HomePage, home_page
 from timeline.lists import list_page
 from web.hashtags import canonical_tag
 
 
-class Found(NamedTuple):
+class TimelinePage(NamedTuple):
     """A page of items, newest first, and the ids of its Link."""
 
     items: list[ItemBody]
@@ -33,48 +33,50 @@ class Found(NamedTuple):
     prev_id: int | str | None
 
 
-NONE = Found([], None, None)
+NONE = TimelinePage([], None, None)
 
 
-def found(page: ItemPage | Page, asked: Wanted) -> Found:
+def found(page: ItemPage | HomePage, asked: Wanted) -> TimelinePage:
     """The part of a page above `since_id`, as the request asks."""
     above = asked.above
     items = [item for item in page.items if int(item.id) > above] if above else page.items
     is_cut = len(items) < len(page.items) or (page.last_id is not None and int(page.last_id) <= above)
     next_id = page.last_id if page.has_more and not is_cut else None
-    return Found(items, next_id, items[0].id if items else None)
+    return TimelinePage(items, next_id, items[0].id if items else None)
 
 
 # --- Home and lists --------------------------------------------------------------------------------------
-def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[Found, list[str]]:
+def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[TimelinePage, list[str]]:
     """A page of home or a list, and what served it."""
     if asked.min_id is not None:
         page = page_above(reader, min_id=asked.min_id, max_id=asked.max_id, limit=asked.limit, list_id=list_id)
         lowest = page.items[-1].id if page.items else asked.min_id + 1
         prev_id = page.last_id if page.last_id is not None else (page.items[0].id if page.items else None)
-        return Found(page.items, lowest, prev_id), page.sources
+        return TimelinePage(page.items, lowest, prev_id), page.sources
     at: dict[str, Any] = {"last_id": asked.max_id, "limit": asked.limit}
     page = list_page(reader, list_id, **at) if list_id else home_page(reader, **at)
     return found(page, asked), page.sources
 
 
 # --- Other lists -----------------------------------------------------------------------------------------
-def listed(read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True) -> Found:
+def listed(
+    read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True
+) -> TimelinePage:
     """A page of a list that can be read upwards and downwards, filtered by `keep`."""
     if asked.min_id is None:
         page = found(read(last_id=asked.max_id, limit=asked.limit), asked)
         return page._replace(items=[item for item in page.items if keep(item)])
     up = read(min_id=asked.min_id, last_id=asked.max_id, limit=asked.limit)
     items = [item for item in up.items if keep(item)]
-    return Found(items, up.items[-1].id if up.items else asked.min_id + 1, up.last_id)
+    return TimelinePage(items, up.items[-1].id if up.items else asked.min_id + 1, up.last_id)
 
 
-def public(reader: Reader, asked: Wanted, *, only_media: bool = False) -> Found:
+def public(reader: Reader, asked: Wanted, *, only_media: bool = False) -> TimelinePage:
     """A page of public posts, newest first."""
     return listed(lambda **at: newest_page(reader, **at), asked, lambda item: bool(item.media) or not only_media)
 
 
-def tagged(tag: str, besides: Besides, reader: Reader, asked: Wanted, *, only_media: bool = False) -> Found:
+def tagged(tag: str, besides: Besides, reader: Reader, asked: Wanted, *, only_media: bool = False) -> TimelinePage:
     """A page of the items with a hashtag."""
     canonical = canonical_tag(tag)
     if canonical is None:
@@ -98,7 +100,7 @@ class Kinds(NamedTuple):
         return (self.with_replies or item.reply_to is None) and (bool(item.media) or not self.only_media)
 
 
-def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> Found:
+def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> TimelinePage:
     """A page of the items of an account."""
     if kinds.tag:
         tag = canonical_tag(kinds.tag)
@@ -107,12 +109,12 @@ def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> Foun
     return listed(lambda **at: read(owner, reader, **at), asked, kinds.keeps)
 
 
-def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> Found:
+def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> TimelinePage:
     """A page of the quotes of an item."""
     return listed(lambda **at: quotes_page(item, reader, **at), asked)
 
 
-def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
+def pinned(owner: User, reader: Reader, asked: Wanted) -> TimelinePage:
     """A page of pinned posts, newest pin first.
 
     If a cursor is the id of a pinned post it stands for its place in this order, else ids are compared.
@@ -132,12 +134,12 @@ def pinned(owner: User, reader: Reader, asked: Wanted) -> Found:
     if not page:
         return NONE
     has_more = bool(every[places[int(page[-1].id)] + 1 :]) if asked.goes_up else page[-1] is not items[-1]
-    return Found(page, page[-1].id if has_more else None, page[0].id)
+    return TimelinePage(page, page[-1].id if has_more else None, page[0].id)
 
 
-def kept(reader: User, kind: Kept, asked: Wanted) -> Found:
+def kept(reader: User, kind: Kept, asked: Wanted) -> TimelinePage:
     """A page of bookmarks or likes. The Link has the ids of these, not of items."""
     page = placed_page(
         reader, kind, last_id=asked.max_id, since_id=asked.since_id or 0, min_id=asked.min_id, limit=asked.limit
     )
-    return Found(page.items, *asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more))
+    return TimelinePage(page.items, *asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more))

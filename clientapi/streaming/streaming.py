@@ -18,11 +18,11 @@ from clientapi.entities import Status
 from clientapi.notifications import notices
 from clientapi.paging import Wanted
 from clientapi.statuses.presenting import Presenter, conversations, filter_results
-from clientapi.streaming.streams import Hearer, Stream
+from clientapi.streaming.streams import ClientHearer, Stream
 from items.bodies import ItemBody, Quote
 from items.conversations.conversations import listed_among
 from items.filters.book import Book
-from items.filters.filters import Rule
+from items.filters.filters import FilterRule
 from items.hydrate import QUOTING, hydrate, marks, quote_state, quoted_in
 from items.quotes import is_own_quotable, quoters
 from items.threads.muting import in_muted_thread
@@ -124,19 +124,19 @@ Answered = frozenset[tuple[str, str]]
 UNMARKED: Marks = (False, False, False, False)
 
 
-class Told(NamedTuple):
+class StreamEvent(NamedTuple):
     """An event of an item for one stream of a hearer."""
 
     place: int
     """Index of the event in the batch."""
     kind: str
     item: int
-    hearer: Hearer
+    hearer: ClientHearer
     stream: Stream
 
 
 # --- Bytes -----------------------------------------------------------------------------------------------
-def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) -> bytes:
+def message(hearer: ClientHearer, stream: Stream, kind: str, payload: bytes | None) -> bytes:
     """An event in the format of the connection: a socket message or a server-sent event."""
     if not hearer.is_socket:
         return b"event: %s\ndata: %s\n\n" % (kind.encode(), UNDEFINED if payload is None else payload)
@@ -146,7 +146,7 @@ def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) ->
     return _encode(told)
 
 
-def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes:
+def heartbeat(hearer: ClientHearer, _position: Position | None, quiet: float) -> bytes:
     """What keeps a quiet connection open. In a socket it is a message for no stream."""
     if not hearer.is_socket:
         return HEARTBEAT
@@ -154,7 +154,7 @@ def heartbeat(hearer: Hearer, _position: Position | None, quiet: float) -> bytes
 
 
 # --- A batch -------------------------------------------------------------------------------------------
-def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Message]:
+def news_for(hearers: Iterable[ClientHearer], entries: Sequence[Entry]) -> list[Message]:
     """The messages that a batch of events gives these hearers, in order. Raises Django's database errors."""
     everyone = list(hearers)
     events = [
@@ -162,7 +162,7 @@ def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Messag
     ]
     told = [*_at_home(everyone, events), *_watched(everyone, events)] if everyone and events else []
     payloads = _payloads(told)
-    messages: list[tuple[int, Hearer, bytes]] = []
+    messages: list[tuple[int, ClientHearer, bytes]] = []
     for one in told:
         payload = payloads.of(one)
         if payload is not None:
@@ -173,8 +173,8 @@ def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Messag
     return [(hearer, entries[place][0], data) for place, hearer, data in messages]
 
 
-def _at_home(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[Told]:
-    homes: dict[int, list[tuple[Hearer, Stream]]] = {}
+def _at_home(hearers: Sequence[ClientHearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[StreamEvent]:
+    homes: dict[int, list[tuple[ClientHearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
             if stream.has_home:
@@ -187,11 +187,11 @@ def _at_home(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
         before = hits.get((place, True), set()) - outside.get(place, set())
         for reader, kind in _kinds(event, {one.reader for one in now}, {one.reader for one in before}):
             for hearer, stream in homes[reader]:
-                yield Told(place, kind, event.item, hearer, stream)
+                yield StreamEvent(place, kind, event.item, hearer, stream)
 
 
-def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[Told]:
-    watchers: dict[Watch, list[tuple[Hearer, Stream]]] = {}
+def _watched(hearers: Sequence[ClientHearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[StreamEvent]:
+    watchers: dict[Watch, list[tuple[ClientHearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
             if stream.is_public or stream.tag or stream.list_id:
@@ -204,13 +204,13 @@ def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
         now, before = sees.get((place, False), set()), sees.get((place, True), set())
         for watch, kind in _kinds(event, now, before):
             for hearer, stream in watchers[watch]:
-                yield Told(place, kind, event.item, hearer, stream)
+                yield StreamEvent(place, kind, event.item, hearer, stream)
 
 
 def _conversations(
-    hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]
-) -> Iterator[tuple[int, Hearer, bytes]]:
-    listening: dict[int, list[tuple[Hearer, Stream]]] = {}
+    hearers: Sequence[ClientHearer], events: Sequence[tuple[int, ItemEvent]]
+) -> Iterator[tuple[int, ClientHearer, bytes]]:
+    listening: dict[int, list[tuple[ClientHearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
             if stream.has_conversations:
@@ -250,7 +250,7 @@ class Inside(NamedTuple):
     marks: Marks = UNMARKED
 
 
-class Shape(NamedTuple):
+class StatusShape(NamedTuple):
     """What the bytes of a status depend on besides the reader's filters. Equal shapes get the same bytes."""
 
     item: int
@@ -270,7 +270,7 @@ class Payloads(NamedTuple):
     pictured: set[int]
     """Items with pictures."""
 
-    def of(self, one: Told) -> bytes | None:
+    def of(self, one: StreamEvent) -> bytes | None:
         """The payload of an event. None if the hearer's stream does not include the item."""
         if one.kind == DELETE:
             return str(one.item).encode()
@@ -279,7 +279,7 @@ class Payloads(NamedTuple):
         return self.by_pair.get((one.item, one.hearer.reader))
 
 
-def _payloads(told: Sequence[Told]) -> Payloads:
+def _payloads(told: Sequence[StreamEvent]) -> Payloads:
     pairs = {(one.item, one.hearer.reader) for one in told if one.kind != DELETE}
     if not pairs:
         return Payloads({}, set())
@@ -302,12 +302,12 @@ def _payloads(told: Sequence[Told]) -> Payloads:
 
 def _shapes(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody], presenter: Presenter
-) -> dict[tuple[int, int], Shape]:
+) -> dict[tuple[int, int], StatusShape]:
     marked = _marks(pairs)
     hidden = _hidden(pairs, {item_id: presenter.names(item) for item_id, item in items.items()})
     answered, inside, quotable = _answered(pairs, items), _inside(pairs, items), _quotable(pairs, items)
     return {
-        pair: Shape(
+        pair: StatusShape(
             pair[0],
             marked.get(pair, UNMARKED),
             hidden.get(pair, frozenset()),
@@ -319,7 +319,7 @@ def _shapes(
     }
 
 
-def _shown(shape: Shape, item: ItemBody, presenter: Presenter) -> Status:
+def _shown(shape: StatusShape, item: ItemBody, presenter: Presenter) -> Status:
     seen, muted = _marked(item, shape.marks), {item.shown.id} if shape.marks[3] else set()
     if shape.inside and seen.shown.quote and seen.shown.quote.item:
         whole = _marked(seen.shown.quote.item, shape.inside.marks)
@@ -435,7 +435,7 @@ book = Book()
 
 def _met(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody], sees: Collection[tuple[int, int]]
-) -> dict[tuple[int, int], list[Rule]]:
+) -> dict[tuple[int, int], list[FilterRule]]:
     """By item and reader: the filter rules that match. `sees`: pairs whose reader sees the quoted item."""
     versions = dict(fetch(FILTERING, {"readers": id_array({reader for _, reader in pairs})}))
     if not versions:
@@ -452,15 +452,15 @@ def _met(
     }
 
 
-def _with_filters(status: Status, met: Sequence[Rule]) -> Status:
+def _with_filters(status: Status, met: Sequence[FilterRule]) -> Status:
     results = filter_results(met)
     reblog = msgspec.structs.replace(status.reblog, filtered=results) if status.reblog else None
     return msgspec.structs.replace(status, filtered=results, reblog=reblog)
 
 
 # --- News of one user ---------------------------------------------------------------------------------
-def _personal(hearers: Sequence[Hearer], entries: Sequence[Entry]) -> Iterator[tuple[int, Hearer, bytes]]:
-    by_reader: dict[int, list[Hearer]] = {}
+def _personal(hearers: Sequence[ClientHearer], entries: Sequence[Entry]) -> Iterator[tuple[int, ClientHearer, bytes]]:
+    by_reader: dict[int, list[ClientHearer]] = {}
     for hearer in hearers:
         by_reader.setdefault(hearer.reader, []).append(hearer)
     for place, (position, event) in enumerate(entries):
@@ -500,8 +500,8 @@ last_told = LastTold()
 
 
 def _notified(
-    place: int, position: Position, user_id: int, hearers: Sequence[Hearer]
-) -> Iterator[tuple[int, Hearer, bytes]]:
+    place: int, position: Position, user_id: int, hearers: Sequence[ClientHearer]
+) -> Iterator[tuple[int, ClientHearer, bytes]]:
     """The messages of a reader's new notifications, oldest first. Of more than `NOTIFIED`, the oldest are not sent."""
     listening = [(hearer, stream) for hearer in hearers for stream in hearer.streams if stream.has_notifications]
     reader = User.objects.active().filter(pk=user_id).first() if listening else None

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from community.archives.importing import run
-from community.archives.models import ARCHIVE, ArchiveImport, BroughtItem, State, folder_of
+from community.archives.models import ARCHIVE, ArchiveImport, BroughtItem, ImportState, folder_of
 from storage import claims
 
 A_DAY = 5
@@ -19,7 +19,7 @@ REPORTS = 20
 CHUNK_BYTES = 1 << 20
 
 
-class BusyError(Exception):
+class ImportRunningError(Exception):
     """The user's previous archive is still being imported."""
 
 
@@ -28,7 +28,7 @@ class CapError(Exception):
 
 
 def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profile: bool = False) -> ArchiveImport:
-    """Store an upload and queue its import. Raises BusyError, CapError, and OSError if the disk is full."""
+    """Store an upload and queue its import. Raises ImportRunningError, CapError, and OSError if the disk is full."""
     recent = ArchiveImport.objects.filter(user=user, created_at__gt=Now() - timedelta(days=1))
     if recent.count() >= A_DAY:
         raise CapError
@@ -44,7 +44,7 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if isinstance(error, IntegrityError) and "archive_import_at_a_time" in str(error):
-            raise BusyError from error
+            raise ImportRunningError from error
         raise
     old = ArchiveImport.objects.filter(user=user).order_by("-pk").values_list("pk", flat=True)[REPORTS:]
     ArchiveImport.objects.filter(pk__in=list(old)).delete()
@@ -54,7 +54,7 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
 def cancel(*, user: User, import_id: int) -> bool:
     """Stop an import at its next part. False if it has ended."""
     running = ArchiveImport.objects.filter(user=user, pk=import_id, finished_at=None)
-    return bool(running.update(state=State.CANCELLED, finished_at=Now()))
+    return bool(running.update(state=ImportState.CANCELLED, finished_at=Now()))
 
 
 def purge(*, user: User, limit: int) -> int:

@@ -223,7 +223,7 @@ def _check_directory(file: IO[bytes]) -> None:
 
 
 # --- Tar -------------------------------------------------------------------------------------------------
-class _Member(tarfile.TarInfo):
+class _TarMember(tarfile.TarInfo):
     """A member of a tar with bounded headers. The library reads them into memory before we see the member."""
 
     def _proc_member(self, tar: "_Tar") -> tarfile.TarInfo:
@@ -261,7 +261,7 @@ HEADER_TYPES = frozenset(
 class _Tar(tarfile.TarFile):
     """A tar with bounded headers. The library reads a file's headers by recursion, and keeps global ones in memory."""
 
-    tarinfo = _Member
+    tarinfo = _TarMember
     _in_a_row = _kept_bytes = 0
 
     def next(self) -> tarfile.TarInfo | None:

@@ -10,7 +10,7 @@ from accounts.models import User
 from community.archives.models import ArchiveImport
 
 
-class ImportRow(msgspec.Struct):
+class ArchiveImportRow(msgspec.Struct):
     """An uploaded archive and its outcome."""
 
     uploaded_at: datetime
@@ -28,6 +28,8 @@ def files(user: User) -> list[ExportFile]:
     return [ExportFile("archive_imports.jsonl", _("The archives you imported from other sites."), _rows(user))]
 
 
-def _rows(user: User) -> Iterator[ImportRow]:
+def _rows(user: User) -> Iterator[ArchiveImportRow]:
     columns = ("created_at", "state", "brought", "media", "left_out", "notes", "lists")
-    return (ImportRow(*row) for row in ArchiveImport.objects.filter(user=user).order_by("pk").values_list(*columns))
+    return (
+        ArchiveImportRow(*row) for row in ArchiveImport.objects.filter(user=user).order_by("pk").values_list(*columns)
+    )

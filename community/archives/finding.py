@@ -33,7 +33,7 @@ class OutboxError(ValueError):
     """The file is no outbox. The message is a key of models.FAILURES."""
 
 
-class Outbox:
+class ArchiveOutbox:
     """The items of an outbox, oldest first."""
 
     def __init__(self, path: Path, places: "array[int]") -> None:
@@ -72,11 +72,11 @@ def index(path: Path, most: int = ITEMS) -> int:
     return count
 
 
-def opened(path: Path) -> Outbox:
+def opened(path: Path) -> ArchiveOutbox:
     """An indexed outbox."""
     places = array("q")
     places.frombytes(_index_of(path).read_bytes())
-    return Outbox(path, places)
+    return ArchiveOutbox(path, places)
 
 
 def _index_of(path: Path) -> Path:

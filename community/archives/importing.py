@@ -25,10 +25,10 @@ from django.db.models.functions import Now
 from accounts.models import User
 from community.archives import extras, finding, listed, outbox, reader
 from community.archives.archive import ArchiveError
-from community.archives.finding import Outbox
-from community.archives.listed import Lists, Tally
+from community.archives.finding import ArchiveOutbox
+from community.archives.listed import ImportTally, Lists
 from community.archives.media import Shown, shown
-from community.archives.models import ARCHIVE, NOTES, ArchiveImport, BroughtItem, Listed, State, folder_of
+from community.archives.models import ARCHIVE, NOTES, ArchiveImport, BroughtItem, ImportState, ListKind, folder_of
 from community.archives.outbox import LeftOutError, Post
 from items import actions as items
 from items.models import Item, Status, Visibility
@@ -56,7 +56,7 @@ ORPHAN_SECONDS = 3600
 LOCK = "lock"
 
 
-class TakenError(Exception):
+class ImportTakenError(Exception):
     """Another worker has the import."""
 
 
@@ -82,7 +82,7 @@ def run(import_id: int, turn: str | None = None) -> bool:
                 return False
             shutil.rmtree(folder, ignore_errors=True)
             return True
-    except TakenError:
+    except ImportTakenError:
         return False
 
 
@@ -100,16 +100,16 @@ def _claimed(row: ArchiveImport, turn: str | None) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[int]:
-    """Lock the folder of an import. Raises TakenError if another worker has it, or it is on another machine."""
+    """Lock the folder of an import. Raises ImportTakenError if another worker has it, or it is on another machine."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
-        raise TakenError from None
+        raise ImportTakenError from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield handle
     except BlockingIOError:
-        raise TakenError from None
+        raise ImportTakenError from None
     finally:
         os.close(handle)
 
@@ -163,13 +163,13 @@ def _prepare(row: ArchiveImport, folder: Path, lock: int) -> None:
 
 
 def _end(row: ArchiveImport, failure: str = "") -> None:
-    state = State.FAILED if failure else State.DONE
+    state = ImportState.FAILED if failure else ImportState.DONE
     ArchiveImport.objects.filter(pk=row.pk, finished_at=None).update(state=state, failure=failure, finished_at=Now())
 
 
 # --- One part --------------------------------------------------------------------------------------------
 @dataclass
-class _Part(Tally):
+class _PostsPart(ImportTally):
     posts: list[Post] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     """By origin: where a post stands in the part."""
@@ -179,7 +179,7 @@ class _Part(Tally):
     """By origin: items that were imported, or that posts of this part reply to or quote."""
 
 
-def _part(row: ArchiveImport, folder: Path, posts: Outbox, until: float) -> None:
+def _part(row: ArchiveImport, folder: Path, posts: ArchiveOutbox, until: float) -> None:
     """Import the next posts, in one transaction with the progress. Ends before media that would begin after `until`,
     but not before the first. Raises StoppedError.
     """
@@ -218,8 +218,8 @@ def _locked(row: ArchiveImport) -> tuple[ArchiveImport, User]:
     return locked, user
 
 
-def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
-    part = _Part()
+def _read(row: ArchiveImport, raw: list[bytes]) -> _PostsPart:
+    part = _PostsPart()
     for place, item in enumerate(raw):
         try:
             part.posts.append(post := outbox.post_of(item))
@@ -239,11 +239,11 @@ def _read(row: ArchiveImport, raw: list[bytes]) -> _Part:
     return part
 
 
-def _parent(part: _Part, post: Post) -> Item | Post | None:
+def _parent(part: _PostsPart, post: Post) -> Item | Post | None:
     return part.items.get(post.parent) or next((one for one in part.posts if one.origin == post.parent), None)
 
 
-def _bring(row: ArchiveImport, user: User, part: _Part, post: Post) -> None:
+def _bring(row: ArchiveImport, user: User, part: _PostsPart, post: Post) -> None:
     parent = part.items.get(post.parent)
     if post.parent and parent is None:
         raise LeftOutError("reply")
@@ -289,7 +289,7 @@ def _content(post: Post, pictures: Shown | None) -> dict[str, object]:
     return content
 
 
-def _note(row: ArchiveImport, part: _Part, count: int) -> None:
+def _note(row: ArchiveImport, part: _PostsPart, count: int) -> None:
     came = [part.media[origin] for origin in part.items if origin in part.media]
     row.done += count
     row.brought += part.brought
@@ -301,11 +301,11 @@ def _note(row: ArchiveImport, part: _Part, count: int) -> None:
 
 
 # --- One part of a list ----------------------------------------------------------------------------------
-def _next_list(row: ArchiveImport) -> Listed | None:
+def _next_list(row: ArchiveImport) -> ListKind | None:
     return next((kind for kind, progress in row.progress().items() if progress.done < progress.total), None)
 
 
-def _list_part(row: ArchiveImport, kind: Listed, lists: Lists) -> None:
+def _list_part(row: ArchiveImport, kind: ListKind, lists: Lists) -> None:
     """Import the next entries of a list, in one transaction with the progress. Raises StoppedError."""
     with transaction.atomic():
         locked, user = _locked(row)
@@ -349,5 +349,5 @@ def _tidy() -> None:
             if name in ended or path.stat().st_mtime < time.time() - ORPHAN_SECONDS:
                 with _alone(path):
                     shutil.rmtree(path, ignore_errors=True)
-        except (TakenError, OSError):
+        except (ImportTakenError, OSError):
             continue

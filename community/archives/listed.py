@@ -16,29 +16,29 @@ import msgspec
 from accounts.models import User
 from community.archives import archive, finding
 from community.archives.finding import OutboxError
-from community.archives.models import BroughtItem, Listed, Progress
+from community.archives.models import BroughtItem, ListKind, ListProgress
 from community.archives.outbox import digest, said
 from items import actions as items
 from items.models import Item, Pin, Status
 from items.pages.addresses import item_id_at
 from items.profiles.pins import PINS, PinCapError, is_pinnable, pin
 from relations import csv_files, importing
-from relations.csv_files import CsvError, Kind, Line
+from relations.csv_files import CsvError, CsvKind, Line
 
 FILES = {
-    Listed.BLOCKS: "blocked_accounts.csv",
-    Listed.MUTES: "muted_accounts.csv",
-    Listed.FOLLOWS: "following_accounts.csv",
-    Listed.LISTS: "lists.csv",
-    Listed.PINS: "featured.json",
-    Listed.LIKES: "likes.json",
-    Listed.BOOKMARKS: "bookmarks.json",
+    ListKind.BLOCKS: "blocked_accounts.csv",
+    ListKind.MUTES: "muted_accounts.csv",
+    ListKind.FOLLOWS: "following_accounts.csv",
+    ListKind.LISTS: "lists.csv",
+    ListKind.PINS: "featured.json",
+    ListKind.LIKES: "likes.json",
+    ListKind.BOOKMARKS: "bookmarks.json",
 }
 CSV = {
-    Listed.BLOCKS: Kind.BLOCKS,
-    Listed.MUTES: Kind.MUTES,
-    Listed.FOLLOWS: Kind.FOLLOWS,
-    Listed.LISTS: Kind.LISTS,
+    ListKind.BLOCKS: CsvKind.BLOCKS,
+    ListKind.MUTES: CsvKind.MUTES,
+    ListKind.FOLLOWS: CsvKind.FOLLOWS,
+    ListKind.LISTS: CsvKind.LISTS,
 }
 FEATURED = 100
 """Maximum pins read. They are one part."""
@@ -66,7 +66,7 @@ class _Named(msgspec.Struct):
 
 
 @dataclass
-class Tally:
+class ImportTally:
     """Entries imported, and left out by reason, with names."""
 
     brought: int = 0
@@ -81,7 +81,7 @@ class Tally:
 
 
 @dataclass
-class _Part(Tally):
+class _ListPart(ImportTally):
     requested: int = 0
 
     def count(self, is_new: bool) -> None:
@@ -97,9 +97,9 @@ class Lists:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._entries: dict[Listed, list[Entry]] = {}
+        self._entries: dict[ListKind, list[Entry]] = {}
 
-    def entries(self, kind: Listed) -> list[Entry]:
+    def entries(self, kind: ListKind) -> list[Entry]:
         """The distinct entries in file order. Raises ListError."""
         if kind not in self._entries:
             path = self._folder / FILES[kind]
@@ -107,25 +107,25 @@ class Lists:
         return self._entries[kind]
 
     def found(self) -> dict[str, Any]:
-        """The `Progress` of each list, for storing."""
-        return {kind.value: msgspec.to_builtins(progress) for kind in Listed if (progress := self._progress(kind))}
+        """The `ListProgress` of each list, for storing."""
+        return {kind.value: msgspec.to_builtins(progress) for kind in ListKind if (progress := self._progress(kind))}
 
-    def _progress(self, kind: Listed) -> Progress | None:
+    def _progress(self, kind: ListKind) -> ListProgress | None:
         try:
             entries = self.entries(kind)
             more = 0 if kind in CSV or not entries else _count(self._folder / FILES[kind]) - _most(kind)
         except ListError as error:
-            return None if str(error) == "empty" else Progress(0, failure=str(error))
+            return None if str(error) == "empty" else ListProgress(0, failure=str(error))
         if not entries:
             return None
-        return Progress(len(entries), left_out={"many": more} if more > 0 else {})
+        return ListProgress(len(entries), left_out={"many": more} if more > 0 else {})
 
 
-def _most(kind: Listed) -> int:
-    return FEATURED if kind == Listed.PINS else ENTRIES
+def _most(kind: ListKind) -> int:
+    return FEATURED if kind == ListKind.PINS else ENTRIES
 
 
-def _entries(path: Path, kind: Listed) -> list[Entry]:
+def _entries(path: Path, kind: ListKind) -> list[Entry]:
     if path.stat().st_size > archive.LIST_BYTES:
         raise ListError("long")
     try:
@@ -168,10 +168,10 @@ def _address(entry: bytes) -> str:
 
 
 # --- Bringing --------------------------------------------------------------------------------------------
-def bring(user: User, kind: Listed, entries: Sequence[Entry], progress: Progress) -> list[list[str]]:
+def bring(user: User, kind: ListKind, entries: Sequence[Entry], progress: ListProgress) -> list[list[str]]:
     """Import the next entries. Return left-out names with reasons."""
-    size = importing.PART if kind in CSV else FEATURED if kind == Listed.PINS else TOGETHER
-    part, some = _Part(), entries[progress.done : min(progress.done + size, progress.total)]
+    size = importing.PART if kind in CSV else FEATURED if kind == ListKind.PINS else TOGETHER
+    part, some = _ListPart(), entries[progress.done : min(progress.done + size, progress.total)]
     if kind in CSV:
         _relate(user, CSV[kind], [one for one in some if isinstance(one, Line)], part)
     else:
@@ -183,7 +183,7 @@ def bring(user: User, kind: Listed, entries: Sequence[Entry], progress: Progress
     return part.notes
 
 
-def _relate(user: User, kind: Kind, lines: Sequence[Line], part: _Part) -> None:
+def _relate(user: User, kind: CsvKind, lines: Sequence[Line], part: _ListPart) -> None:
     for line, outcome in importing.do(user=user, kind=kind, lines=lines):
         if outcome == "requested":
             part.requested += 1
@@ -193,7 +193,7 @@ def _relate(user: User, kind: Kind, lines: Sequence[Line], part: _Part) -> None:
             part.leave_out(outcome, f"{line.title}: {line.name}" if line.title else line.name)
 
 
-def _keep(user: User, kind: Listed, addresses: Sequence[str], part: _Part) -> None:
+def _keep(user: User, kind: ListKind, addresses: Sequence[str], part: _ListPart) -> None:
     posts = _posts(user, addresses)
     known: list[str] = []
     for address in addresses:
@@ -201,11 +201,11 @@ def _keep(user: User, kind: Listed, addresses: Sequence[str], part: _Part) -> No
             known.append(address)
         else:
             part.leave_out(_absence(address), address)
-    if kind == Listed.PINS:
+    if kind == ListKind.PINS:
         _pin(user, {address: posts[address] for address in known}, part)
         return
     for address in known:
-        if kind == Listed.LIKES:
+        if kind == ListKind.LIKES:
             part.count(items.like(user=user, item=posts[address], is_past=True))
         else:
             part.count(items.bookmark(user=user, item=posts[address]))
@@ -227,7 +227,7 @@ def _posts(user: User, addresses: Sequence[str]) -> dict[str, Item]:
     return posts | {origins[one.origin]: one.item for one in brought.select_related("item")}
 
 
-def _pin(user: User, posts: dict[str, Item], part: _Part) -> None:
+def _pin(user: User, posts: dict[str, Item], part: _ListPart) -> None:
     """Pin posts of a list. The file's first post is pinned last: it is shown first."""
     pinned = set(Pin.objects.filter(sender=user).values_list("item_id", flat=True))
     room = PINS - len(pinned)

@@ -8,7 +8,7 @@ import html
 import re
 from urllib.parse import urlsplit
 
-from items.text import Kind, spans
+from items.text import SpanKind, spans
 from web.strict_json import UNSTORABLE
 
 LONGEST = 200_000
@@ -98,7 +98,7 @@ def _at_home(text: str, host: str) -> str:
     if not host or "@" not in text:
         return text
     return "".join(
-        f"{span.text}@{host}" if span.kind == Kind.MENTION and "@" not in span.text[1:] else span.text
+        f"{span.text}@{host}" if span.kind == SpanKind.MENTION and "@" not in span.text[1:] else span.text
         for span in spans(text)
     )
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
 from community.archives.archive import medium
-from community.archives.outbox import Attachment, Post
+from community.archives.outbox import ArchivedAttachment, Post
 from items.models import ItemType
 from items.text import MEDIA_AN_ITEM
 from media.actions import KeyConflictError, MediaError, check_file, upload
-from media.decoder import BusyError
-from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
+from media.decoder import DecoderBusyError
+from media.models import DESCRIPTION_LENGTH, MediaFile, MediaKind
 from web.letters import beginning
 
 Kept = TypeVar("Kept")
@@ -27,7 +27,7 @@ class Shown(NamedTuple):
 
 
 def shown(user_id: int, folder: Path, post: Post) -> Shown:
-    """Store up to four pictures, or one video, under a key. Raises StoreError, and BusyError after minutes."""
+    """Store up to four pictures, or one video, under a key. Raises StoreError, and DecoderBusyError after minutes."""
     found = Shown(ItemType.IMAGE, [], [])
     for place, attachment in enumerate(post.media):
         path = next((path for one in attachment.paths if (path := medium(folder, one))), None)
@@ -45,26 +45,26 @@ def shown(user_id: int, folder: Path, post: Post) -> Shown:
                 found.left_out.append("refused")
                 continue
         found.rows.append(row)
-        found = found._replace(type=ItemType.VIDEO if kind == Kind.VIDEO else ItemType.IMAGE)
+        found = found._replace(type=ItemType.VIDEO if kind == MediaKind.VIDEO else ItemType.IMAGE)
     return found
 
 
-def _fits(found: Shown, kind: Kind) -> bool:
+def _fits(found: Shown, kind: MediaKind) -> bool:
     if not found.rows:
         return True
-    return kind == Kind.IMAGE and found.type == ItemType.IMAGE and len(found.rows) < MEDIA_AN_ITEM
+    return kind == MediaKind.IMAGE and found.type == ItemType.IMAGE and len(found.rows) < MEDIA_AN_ITEM
 
 
-def _kept(user_id: int, file: IO[bytes], attachment: Attachment, key: str) -> MediaFile:
+def _kept(user_id: int, file: IO[bytes], attachment: ArchivedAttachment, key: str) -> MediaFile:
     words = beginning(attachment.description, DESCRIPTION_LENGTH)
     return patiently(lambda: upload(owner_id=user_id, file=file, description=words, focus=attachment.focus, key=key))
 
 
 def patiently(keep: Callable[[], Kept]) -> Kept:
-    """Retry while decoders are busy. Raises BusyError after minutes."""
+    """Retry while decoders are busy. Raises DecoderBusyError after minutes."""
     for _ in range(TRIES - 1):
         try:
             return keep()
-        except BusyError:
+        except DecoderBusyError:
             continue
     return keep()

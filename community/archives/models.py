@@ -75,7 +75,7 @@ NOTES = 500
 """Maximum addresses of left-out items kept per import."""
 
 
-class State(models.TextChoices):
+class ImportState(models.TextChoices):
     """The state of an import."""
 
     RUNNING = "running", _("running")
@@ -84,7 +84,7 @@ class State(models.TextChoices):
     FAILED = "failed", _("ended early")
 
 
-class Listed(StrEnum):
+class ListKind(StrEnum):
     """The lists, in import order: blocks before the follows they forbid, follows before the lists that need them."""
 
     BLOCKS = "blocks"
@@ -97,17 +97,17 @@ class Listed(StrEnum):
 
 
 LISTED = {
-    Listed.BLOCKS: _("People you block"),
-    Listed.MUTES: _("People you mute"),
-    Listed.FOLLOWS: _("People you follow"),
-    Listed.LISTS: _("People in lists"),
-    Listed.PINS: _("Pinned posts"),
-    Listed.LIKES: _("Likes"),
-    Listed.BOOKMARKS: _("Bookmarks"),
+    ListKind.BLOCKS: _("People you block"),
+    ListKind.MUTES: _("People you mute"),
+    ListKind.FOLLOWS: _("People you follow"),
+    ListKind.LISTS: _("People in lists"),
+    ListKind.PINS: _("Pinned posts"),
+    ListKind.LIKES: _("Likes"),
+    ListKind.BOOKMARKS: _("Bookmarks"),
 }
 
 
-class Progress(msgspec.Struct, omit_defaults=True):
+class ListProgress(msgspec.Struct, omit_defaults=True):
     """The progress of a list. `left_out`: counts by keys of `LIST_REASONS`. `failure`: a key of `LIST_FAILURES`."""
 
     total: int
@@ -132,7 +132,7 @@ class NamedProgress(NamedTuple):
     """Progress with the list's translated name."""
 
     words: str
-    progress: Progress
+    progress: ListProgress
 
 
 class Count(NamedTuple):
@@ -153,14 +153,14 @@ class ArchiveImport(ClaimedRow):
     """An uploaded archive, and the progress of its import.
 
     `folder` holds its files until it ends. `left_out` counts by reason. `notes` has the first `NOTES` pairs of address
-    and reason. `lists`: `Progress` of each list.
+    and reason. `lists`: `ListProgress` of each list.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     folder = models.CharField(max_length=64)
     is_for_self = models.BooleanField(default=False, help_text="Whether only the author sees the posts.")
     takes_profile = models.BooleanField(default=False, help_text="Whether empty parts of the profile are filled.")
-    state = models.CharField(max_length=16, choices=State.choices, default=State.RUNNING)
+    state = models.CharField(max_length=16, choices=ImportState.choices, default=ImportState.RUNNING)
     failure = models.CharField(max_length=16, blank=True)
     total = models.IntegerField(null=True, help_text="Items of the archive; empty until it is unpacked.")
     done = models.IntegerField(default=0)
@@ -196,10 +196,10 @@ class ArchiveImport(ClaimedRow):
         known = REASONS | MEDIA_REASONS | PART_REASONS | OTHER_REASONS
         return [Count(str(known[why]), self.left_out[why]) for why in known if self.left_out.get(why)]
 
-    def progress(self) -> dict[Listed, Progress]:
+    def progress(self) -> dict[ListKind, ListProgress]:
         """The progress of each list, in import order."""
         lists = self.lists or {}
-        return {kind: msgspec.convert(lists[kind], Progress) for kind in Listed if kind in lists}
+        return {kind: msgspec.convert(lists[kind], ListProgress) for kind in ListKind if kind in lists}
 
     @property
     def listed(self) -> list[NamedProgress]:

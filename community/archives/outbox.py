@@ -31,7 +31,7 @@ class LeftOutError(Exception):
         self.why, self.address = why, address
 
 
-class Attachment(NamedTuple):
+class ArchivedAttachment(NamedTuple):
     """A picture or video of a post. Its file in the archive has one of these `paths`."""
 
     paths: tuple[str, ...]
@@ -55,7 +55,7 @@ class Post(NamedTuple):
     is_sensitive: bool
     visibility: Visibility
     language: str
-    media: tuple[Attachment, ...]
+    media: tuple[ArchivedAttachment, ...]
     lost: tuple[str, ...]
 
 
@@ -200,7 +200,7 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _attachments(said: Any) -> Iterator[Attachment]:
+def _attachments(said: Any) -> Iterator[ArchivedAttachment]:
     for one in _listed(said)[:ATTACHMENTS]:
         try:
             known = msgspec.convert(one, _Attachment)
@@ -208,7 +208,7 @@ def _attachments(said: Any) -> Iterator[Attachment]:
             continue
         paths = (*_paths(known.url), *_paths(known.href))
         if paths:
-            yield Attachment(paths, UNSTORABLE.sub("", _text(known.name)), _focus(known.focalPoint))
+            yield ArchivedAttachment(paths, UNSTORABLE.sub("", _text(known.name)), _focus(known.focalPoint))
 
 
 def _paths(said: Any) -> Iterator[str]:

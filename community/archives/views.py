@@ -50,7 +50,7 @@ def _begun(reader: User, form: ArchiveForm) -> bool:
                 is_for_self=fields["audience"] == SELF,
                 takes_profile=fields["profile"],
             )
-    except actions.BusyError:
+    except actions.ImportRunningError:
         form.add_error(None, form.BUSY)
     except actions.CapError:
         form.add_error(None, form.CAP)

@@ -40,7 +40,7 @@ PEOPLE = """
 """
 
 
-class Entry(NamedTuple):
+class SitemapLine(NamedTuple):
     """A line of the sitemap: a post's id and last change, or a user's id and name."""
 
     id: int
@@ -75,7 +75,7 @@ def people_parts() -> range:
     return range(min(highest // PART + 1, MOST_OF_PEOPLE))
 
 
-def posts_of(first_id: int) -> Iterator[Entry] | None:
+def posts_of(first_id: int) -> Iterator[SitemapLine] | None:
     """The posts of a part. None if no part has this first id."""
     following = (
         SitemapPart.objects.filter(first_id__gt=first_id).order_by("first_id").values_list("first_id", flat=True)
@@ -84,9 +84,9 @@ def posts_of(first_id: int) -> Iterator[Entry] | None:
         return None
     # The growing part may have a few more, until the next part takes them.
     bounds = {"first": first_id, "end": following.first() or NO_BOUND, "part": 2 * PART}
-    return iter(fetch(POSTS, bounds, into=Entry._make))
+    return iter(fetch(POSTS, bounds, into=SitemapLine._make))
 
 
-def people_of(number: int) -> Iterator[Entry]:
+def people_of(number: int) -> Iterator[SitemapLine]:
     """The users of a part."""
-    return iter(fetch(PEOPLE, {"first": number * PART, "end": (number + 1) * PART}, into=Entry._make))
+    return iter(fetch(PEOPLE, {"first": number * PART, "end": (number + 1) * PART}, into=SitemapLine._make))

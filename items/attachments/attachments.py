@@ -10,11 +10,11 @@ from items.text import ContentError, media_ids
 from media import actions as media
 from media import attaching
 from media.actions import UsedError
-from media.models import Kind, MediaFile
+from media.models import MediaFile, MediaKind
 from media.objects import kept
 from media.offering import BlockedMediaError, offer
 
-KINDS = {ItemType.IMAGE: Kind.IMAGE, ItemType.VIDEO: Kind.VIDEO}
+KINDS = {ItemType.IMAGE: MediaKind.IMAGE, ItemType.VIDEO: MediaKind.VIDEO}
 FIELD = "content.media"
 
 

@@ -134,7 +134,7 @@ class ConversationPage(msgspec.Struct):
     has_more: bool
 
 
-class Place(NamedTuple):
+class PageBounds(NamedTuple):
     """The place of a page in the list. Message ids: both ends of the page, and the last one checked."""
 
     newest_id: int | None
@@ -142,7 +142,7 @@ class Place(NamedTuple):
     last_id: int | None
 
 
-class _Row(NamedTuple):
+class _ConversationRow(NamedTuple):
     bound: int | None
     item: ItemRow | None
     conversation_id: int
@@ -151,7 +151,7 @@ class _Row(NamedTuple):
     people: list[list[Any]]
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "_Row":
+    def of(cls, row: Sequence[Any]) -> "_ConversationRow":
         bound, columns, (conversation_id, *rest) = row[0], row[1 : WIDTH + 1], row[WIDTH + 1 :]
         return cls(bound, None if conversation_id is None else ItemRow.of(columns), conversation_id, *rest)
 
@@ -166,31 +166,31 @@ def conversations_page(
 
 def placed_page(
     reader: User, *, requests: bool = False, below: int = NO_BOUND, above: int = 0, upward: bool = False, limit: int
-) -> tuple[list[Conversation], Place, bool]:
+) -> tuple[list[Conversation], PageBounds, bool]:
     """Conversations between two places, with the page's places and whether there may be more. `upward`: those directly
     above.
     """
     params = {"reader": reader.pk, "requests": requests, "below": below, "above": above}
-    rows = fetch(UP if upward else DOWN, params | {"scan": SCAN, "count": limit + 1}, into=_Row.of)
+    rows = fetch(UP if upward else DOWN, params | {"scan": SCAN, "count": limit + 1}, into=_ConversationRow.of)
     part = part_of([row for row in rows if row.item], limit, attrgetter("last"), bound=rows[0].bound)
     shown = part.shown[::-1] if upward else part.shown
     places: list[int | None] = [row.last for row in shown] or [None]
-    return _conversations(shown, reader), Place(places[0], places[-1], part.last_id), part.has_more
+    return _conversations(shown, reader), PageBounds(places[0], places[-1], part.last_id), part.has_more
 
 
 def conversation_of(reader: User, conversation_id: int) -> Conversation | None:
     """The conversation with this id. None if the reader is not in it or sees nothing of it."""
-    found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_Row.of)
+    found = fetch(ONE, {"reader": reader.pk, "conversation": conversation_id}, into=_ConversationRow.of)
     return _conversations(found, reader)[0] if found else None
 
 
 def listed_among(reader: User, conversation_ids: Collection[int]) -> list[Conversation]:
     """Those of these conversations that are in the reader's list."""
-    found = fetch(AMONG, {"reader": reader.pk, "conversations": id_array(conversation_ids)}, into=_Row.of)
+    found = fetch(AMONG, {"reader": reader.pk, "conversations": id_array(conversation_ids)}, into=_ConversationRow.of)
     return _conversations(found, reader)
 
 
-def _conversations(rows: Sequence[_Row], reader: User) -> list[Conversation]:
+def _conversations(rows: Sequence[_ConversationRow], reader: User) -> list[Conversation]:
     items = bodies([row.item for row in rows if row.item], reader)
     return [
         Conversation(

@@ -8,7 +8,7 @@ import msgspec
 from django.utils import timezone
 
 from items.bodies import ItemBody
-from items.filters.filters import Filters, Rule, folded_text, rules_of
+from items.filters.filters import FilterRule, Filters, folded_text, rules_of
 
 MOST = 100_000
 """Filters kept in memory, some tens of MB. The readers of one batch may have more."""
@@ -17,7 +17,7 @@ YOUNG, SHARE = 500, 4
 
 
 class _Shelf:
-    def __init__(self, owners: Mapping[int, tuple[int, list[Rule]]]) -> None:
+    def __init__(self, owners: Mapping[int, tuple[int, list[FilterRule]]]) -> None:
         self.owners = dict(owners)
         self.filters = Filters(rule for _version, rules in owners.values() for rule in rules)
 
@@ -35,7 +35,7 @@ class Book:
         missing = [reader for reader, version in readers.items() if self._versions.get(reader) != version]
         if not missing:
             return
-        read: dict[int, tuple[int, list[Rule]]] = {reader: (readers[reader], []) for reader in missing}
+        read: dict[int, tuple[int, list[FilterRule]]] = {reader: (readers[reader], []) for reader in missing}
         for rule in rules_of(missing):
             read[rule.owner][1].append(rule)
         young, old = self._shelves
@@ -50,11 +50,11 @@ class Book:
             young, old = _Shelf({}), _Shelf(self._all())
         self._shelves = [young, old]
 
-    def _all(self) -> dict[int, tuple[int, list[Rule]]]:
+    def _all(self) -> dict[int, tuple[int, list[FilterRule]]]:
         every = [one for shelf in self._shelves for one in shelf.owners.items()]
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
-    def found(self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()) -> dict[int, list[Rule]]:
+    def found(self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()) -> dict[int, list[FilterRule]]:
         """Phrases that match the item, by reader. Call `learn` first. `seeing`: readers who may see what it quotes."""
         shown = item.shown
         asked = set(readers) - {int(shown.sender.id)}
@@ -63,10 +63,10 @@ class Book:
         found = self._found(folded_text(msgspec.structs.replace(shown, quote=None)), asked - both)
         return found | (self._found(folded_text(shown), both) if both else {})
 
-    def _found(self, text: str, asked: set[int]) -> dict[int, list[Rule]]:
+    def _found(self, text: str, asked: set[int]) -> dict[int, list[FilterRule]]:
         now = timezone.now()
         hits: dict[int, set[str]] = {}
-        own: dict[int, list[Rule]] = {}
+        own: dict[int, list[FilterRule]] = {}
         for shelf in self._shelves:
             for rule in shelf.filters.found(text, now):
                 version, rules = shelf.owners[rule.owner]

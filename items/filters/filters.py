@@ -204,7 +204,7 @@ def _renew(owner_ids: Iterable[int]) -> None:
     transaction.on_commit(lambda: announce(*map(FiltersChanged, owners)), robust=True)
 
 
-class Listed(NamedTuple):
+class OwnedFilter(NamedTuple):
     """A filter as its owner manages it."""
 
     id: int
@@ -236,13 +236,13 @@ class Listed(NamedTuple):
         return self.expires_at is not None and self.expires_at <= timezone.now()
 
 
-def filters_of(owner: User) -> list[Listed]:
+def filters_of(owner: User) -> list[OwnedFilter]:
     """The owner's filters, newest first."""
     groups: dict[int, list[Filter]] = {}
     for row in Filter.objects.filter(owner=owner).order_by("pk"):
         groups.setdefault(row.group or row.pk, []).append(row)
     listed = [
-        Listed(
+        OwnedFilter(
             filter_id,
             rows[0].title or rows[0].phrase,
             [Keyword(row.phrase, row.whole_word, row.pk) for row in rows],
@@ -256,7 +256,7 @@ def filters_of(owner: User) -> list[Listed]:
     return sorted(listed, key=lambda one: -one.id)
 
 
-def filter_of(owner: User, filter_id: int) -> Listed | None:
+def filter_of(owner: User, filter_id: int) -> OwnedFilter | None:
     """One of the owner's filters, or None."""
     return next((one for one in filters_of(owner) if one.id == filter_id), None)
 
@@ -269,7 +269,7 @@ READ = """
 """
 
 
-class Rule(NamedTuple):
+class FilterRule(NamedTuple):
     """A phrase as matching uses it."""
 
     owner: int
@@ -292,19 +292,19 @@ class Rule(NamedTuple):
         return not context or not self.contexts or context in self.contexts
 
 
-def rules_of(owner_ids: Iterable[int]) -> list[Rule]:
+def rules_of(owner_ids: Iterable[int]) -> list[FilterRule]:
     """The filters of these users, oldest first."""
-    return fetch(READ, {"owners": id_array(owner_ids)}, into=Rule._make)
+    return fetch(READ, {"owners": id_array(owner_ids)}, into=FilterRule._make)
 
 
 class Filters:
     """Compiled filters. Immutable, so threads may share them."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[FilterRule]) -> None:
         self.rules = {rule.id: rule for rule in rules}
         self._matcher = Matcher(Word(rule.id, fold(rule.phrase), rule.whole_word) for rule in self.rules.values())
 
-    def found(self, text: str, now: datetime) -> list[Rule]:
+    def found(self, text: str, now: datetime) -> list[FilterRule]:
         """The active filters that match a folded text, oldest first."""
         rules = (self.rules[rule_id] for rule_id in sorted(self._matcher.found(text)))
         return [rule for rule in rules if rule.is_in_force(now)]
@@ -316,7 +316,7 @@ def _compiled(owner_id: int, version: int) -> Filters:
     return Filters(rules_of([owner_id]))
 
 
-def compiled_rules(reader: User) -> Iterable[Rule]:
+def compiled_rules(reader: User) -> Iterable[FilterRule]:
     """All the reader's phrases, oldest first."""
     return _compiled(reader.pk, reader.filters_version).rules.values()
 

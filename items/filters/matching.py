@@ -33,7 +33,7 @@ def fold(text: str) -> str:
     return _SPACES.sub(" ", folded(text)).strip()
 
 
-class Place(NamedTuple):
+class TextPosition(NamedTuple):
     """Where a word is in a folded text."""
 
     start: int
@@ -60,10 +60,10 @@ class _Search:
             self._automaton.add_word(text, text)
         self._automaton.make_automaton()
 
-    def places(self, within: str) -> Iterator[Place]:
+    def places(self, within: str) -> Iterator[TextPosition]:
         for last, text in self._automaton.iter(within) if self._texts else ():
             for word in self._texts[text]:
-                yield Place(last + 1 - len(text), last + 1, word)
+                yield TextPosition(last + 1 - len(text), last + 1, word)
 
     def found(self, within: str) -> set[int]:
         left, begin, found = self, 0, set[str]()
@@ -92,14 +92,14 @@ class Matcher:
         self._parts, self._whole = _Search(parts), _Search(whole)
         self._has_whole = bool(whole)
 
-    def places(self, folded: str) -> Iterator[Place]:
+    def places(self, folded: str) -> Iterator[TextPosition]:
         """Every place of every word."""
         yield from self._parts.places(folded)
         if self._has_whole:
             bordered = _bordered(folded)
             before = list(accumulate((letter != BORDER for letter in bordered), initial=0))  # letters of `folded`
             for start, end, word in self._whole.places(bordered):
-                yield Place(before[start], before[end], word)
+                yield TextPosition(before[start], before[end], word)
 
     def found(self, folded: str) -> set[int]:
         """The ids of the words in a text."""

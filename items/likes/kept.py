@@ -55,13 +55,13 @@ class KeptPage(NamedTuple):
     has_more: bool
 
 
-class _Row(NamedTuple):
+class _KeptRow(NamedTuple):
     bound: int | None
     relation_id: int | None
     item: ItemRow | None
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "_Row":
+    def of(cls, row: Sequence[Any]) -> "_KeptRow":
         bound, relation_id, *columns = row
         return cls(bound, relation_id, None if relation_id is None else ItemRow.of(columns))
 
@@ -84,7 +84,7 @@ def placed_page(
     """Bookmarked or liked items with the page's places. With `min_id`, those directly above it."""
     statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
     params = {"reader": reader.pk, "above": above, "below": below(last_id), "scan": SCAN, "count": limit + 1}
-    rows = fetch(statement[kept], params, into=_Row.of)
+    rows = fetch(statement[kept], params, into=_KeptRow.of)
     found = [(row.relation_id, row.item) for row in rows if row.relation_id is not None and row.item]
     part = part_of(found, limit, itemgetter(0), bound=rows[0].bound)
     shown = part.shown if min_id is None else part.shown[::-1]

@@ -24,10 +24,10 @@ from items.content import link_in, text_in
 from items.link_cards import pages
 from items.links import HOST_LENGTH
 from items.models import URL_LENGTH, CardState, Item, LinkCard, RefusedHost, Status, Visibility
-from items.text import Kind, spans
+from items.text import SpanKind, spans
 from media import linked
 from media.actions import MediaError
-from media.decoder import BusyError
+from media.decoder import DecoderBusyError
 from media.files import StoreError
 from media.models import MediaFile
 from media.objects import entry_of
@@ -66,7 +66,7 @@ CLAIM = """
 # --- Links -----------------------------------------------------------------------------------------------
 def first_link(content: dict[str, Any]) -> str:
     """The address that gets the card, in one spelling, or ""."""
-    in_text = (span.value for span in spans(text_in(content)) if span.kind == Kind.LINK)
+    in_text = (span.value for span in spans(text_in(content)) if span.kind == SpanKind.LINK)
     found = link_in(content) or next(in_text, "")
     try:
         parsed = parse_url(found) if 0 < len(found) <= URL_LENGTH else None
@@ -202,7 +202,7 @@ def _picture(addresses: Iterable[str], member: int) -> tuple[MediaFile | None, s
             file = pages.read_picture(address, member=member)
             with spending(member=member):
                 picture = linked.keep(file)
-        except (OutboundError, MediaError, BusyError, StoreError) as error:
+        except (OutboundError, MediaError, DecoderBusyError, StoreError) as error:
             failure = f"picture: {error}"[:200]
             continue
         if min(picture.width, picture.height) > 1:  # others count readers
@@ -211,7 +211,7 @@ def _picture(addresses: Iterable[str], member: int) -> tuple[MediaFile | None, s
 
 
 @transaction.atomic
-def _write(card_id: int, page: pages.Page, picture: MediaFile | None, error: str) -> None:
+def _write(card_id: int, page: pages.RemotePage, picture: MediaFile | None, error: str) -> None:
     card = LinkCard.objects.select_for_update().filter(pk=card_id).first()
     if card is None:
         return

@@ -42,7 +42,7 @@ _REFRESH = re.compile(
 )
 
 
-class Page(NamedTuple):
+class RemotePage(NamedTuple):
     """A page elsewhere, by its own words. The first of its pictures that can be shown counts."""
 
     title: str
@@ -51,7 +51,7 @@ class Page(NamedTuple):
     pictures: tuple[str, ...]
 
 
-def read(url: str, *, member: int) -> tuple[Page, str]:
+def read(url: str, *, member: int) -> tuple[RemotePage, str]:
     """Read a page for a member, and once the page where it sends its readers. Returns the facts and the address where
     redirects ended. Raises OutboundError.
     """
@@ -98,11 +98,11 @@ def head_of(body: bytes, content_type: str) -> Head:
     return head
 
 
-def page_of(head: Head, url: str) -> Page:
+def page_of(head: Head, url: str) -> RemotePage:
     """The facts of a card. Raises NothingError without a title."""
     base = _address(head.base, url) or url
     pictures = dict.fromkeys(_address(value, base) for name in PICTURE_NAMES for value in head.said.get(name, ()))
-    found = Page(
+    found = RemotePage(
         title=_first(head, ("og:title", "twitter:title"), TITLE_LENGTH) or plain(head.title, TITLE_LENGTH),
         description=_first(head, ("og:description", "twitter:description", "description"), DESCRIPTION_LENGTH),
         site=_first(head, ("og:site_name", "application-name"), SITE_LENGTH),

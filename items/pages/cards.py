@@ -35,7 +35,7 @@ WIDE_PIXELS, WIDE_ASPECT = 480, 1.4
 DESCRIPTION_LETTERS = 160
 
 
-class Words(NamedTuple):
+class CardWords(NamedTuple):
     """The words of cards in one language, as HTML."""
 
     new: str
@@ -69,13 +69,13 @@ class Words(NamedTuple):
     your_vote: str
 
 
-def card_words() -> Words:
+def card_words() -> CardWords:
     """The words of cards in the current language."""
     return _words(get_language())
 
 
 @cache
-def _words(_language: str | None) -> Words:
+def _words(_language: str | None) -> CardWords:
     words = (
         *(_("new"), _("edited"), _("followers only"), _("mutual follows only"), _("only you"), _("private")),
         *(_("in review"), _("rejected"), _("In reply to a post"), _("Muted word:"), _("Show"), _("Hide")),
@@ -84,11 +84,11 @@ def _words(_language: str | None) -> Words:
         *(_("Quotes another post"), _("This post isn't available.")),
         *(_("Vote"), _("Options"), _("Choose one or more."), _("Your vote")),
     )
-    return Words(*map(escape, words))
+    return CardWords(*map(escape, words))
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ContentHtml:
     """An item's content, as HTML."""
 
     title: SafeString | None
@@ -115,7 +115,7 @@ class Content:
     page: "LinkedPage | None" = None
 
 
-class Answer(NamedTuple):
+class PollAnswer(NamedTuple):
     """An answer of a poll, with its share in percent."""
 
     text: str
@@ -130,7 +130,7 @@ class PollCard:
 
     item_id: str
     address: str
-    answers: list[Answer]
+    answers: list[PollAnswer]
     is_multiple: bool
     may_vote: bool
     shows_votes: bool
@@ -166,7 +166,7 @@ class Quoted:
     address: str
     sender: Face | None = None
     created: Moment | None = None
-    content: Content | None = None
+    content: ContentHtml | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class Card:
     answered_is_big_v: bool
     answers: str
     """The address of the item that it answers."""
-    content: Content
+    content: ContentHtml
     counts: Counts
     replies_label: str
     is_quotable: bool
@@ -235,7 +235,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ThreadCard:
     """A card in a thread, with links to further replies."""
 
     card: Card
@@ -320,7 +320,7 @@ class Cards:
             **facts,
         )
 
-    def thread(self, asked: ItemBody, branches: Iterable[Branch]) -> list[Entry]:
+    def thread(self, asked: ItemBody, branches: Iterable[Branch]) -> list[ThreadCard]:
         """The replies to an item. Filtered ones are folded if visible ones follow."""
         entries = []
         for branch in branches:
@@ -331,12 +331,12 @@ class Cards:
             if branch.item.reply_to != asked.shown.id:
                 words = SafeString(escape(_("You can't see the post this replies to.")))
                 card = replace(card, answered=words, answers="")
-            entries.append(Entry(card, False, []))
-            entries += [Entry(self.one(one.item), True, _further(one.item, one.hidden)) for one in answers]
+            entries.append(ThreadCard(card, False, []))
+            entries += [ThreadCard(self.one(one.item), True, _further(one.item, one.hidden)) for one in answers]
             entries[-1].further.extend(_further(branch.item, branch.hidden))
         return entries
 
-    def content(self, item: ItemBody, *, is_whole: bool = False) -> Content:
+    def content(self, item: ItemBody, *, is_whole: bool = False) -> ContentHtml:
         """An item's content. `is_whole`: not folded, a single picture large."""
         fields, media = item.content_fields, item.media
         filtered = ", ".join(item.filtered)
@@ -358,7 +358,7 @@ class Cards:
             content = replace(content, quoted=Quoted(item.quote.id, item_address(item.quote.id)))
         return Quoted(item.id, item_address(item.id), self._face(item.sender), moment(item.created_at), content)
 
-    def version(self, said: Version) -> Content:
+    def version(self, said: Version) -> ContentHtml:
         """A version's full text, without pictures."""
         return self._content(said.title, said.content, "", (), "", 0, "", is_whole=True)
 
@@ -373,11 +373,11 @@ class Cards:
         kind: str,
         *,
         is_whole: bool,
-    ) -> Content:
+    ) -> ContentHtml:
         text, warning, link = text_in(fields), text_in(fields, "warning"), link_in(fields)
         is_folded = not is_whole and is_long(text)
         pictures = list(media)
-        return Content(
+        return ContentHtml(
             title=linked(title, self._leads, self._sought) if title else None,
             is_headline=kind == "article",
             text=linked(text, self._leads, self._sought, is_folded=is_folded) if text else None,
@@ -424,7 +424,7 @@ def _poll(item: ItemBody, poll: Poll, *, may_vote: bool) -> PollCard:
     votes = [option.votes or 0 for option in poll.options]
     chosen = poll.voted or []
     answers = [
-        Answer(option.text, round(100 * count / (poll.voters or 1)), _votes(count), place in chosen)
+        PollAnswer(option.text, round(100 * count / (poll.voters or 1)), _votes(count), place in chosen)
         for place, (option, count) in enumerate(zip(poll.options, votes, strict=True))
     ]
     return PollCard(

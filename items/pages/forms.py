@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.locale import LOCAL, moment_of, named_zone
 from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
-from items.filters.filters import FILTERS, Keyword, Listed
+from items.filters.filters import FILTERS, Keyword, OwnedFilter
 from items.filters.matching import fold
 from items.models import PHRASE_LENGTH, Context, FilterAction, Item, ItemType, Visibility
 from items.pages.cards import Quoted
@@ -36,9 +36,9 @@ from items.text import (
 )
 from media import actions as media
 from media.actions import PICTURES_AN_ITEM
-from media.decoder import BusyError
+from media.decoder import DecoderBusyError
 from media.files import StoreError
-from media.models import Kind, MediaFile, Use
+from media.models import MediaFile, MediaKind, Use
 from media.objects import Focus, MediaObject, media_object, media_objects
 from relations.visibility import is_following
 from web.rest import parse_id
@@ -60,7 +60,7 @@ KEY = re.compile(r"^[0-9a-f]{32}\Z")
 """An idempotency key."""
 
 
-class TextField(forms.CharField):
+class MultilineField(forms.CharField):
     """Text with line feeds: browsers send CR LF."""
 
     def to_python(self, value: Any) -> str:
@@ -130,7 +130,7 @@ class ItemForm(forms.Form):
     ACCEPTED = "image/*,video/mp4,video/quicktime,video/webm"
     numbers = range(1, PICTURES_AN_ITEM + 1)
 
-    text = TextField(
+    text = MultilineField(
         label=_("What's new?"),
         error_messages={"required": _("Write something first.")},
         widget=text_area(3),
@@ -215,7 +215,9 @@ class ItemForm(forms.Form):
             if file := self.files.get(f"file_{number}"):
                 said = _lines(str(self.data.get(f"file_description_{number}", "")))
                 self._upload(owner, file, said, f"{key}-{number}" if key else "")
-        if len(self.taken) > self.MOST or (len(self.taken) > 1 and any(one.kind == Kind.VIDEO for one in self.taken)):
+        if len(self.taken) > self.MOST or (
+            len(self.taken) > 1 and any(one.kind == MediaKind.VIDEO for one in self.taken)
+        ):
             self.refuse_media(gettext("A post can have up to %(count)d pictures, or one video.") % {"count": self.MOST})
         self.fields["text"].required = not self.taken and not self.has_poll
 
@@ -246,7 +248,7 @@ class ItemForm(forms.Form):
                 self.taken.append(media.upload(owner_id=owner.pk, file=file, description=said, key=key))
         except media.MediaError as error:
             self.refuse_media(str(error))
-        except (media.KeyConflictError, BusyError, StoreError):
+        except (media.KeyConflictError, DecoderBusyError, StoreError):
             self.refuse_media(gettext("We couldn't upload this file. Try again in a moment."))
 
     def refuse_media(self, problem: str) -> None:
@@ -299,7 +301,7 @@ class ItemForm(forms.Form):
             return ItemType.POLL
         if not self.taken:
             return ItemType.ARTICLE if self.cleaned_data["title"] else ItemType.TEXT
-        return ItemType.VIDEO if self.taken[0].kind == Kind.VIDEO else ItemType.IMAGE
+        return ItemType.VIDEO if self.taken[0].kind == MediaKind.VIDEO else ItemType.IMAGE
 
     @property
     def _poll(self) -> dict[str, Any]:
@@ -369,7 +371,7 @@ class EditForm(forms.Form):
     """The editor of an item."""
 
     title = forms.CharField(label=_("Title"), max_length=TITLE_LENGTH, required=False)
-    text = TextField(label=_("Text"), required=False, widget=text_area(5))
+    text = MultilineField(label=_("Text"), required=False, widget=text_area(5))
     visibility = forms.ChoiceField(
         label=_("Who can see it"), choices=AUDIENCES, required=False, widget=forms.RadioSelect
     )
@@ -444,7 +446,7 @@ class FilterForm(forms.Form):
     )
     lasts = forms.ChoiceField(label=_("For how long"), choices=LASTS)
 
-    def __init__(self, data: Any = None, *, known: Listed | None = None) -> None:
+    def __init__(self, data: Any = None, *, known: OwnedFilter | None = None) -> None:
         initial: dict[str, Any] = {"whole_word": True, "action": FilterAction.WARN, "lasts": "0"}
         initial["contexts"] = list(Context)
         self.known = known

@@ -76,7 +76,7 @@ class OpenPage:
     people: Sequence[int] = ()
 
 
-class Kept(msgspec.Struct):
+class CachedPage(msgspec.Struct):
     """A cached page: its compressed bytes in base64, and what must be unchanged.
 
     It is signed for its cache key. `media` can change without the item. `quotes` are the items with a visible quoted
@@ -160,11 +160,11 @@ def _digest(request: HttpRequest) -> str:
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:32]
 
 
-def _kept(key: str, found: Any) -> Kept | None:
+def _kept(key: str, found: Any) -> CachedPage | None:
     if not isinstance(found, str) or found == ASKED:
         return None
     try:
-        return msgspec.json.decode(_signer(key).unsign(found), type=Kept)
+        return msgspec.json.decode(_signer(key).unsign(found), type=CachedPage)
     except (signing.BadSignature, msgspec.MsgspecError):
         return None
 
@@ -179,7 +179,7 @@ def _keep(key: str, request: HttpRequest, page: OpenPage) -> None:
         return
     nonce = str(request.csp_nonce)  # type: ignore[attr-defined]
     shown = {int(item.id): item for item in _all(page.items)}
-    kept = Kept(
+    kept = CachedPage(
         body=base64.b64encode(body).decode(),
         headers=dict(page.response.headers),
         nonce=nonce,
@@ -217,7 +217,7 @@ def _etag(body: bytes, nonce: str) -> str:
 
 
 # --- Answering -------------------------------------------------------------------------------------------
-def _again(request: HttpRequest, kept: Kept) -> HttpResponseBase:
+def _again(request: HttpRequest, kept: CachedPage) -> HttpResponseBase:
     request.csp_nonce.adopt(kept.nonce)  # type: ignore[attr-defined]
     body = base64.b64decode(kept.body)
     is_compressed = takes_gzip(request)

@@ -3,7 +3,7 @@ from django.views.decorators.http import require_safe
 
 from items.finding import body_or_404
 from items.likes.people import LIKERS, REPOSTERS
-from relations.people import Listed, people_page
+from relations.people import PeopleTable, people_page
 from relations.views import person_cards
 from web.pages import PageRequest, show
 from web.rest import PAGE, position
@@ -21,7 +21,7 @@ def reposters(request: PageRequest, item_id: int) -> HttpResponse:
     return _people(request, item_id, REPOSTERS)
 
 
-def _people(request: PageRequest, item_id: int, listed: Listed) -> HttpResponse:
+def _people(request: PageRequest, item_id: int, listed: PeopleTable) -> HttpResponse:
     item = body_or_404(item_id, request.user).shown
     last_id = position(request)
     page = people_page(int(item.id), listed, request.user, last_id=last_id, limit=PAGE)

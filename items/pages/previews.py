@@ -16,7 +16,7 @@ TITLE_LETTERS = 70
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PreviewPicture:
     """The picture of a preview. Sizes are in pixels, 0 if unknown."""
 
     address: str
@@ -34,7 +34,7 @@ class Preview:
     description: str
     address: str
     """The canonical path."""
-    picture: Picture | None = None
+    picture: PreviewPicture | None = None
     is_wide: bool = False
     """Whether the picture is the content, not an avatar."""
     feed: str = ""
@@ -48,7 +48,7 @@ def item_preview(item: ItemBody, address: str) -> Preview:
     picture = None
     if shown.media and not shown.is_veiled and not shown.media[0].is_video:
         first = shown.media[0]
-        picture = Picture(first.url, first.description, first.meta.original.width, first.meta.original.height)
+        picture = PreviewPicture(first.url, first.description, first.meta.original.width, first.meta.original.height)
     face = None if picture else face_of(shown.sender.avatar_url, shown.sender.name)
     return Preview(
         kind="article",
@@ -76,8 +76,8 @@ def person_preview(person: User, address: str, feed: str, reader: User | Anonymo
     )
 
 
-def face_of(avatar_url: str, name: str) -> Picture | None:
+def face_of(avatar_url: str, name: str) -> PreviewPicture | None:
     """An avatar as a preview picture, unless drawn: previews take no SVG."""
     if avatar_url.endswith(".svg"):
         return None
-    return Picture(avatar_url, _("Profile picture of %(name)s") % {"name": name})
+    return PreviewPicture(avatar_url, _("Profile picture of %(name)s") % {"name": name})

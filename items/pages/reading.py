@@ -16,7 +16,7 @@ from accounts.people import profile_address
 from items.pages.addresses import tag_address
 from items.search.hits import hits
 from items.search.query import Query
-from items.text import Kind, spans
+from items.text import SpanKind, spans
 from web.letters import beginning
 from web.times import written
 
@@ -117,12 +117,12 @@ def linked(
     for kind, part, value in spans(text):
         if links == LINKS or begin >= end:
             break
-        if kind == Kind.TEXT:
+        if kind == SpanKind.TEXT:
             parts.append(marks.put(part[: end - begin], begin))
         else:
             links += 1
-            shown = marks.put(*_short(part, begin)) if kind == Kind.LINK else marks.put(part, begin)
-            parts.append(_link(kind, value, shown) if kind != Kind.MENTION or leads(value) else shown)
+            shown = marks.put(*_short(part, begin)) if kind == SpanKind.LINK else marks.put(part, begin)
+            parts.append(_link(kind, value, shown) if kind != SpanKind.MENTION or leads(value) else shown)
         begin += len(part)
     parts.append(marks.put(text[begin:end], begin))
     if max(begin, end) < len(text):
@@ -145,10 +145,10 @@ def short_link(address: str) -> str:
     return _short(address, 0)[0]
 
 
-def _link(kind: Kind, value: str, shown: SafeString) -> SafeString:
-    if kind == Kind.MENTION:
+def _link(kind: SpanKind, value: str, shown: SafeString) -> SafeString:
+    if kind == SpanKind.MENTION:
         return format_html('<a href="{}">{}</a>', profile_address(value), shown)
-    if kind == Kind.HASHTAG:
+    if kind == SpanKind.HASHTAG:
         return format_html('<a href="{}">{}</a>', tag_address(value), shown)
     return format_html('<a href="{}" rel="nofollow noopener ugc">{}</a>', value, shown)
 

@@ -8,7 +8,7 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from items.bodies import ItemBody, Sender
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
-from items.listing import ItemPage, ListedRow, Walk, bounds, listing, page_of, upward
+from items.listing import BothListings, ItemPage, ListedRow, bounds, listing, page_of, upward
 from items.models import LISTED, Context
 from items.search.query import Query
 from items.search.search import search_items
@@ -33,9 +33,9 @@ def _above(candidates: Sequence[str]) -> list[str]:
     return [f"{one} AND i.id > %(above)s" for one in candidates]
 
 
-def _both(candidates: Sequence[str], given: str = "") -> Walk:
+def _both(candidates: Sequence[str], given: str = "") -> BothListings:
     down, up = listing(candidates, "DESC", given=given, keep=LISTED_ALONE), _above(candidates)
-    return Walk(down, listing(up, "ASC", given=given, keep=LISTED_ALONE))
+    return BothListings(down, listing(up, "ASC", given=given, keep=LISTED_ALONE))
 
 
 def _by_circle(kind: str) -> list[str]:
@@ -97,22 +97,22 @@ def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
 
 
 def profile_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Posts and reposts of `owner`, as in `Walk.page`."""
+    """Posts and reposts of `owner`, as in `BothListings.page`."""
     return PROFILE.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
 
 def answers_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Replies by `owner`, as in `Walk.page`."""
+    """Replies by `owner`, as in `BothListings.page`."""
     return ANSWERS.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
 
 def all_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Posts, reposts and replies of `owner`, as in `Walk.page`."""
+    """Posts, reposts and replies of `owner`, as in `BothListings.page`."""
     return ALL.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
 
 def pictured_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
-    """Posts and replies of `owner` with media, as in `Walk.page`."""
+    """Posts and replies of `owner` with media, as in `BothListings.page`."""
     return PICTURED.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
 
@@ -125,7 +125,7 @@ def tagged_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """Posts and replies of `owner` with a hashtag, as in `Walk.page`."""
+    """Posts and replies of `owner` with a hashtag, as in `BothListings.page`."""
     if min_id is None:
         query = Query(phrases=(), is_open=False, senders=(owner.username,), tags=(tag,), names=())
         return search_items(query, reader, last_id=last_id, limit=limit)

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from accounts.callers import signed_in
 from items.filters import filters
-from items.filters.filters import TITLE_LENGTH, Keyword, Listed
+from items.filters.filters import TITLE_LENGTH, Keyword, OwnedFilter
 from items.finding import filter_or_404
 from items.models import PHRASE_LENGTH, Context, FilterAction
 from storage.paging import as_text, below, part_of
@@ -48,7 +48,7 @@ class FilterBody(msgspec.Struct):
     created_at: Time
 
     @classmethod
-    def of(cls, listed: Listed) -> "FilterBody":
+    def of(cls, listed: OwnedFilter) -> "FilterBody":
         """Convert a filter."""
         return cls(
             id=str(listed.id),

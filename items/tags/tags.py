@@ -3,7 +3,7 @@ from typing import NamedTuple
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.listing import ItemPage, Walk, listing, upward
+from items.listing import BothListings, ItemPage, listing, upward
 from items.models import Context
 from items.search.query import Query
 from items.search.search import search_items
@@ -38,7 +38,7 @@ _KEEP = """
     (SELECT count(*) FROM items_itemtag t WHERE t.tag = ANY(%(all)s::text[]) AND t.item_id = i.id) = %(needed)s
     AND NOT EXISTS (SELECT FROM items_itemtag t WHERE t.tag = ANY(%(none)s::text[]) AND t.item_id = i.id OFFSET 0)
 """
-BESIDES = Walk(*(listing([_EACH.replace("{order}", order)], order, keep=_KEEP) for order in ("DESC", "ASC")))
+BESIDES = BothListings(*(listing([_EACH.replace("{order}", order)], order, keep=_KEEP) for order in ("DESC", "ASC")))
 
 
 def carries(item_id: str, tag: str) -> str:

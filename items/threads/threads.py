@@ -122,7 +122,7 @@ ABOVE = f"""
 """
 
 
-class Answer(NamedTuple):
+class ThreadReply(NamedTuple):
     """A reply below another, and the number of further ones on its page."""
 
     item: ItemBody
@@ -133,11 +133,11 @@ class Branch(NamedTuple):
     """A reply, those shown below it, and the number of further ones on its page."""
 
     item: ItemBody
-    answers: list[Answer]
+    answers: list[ThreadReply]
     hidden: int
 
     @classmethod
-    def of(cls, item: ItemBody, found: Sequence[Answer]) -> "Branch":
+    def of(cls, item: ItemBody, found: Sequence[ThreadReply]) -> "Branch":
         """The branch of a reply. The count may include invisible replies; it is at least 1 if there are more."""
         rest = item.counts.replies - ANSWERS
         has_more = len(found) > ANSWERS or item.counts.replies > LOOKED_AT
@@ -157,7 +157,7 @@ class Thread(NamedTuple):
         return [item for branch in self.branches for item in (branch.item, *(answer.item for answer in branch.answers))]
 
 
-class _Row(NamedTuple):
+class _ThreadRow(NamedTuple):
     bound: int | None
     parent_id: int | None
     is_near: bool | None
@@ -166,7 +166,7 @@ class _Row(NamedTuple):
     item: ItemRow | None
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "_Row":
+    def of(cls, row: Sequence[Any]) -> "_ThreadRow":
         bound, parent_id, is_near, is_answered, *columns = row
         item = None if id_of(columns) is None else ItemRow.of(columns)
         return cls(bound, parent_id, is_near, is_answered, item)
@@ -176,14 +176,14 @@ def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | 
     """The replies after `last_id`, near ones first."""
     params = {"item": int(item.shown.id), "reader": reader.pk or 0, "above": last_id or 0}
     statement = ANSWERED if item.shown.reply_to else THREAD
-    rows = fetch(statement, params | {"scan": SCAN, "count": BRANCHES + 1}, into=_Row.of)
+    rows = fetch(statement, params | {"scan": SCAN, "count": BRANCHES + 1}, into=_ThreadRow.of)
     found = [(row, row.item) for row in rows if row.item is not None]
     body_of = {int(body.id): body for body in bodies([one for _row, one in found], reader, Context.THREAD)}
-    answers: defaultdict[int, list[Answer]] = defaultdict(list)
+    answers: defaultdict[int, list[ThreadReply]] = defaultdict(list)
     for row, one in found:
         if row.parent_id is not None:
             body = body_of[one.id]
-            answers[row.parent_id].append(Answer(body, max(body.counts.replies, 1) if row.is_answered else 0))
+            answers[row.parent_id].append(ThreadReply(body, max(body.counts.replies, 1) if row.is_answered else 0))
     near = [one for row, one in found if row.parent_id is None and row.is_near]
     others = [one for row, one in found if row.parent_id is None and not row.is_near]
     part = part_of(others, BRANCHES - len(near), attrgetter("id"), bound=rows[0].bound)

@@ -24,7 +24,7 @@ COUNTED = 100
 """More rows are shown as `100+`."""
 
 
-class Queue(NamedTuple):
+class WaitingList(NamedTuple):
     """A list where something waits."""
 
     title: str
@@ -34,7 +34,7 @@ class Queue(NamedTuple):
 
 
 @register.simple_tag(takes_context=True)
-def queues(context: Context) -> list[Queue]:
+def queues(context: Context) -> list[WaitingList]:
     """The user's non-empty queues. A tag, because the front page's view is in a package below."""
     request: HttpRequest = context["request"]
     by: User = request.user  # type: ignore[assignment]  # the admin lets no strangers in
@@ -43,9 +43,9 @@ def queues(context: Context) -> list[Queue]:
     return [queue for queue in map(_queue, shown) if queue.number != "0"]
 
 
-def _queue(rows: QuerySet[Any]) -> Queue:
+def _queue(rows: QuerySet[Any]) -> WaitingList:
     count = rows.order_by("pk")[: COUNTED + 1].count()
-    return Queue(
+    return WaitingList(
         capfirst(rows.model._meta.verbose_name_plural),
         str(count) if count <= COUNTED else f"{COUNTED}+",
         reverse(f"admin:{rows.model._meta.app_label}_{rows.model._meta.model_name}_changelist"),

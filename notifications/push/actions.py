@@ -14,7 +14,7 @@ from urllib3.util import parse_url
 from accounts import proofs
 from accounts.models import User
 from accounts.signing_in.sealing import seal
-from notifications.models import PUSHED, Policy, PushSubscription, QuietHours, Words
+from notifications.models import PUSHED, PushPolicy, PushSubscription, PushWords, QuietHours
 from notifications.push.encryption import CURVE, bytes_of, letters, public_key
 from web import outbound
 from web.refusals import ConflictError, RefusalError
@@ -36,13 +36,13 @@ class BadSubscriptionError(RefusalError, ValueError):
         self.field = field
 
 
-class TakenError(ConflictError):
+class EndpointTakenError(ConflictError):
     """The credentials have ended, or another user has the endpoint."""
 
     sentence = "This device belongs to another account, or you are logged out."
 
 
-class Holder(NamedTuple):
+class DeviceHolder(NamedTuple):
     """The session or token of a subscription."""
 
     session_key: str | None = None
@@ -67,8 +67,8 @@ class Choice(NamedTuple):
         kinds = self.kinds if self.kinds is not None else row.kinds if row else PUSHED
         return {
             "kinds": [kind.value for kind in PUSHED if kind in kinds],
-            "policy": self.policy or (row.policy if row else Policy.ALL),
-            "words": self.words or (row.words if row else Words.OPEN),
+            "policy": self.policy or (row.policy if row else PushPolicy.ALL),
+            "words": self.words or (row.words if row else PushWords.OPEN),
         }
 
 
@@ -84,11 +84,11 @@ class Device(NamedTuple):
 
 
 @transaction.atomic
-def subscribe(*, user: User, holder: Holder, device: Device, choice: Choice) -> PushSubscription:
+def subscribe(*, user: User, holder: DeviceHolder, device: Device, choice: Choice) -> PushSubscription:
     """Push to a device instead of what the session or token had.
 
     A browser in which another user logs in brings the same endpoint and secret: it becomes that user's. Raises
-    BadSubscriptionError, TakenError and EndedError.
+    BadSubscriptionError, EndpointTakenError and EndedError.
     """
     check_endpoint(device.endpoint)
     p256dh, auth = _key(device.p256dh), _secret(device.auth)
@@ -100,7 +100,7 @@ def subscribe(*, user: User, holder: Holder, device: Device, choice: Choice) -> 
     before = PushSubscription.objects.select_for_update().filter(endpoint=device.endpoint).first()
     if before is not None:
         if before.auth != auth:
-            raise TakenError
+            raise EndpointTakenError
         before.delete()
     kept = PushSubscription.objects.filter(user=user).order_by("-pk").values_list("pk", flat=True)
     PushSubscription.objects.filter(pk__in=list(kept[MOST - 1 :])).delete()
@@ -120,7 +120,7 @@ def subscribe(*, user: User, holder: Holder, device: Device, choice: Choice) -> 
             user_agent=device.user_agent,
         )
     except IntegrityError as error:
-        raise TakenError from error
+        raise EndpointTakenError from error
 
 
 def change(*, user: User, subscription_id: int, choice: Choice) -> bool:

@@ -12,9 +12,9 @@ from rest_framework.request import Request
 from accounts.callers import signed_in
 from accounts.signing_in.places import agent_of
 from accounts.signing_in.tokens import token_of
-from notifications.models import PUSHED, PushSubscription, Words
+from notifications.models import PUSHED, PushSubscription, PushWords
 from notifications.push import actions
-from notifications.push.actions import Choice, Device, Holder
+from notifications.push.actions import Choice, Device, DeviceHolder
 from notifications.push.encryption import public_key
 from web.rest import ApiView, FeedResponse, Problem, StrictSerializer, TextField, body
 
@@ -36,7 +36,7 @@ class SubscriptionBody(StrictSerializer):
     kinds = serializers.ListField(
         child=serializers.ChoiceField(choices=[kind.value for kind in PUSHED]), required=False, max_length=len(PUSHED)
     )
-    words = serializers.ChoiceField(choices=Words.values, required=False)
+    words = serializers.ChoiceField(choices=PushWords.values, required=False)
 
 
 class OwnSubscription(msgspec.Struct):
@@ -58,12 +58,12 @@ class Push(msgspec.Struct):
     subscription: OwnSubscription | None
 
 
-def holder_of(request: Request) -> Holder:
+def holder_of(request: Request) -> DeviceHolder:
     """The session or token by which a call is made."""
     token_id = token_of(request) or getattr(request.auth, "token_id", None)  # an app's (clientapi.oauth.bearer)
     if token_id:
-        return Holder(token_id=token_id)
-    return Holder(session_key=request._request.session.session_key)
+        return DeviceHolder(token_id=token_id)
+    return DeviceHolder(session_key=request._request.session.session_key)
 
 
 class PushView(ApiView):

@@ -32,7 +32,7 @@ SIGNATURE_SECONDS = 12 * 3600
 """How long a push service may believe a signature. The standard allows a day."""
 
 
-class Letter(NamedTuple):
+class EncryptedMessage(NamedTuple):
     """An encrypted message, and headers to open it."""
 
     body: bytes
@@ -56,13 +56,15 @@ def point(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) -> bytes:
 
 
 # --- Encryption ------------------------------------------------------------------------------------------
-def encrypted(message: bytes, *, p256dh: str, auth: str, is_standard: bool = True) -> Letter:
+def encrypted(message: bytes, *, p256dh: str, auth: str, is_standard: bool = True) -> EncryptedMessage:
     """A message that only this device can open."""
     sealing = sealed if is_standard else sealed_by_draft
     return sealing(message, bytes_of(p256dh), bytes_of(auth), ec.generate_private_key(CURVE), os.urandom(16))
 
 
-def sealed(message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePrivateKey, salt: bytes) -> Letter:
+def sealed(
+    message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePrivateKey, salt: bytes
+) -> EncryptedMessage:
     """The letter by RFC 8291: one record of RFC 8188 after salt and public key."""
     ours = point(own)
     key = _derived(_shared(own, device), secret, b"WebPush: info\0" + device + ours, 32)
@@ -70,12 +72,12 @@ def sealed(message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePr
     nonce = _derived(key, salt, b"Content-Encoding: nonce\0", 12)
     record = AESGCM(content_key).encrypt(nonce, message + b"\2", None)
     head = salt + RECORD_BYTES.to_bytes(4, "big") + bytes([len(ours)]) + ours
-    return Letter(head + record, {"Content-Encoding": "aes128gcm"})
+    return EncryptedMessage(head + record, {"Content-Encoding": "aes128gcm"})
 
 
 def sealed_by_draft(
     message: bytes, device: bytes, secret: bytes, own: ec.EllipticCurvePrivateKey, salt: bytes
-) -> Letter:
+) -> EncryptedMessage:
     """The letter by draft-ietf-webpush-encryption-04."""
     ours = point(own)
     key = _derived(_shared(own, device), secret, b"Content-Encoding: auth\0", 32)
@@ -84,7 +86,7 @@ def sealed_by_draft(
     nonce = _derived(key, salt, b"Content-Encoding: nonce\0" + context, 12)
     record = AESGCM(content_key).encrypt(nonce, b"\0\0" + message, None)
     headers = {"Encryption": f"salt={letters(salt)}", "Crypto-Key": f"dh={letters(ours)}"}
-    return Letter(record, {"Content-Encoding": "aesgcm", **headers})
+    return EncryptedMessage(record, {"Content-Encoding": "aesgcm", **headers})
 
 
 def _shared(own: ec.EllipticCurvePrivateKey, device: bytes) -> bytes:
@@ -114,7 +116,7 @@ def _told(server_key: str) -> ec.EllipticCurvePrivateKey:
     return next((key for key in keys if letters(point(key)) == server_key), keys[0])
 
 
-def signed(letter: Letter, endpoint: str, server_key: str) -> dict[str, str]:
+def signed(letter: EncryptedMessage, endpoint: str, server_key: str) -> dict[str, str]:
     """The headers with the site's signature."""
     own = _told(server_key)
     parts = parse_url(endpoint)  # by which it was checked

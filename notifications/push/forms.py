@@ -5,7 +5,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from notifications.forms import LABELS
-from notifications.models import PUSHED, PushSubscription, Words
+from notifications.models import PUSHED, PushSubscription, PushWords
 from notifications.push.actions import Choice
 
 
@@ -17,7 +17,7 @@ class DeviceForm(forms.Form):
         choices=[(kind.value, LABELS[kind]) for kind in PUSHED],
         widget=forms.CheckboxSelectMultiple,
     )
-    words = forms.ChoiceField(label=_("What they show"), choices=Words.choices)
+    words = forms.ChoiceField(label=_("What they show"), choices=PushWords.choices)
 
     @classmethod
     def of(cls, row: PushSubscription) -> "DeviceForm":

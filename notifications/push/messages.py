@@ -15,7 +15,7 @@ from accounts.cards import UserCard
 from accounts.signing_in.sealing import SealError, unseal
 from items.bodies import ItemBody
 from items.models import Visibility
-from notifications.models import Kind, PushSubscription, Words
+from notifications.models import Kind, PushSubscription, PushWords
 from notifications.sentences import said_of
 
 TYPES = {
@@ -32,7 +32,7 @@ MOST_BYTES = 3_072
 """Largest message. A push service takes 4,096 bytes, with all that encryption adds."""
 
 
-class Told(msgspec.Struct):
+class MessageFacts(msgspec.Struct):
     """What a message tells."""
 
     act_id: int
@@ -44,7 +44,7 @@ class Told(msgspec.Struct):
     """The title of a live session."""
 
 
-def message(told: Told, subscription: PushSubscription, *, others: int = 0, is_capped: bool = False) -> bytes:
+def message(told: MessageFacts, subscription: PushSubscription, *, others: int = 0, is_capped: bool = False) -> bytes:
     """The JSON of a message of an act and a number of `others`, or more if `is_capped`. At most `MOST_BYTES`."""
     with translation.override(subscription.language or settings.LANGUAGE_CODE):
         fields = {
@@ -81,12 +81,12 @@ def _encoded(fields: dict[str, Any], subscription: PushSubscription) -> bytes:
     return msgspec.json.encode({"access_token": token, "preferred_locale": language, **fields})
 
 
-def _body(told: Told, words: str) -> str:
+def _body(told: MessageFacts, words: str) -> str:
     if told.kind == Kind.LIVE:
         return told.title
-    if told.item is None or words == Words.NONE:
+    if told.item is None or words == PushWords.NONE:
         return ""
-    if told.item.visibility == Visibility.MENTIONED and words != Words.ALL:
+    if told.item.visibility == Visibility.MENTIONED and words != PushWords.ALL:
         return ""
     return told.item.words
 
@@ -103,7 +103,7 @@ def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
-def _address(told: Told) -> str:
+def _address(told: MessageFacts) -> str:
     if told.kind == Kind.LIVE:
         return f"/live/{told.session_id}"
     return f"/items/{told.item.id}" if told.item else "/notifications"

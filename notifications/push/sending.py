@@ -21,7 +21,7 @@ from items.models import Context
 from notifications.feed import act_shown, item_shown, mark
 from notifications.models import Kind, PushSubscription
 from notifications.push import encryption, messages
-from notifications.push.messages import Told
+from notifications.push.messages import MessageFacts
 from notifications.sessions import sessions
 from relations.rules import follows
 from storage.connections import fetch, id_array
@@ -139,7 +139,7 @@ def is_quiet(begins: int | None, ends: int | None, time_zone: str | None, now: d
     return begins <= hour < ends if begins < ends else hour >= begins or hour < ends
 
 
-def _told(rows: Sequence[_Due]) -> Mapping[int, Told]:
+def _told(rows: Sequence[_Due]) -> Mapping[int, MessageFacts]:
     """What to tell a reader of acts, by act id. Acts on items that filters hide are left out."""
     reader = User.objects.filter(pk=rows[0].recipient_id).first() if rows else None
     if reader is None:
@@ -157,7 +157,7 @@ def _told(rows: Sequence[_Due]) -> Mapping[int, Told]:
             continue
         card = cards.get(row.session_id) if row.session_id else None
         title = card.title if card else ""
-        told[row.act_id] = Told(row.act_id, row.kind, row.actor, item, row.session_id, title)
+        told[row.act_id] = MessageFacts(row.act_id, row.kind, row.actor, item, row.session_id, title)
     return told
 
 

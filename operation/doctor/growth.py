@@ -108,7 +108,7 @@ def tables(*, notable_dead: int = NOTABLE_DEAD, large: int = LARGE) -> Findings:
 
 
 # --- Rows that a sweep should have taken --------------------------------------------------------------------
-class Kept(NamedTuple):
+class RetainedRows(NamedTuple):
     """A table's rows that `task` deletes when `column` (a time or an id, storage.ids) is older than `life`.
 
     A queue is small and has no index on the time, so its first rows are checked.
@@ -130,30 +130,32 @@ class Kept(NamedTuple):
 AT_ONCE = timedelta()
 
 
-def kept() -> Iterator[Kept]:
+def kept() -> Iterator[RetainedRows]:
     """Rows with a lifetime, except those that only a full scan would find."""
-    yield Kept(Session, "expire_date", AT_ONCE, "accounts.clear_sessions")
-    yield Kept(AddressCheck, "expires_at", AT_ONCE, "accounts.clear_sessions")
-    yield Kept(ResetRequest, "created_at", recovery.KEPT, "accounts.send_resets", is_queue=True)
-    yield Kept(Application, "created_at", timedelta(days=settings.APPLICATION_DAYS), "accounts.forget_applications")
-    yield Kept(HeldName, "until", AT_ONCE, "accounts.sweep_deletions")
-    yield Kept(Deletion, "created_at", AT_ONCE, "accounts.sweep_deletions", is_queue=True)
-    yield Kept(AccessToken, "expires", AT_ONCE, "clientapi.forget_unused")
-    yield Kept(Grant, "expires", AT_ONCE, "clientapi.forget_unused")
-    yield Kept(IdempotencyKey, "created_at", idempotency.LIFE, "items.forget_idempotency_keys")
-    yield Kept(Filter, "expires_at", AT_ONCE, "items.forget_filters")
-    yield Kept(CsvImport, "finished_at", claims.KEPT, "relations.sweep_imports")
-    yield Kept(ArchiveImport, "finished_at", claims.KEPT, "moving.sweep")
-    yield Kept(IssuedPage, "issued_at", issued_pages.KEPT, "discover.forget_issued_pages")
-    yield Kept(KeptSnapshot, "expires_at", AT_ONCE, "live.forget_snapshots")
-    yield Kept(Letter, "created_at", sending.KEPT, "mail.sweep")
-    yield Kept(MediaFile, "created_at", sweeping.UNUSED, "media.sweep", {"use": Use.NONE})
-    yield Kept(MediaFile, "withdrawn_at", sweeping.WITHDRAWN, "media.sweep")
-    yield Kept(FileMove, "created_at", AT_ONCE, "media.sweep", is_queue=True)
-    yield Kept(OwnerRename, "created_at", AT_ONCE, "media.sweep", is_queue=True)
-    yield Kept(Notification, "position", settings.NOTIFICATION_LIFE, "notifications.forget_old")
-    yield Kept(PictureAttempt, "at", hashes.LIFE, "moderation.forget_attempts")
-    yield Kept(MergeRun, "started_at", merging.RUNS_KEPT, "seen.forget_runs")
+    yield RetainedRows(Session, "expire_date", AT_ONCE, "accounts.clear_sessions")
+    yield RetainedRows(AddressCheck, "expires_at", AT_ONCE, "accounts.clear_sessions")
+    yield RetainedRows(ResetRequest, "created_at", recovery.KEPT, "accounts.send_resets", is_queue=True)
+    yield RetainedRows(
+        Application, "created_at", timedelta(days=settings.APPLICATION_DAYS), "accounts.forget_applications"
+    )
+    yield RetainedRows(HeldName, "until", AT_ONCE, "accounts.sweep_deletions")
+    yield RetainedRows(Deletion, "created_at", AT_ONCE, "accounts.sweep_deletions", is_queue=True)
+    yield RetainedRows(AccessToken, "expires", AT_ONCE, "clientapi.forget_unused")
+    yield RetainedRows(Grant, "expires", AT_ONCE, "clientapi.forget_unused")
+    yield RetainedRows(IdempotencyKey, "created_at", idempotency.LIFE, "items.forget_idempotency_keys")
+    yield RetainedRows(Filter, "expires_at", AT_ONCE, "items.forget_filters")
+    yield RetainedRows(CsvImport, "finished_at", claims.KEPT, "relations.sweep_imports")
+    yield RetainedRows(ArchiveImport, "finished_at", claims.KEPT, "moving.sweep")
+    yield RetainedRows(IssuedPage, "issued_at", issued_pages.KEPT, "discover.forget_issued_pages")
+    yield RetainedRows(KeptSnapshot, "expires_at", AT_ONCE, "live.forget_snapshots")
+    yield RetainedRows(Letter, "created_at", sending.KEPT, "mail.sweep")
+    yield RetainedRows(MediaFile, "created_at", sweeping.UNUSED, "media.sweep", {"use": Use.NONE})
+    yield RetainedRows(MediaFile, "withdrawn_at", sweeping.WITHDRAWN, "media.sweep")
+    yield RetainedRows(FileMove, "created_at", AT_ONCE, "media.sweep", is_queue=True)
+    yield RetainedRows(OwnerRename, "created_at", AT_ONCE, "media.sweep", is_queue=True)
+    yield RetainedRows(Notification, "position", settings.NOTIFICATION_LIFE, "notifications.forget_old")
+    yield RetainedRows(PictureAttempt, "at", hashes.LIFE, "moderation.forget_attempts")
+    yield RetainedRows(MergeRun, "started_at", merging.RUNS_KEPT, "seen.forget_runs")
 
 
 STAGES: dict[type[Model], str] = {
@@ -183,7 +185,7 @@ def old_rows(*, staged: int = STAGED) -> Findings:
         yield judge("old rows", "are deleted in time")
 
 
-def _late(each: Kept) -> int:
+def _late(each: RetainedRows) -> int:
     before: Any = database_now() - each.life - GRACE
     if isinstance(each.model._meta.get_field(each.column), BigIntegerField):
         before = ids.compose(before, 0)

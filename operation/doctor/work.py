@@ -3,7 +3,7 @@ from datetime import datetime, timedelta
 
 from celery import current_app
 
-from accounts.mail.models import Letter, State
+from accounts.mail.models import Letter, LetterState
 from accounts.mail.sending import unsent
 from operation.doctor.findings import WAIT_SECONDS, Findings, clock, judge
 from operation.gauges import BACKLOG, last_observed, queue_lengths, waits
@@ -98,7 +98,7 @@ def waiting_work() -> Findings:
         todo = "Check that beat and a worker run. The worker's log says why it fails: docs/runbook.md, Backlog."
         if work == "letters":
             todo = "Try `manage.py sendtestemail ADDRESS`: docs/runbook.md, Mail does not go out."
-            tried = Letter.objects.filter(state=State.WAITING).exclude(error="").order_by("created_at").first()
+            tried = Letter.objects.filter(state=LetterState.WAITING).exclude(error="").order_by("created_at").first()
             text += f". The mail server's answer: {tried.error}" if tried else ""
         yield judge(work, text, warning=seconds > LATE_SECONDS, todo=todo)
 

@@ -33,7 +33,7 @@ class MigrationError(Exception):
     """The migration cannot go on."""
 
 
-class Status(NamedTuple):
+class MigrationStatus(NamedTuple):
     """How far the migration is."""
 
     migration: Migration
@@ -155,11 +155,13 @@ def _clear_marks(say: Say) -> None:
         say(f"{cleared:,} marks were removed.")
 
 
-def status() -> Status:
+def status() -> MigrationStatus:
     """How far the migration is. On a server the counts are approximate after a failure."""
     migration = old.state()
     merged = store().count(MIGRATED)
-    return Status(migration, merged, max(migration.users - merged, 0) if migration.phase == Phase.RUNNING else 0)
+    return MigrationStatus(
+        migration, merged, max(migration.users - merged, 0) if migration.phase == Phase.RUNNING else 0
+    )
 
 
 @contextmanager

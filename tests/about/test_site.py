@@ -44,7 +44,7 @@ def test_a_change_is_seen_at_once_by_its_process_and_costs_two_statements_a_time
 
 
 def test_another_process_sees_a_change_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = site.Kept()
+    other = site.SiteCopy()
     monkeypatch.setattr(site, "SECONDS", 0.0)
     assert other.get().name == "feedsite"
     actions.change(name="Reading room")
@@ -83,7 +83,7 @@ def test_a_site_that_was_never_read_is_closed(monkeypatch: pytest.MonkeyPatch) -
         raise OperationalError("gone")
 
     monkeypatch.setattr(site, "read", refuse)
-    unread = site.Kept().get()
+    unread = site.SiteCopy().get()
     assert unread.is_for_members
     assert unread.sign_up == SignUp.CLOSED
 
@@ -102,7 +102,7 @@ def test_pages_of_errors_bear_the_name_and_ask_no_server(settings: Any, django_a
 
 def test_one_thread_reads_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     read, begun, go = site.read, threading.Event(), threading.Event()
-    kept = site.Kept()
+    kept = site.SiteCopy()
     before = kept.get()
     kept.forget()
 

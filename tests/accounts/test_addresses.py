@@ -85,7 +85,7 @@ def test_another_letter_makes_the_one_before_worthless() -> None:
     before = last()
     assert addresses.send_again(user=user)
     assert Client().get(path_of(before)).status_code == 410
-    with pytest.raises(addresses.SpentError):
+    with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=user, code=before.context["code"])
     addresses.prove_by_code(user=user, code=last().context["code"])
 
@@ -112,7 +112,7 @@ def test_what_ends_the_sessions_ends_the_letter(ends: str) -> None:
     assert Client().get(path).status_code == 410
     assert Client().post(path).status_code == 410
     user = User.objects.get(pk=user.pk)
-    with pytest.raises(addresses.SpentError):
+    with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=user, code=code)
     assert addresses.proven(user) == "ann@example.org"
 
@@ -127,9 +127,9 @@ def test_wrong_codes_spend_a_code() -> None:
     code = last().context["code"]
     wrong = "000000" if code != "000000" else "111111"
     for _ in range(addresses.TRIES):
-        with pytest.raises(addresses.SpentError):
+        with pytest.raises(addresses.SpentLinkError):
             addresses.prove_by_code(user=user, code=wrong)
-    with pytest.raises(addresses.SpentError):
+    with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=user, code=code)
     assert Client().post(path_of(last())).status_code == 302  # opening the link is not a guess
 
@@ -139,7 +139,7 @@ def test_a_code_is_of_its_own_user() -> None:
     addresses.add(user=ann, address="ann@example.org")
     code = last().context["code"]
     addresses.add(user=bob, address="bob@example.org")
-    with pytest.raises(addresses.SpentError):
+    with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=bob, code=code if code != last().context["code"] else "x")
 
 
@@ -179,7 +179,7 @@ def test_the_first_who_proves_an_address_has_it() -> None:
         addresses.add(user=user, address="both@example.org")
         codes[user] = last().context["code"]
     addresses.prove_by_code(user=ann, code=codes[ann])
-    with pytest.raises(addresses.SpentError):
+    with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=bob, code=codes[bob])
     assert addresses.owner("both@example.org") == ann
 
@@ -194,7 +194,7 @@ def test_two_who_prove_an_address_at_once() -> None:
         code = last().context["code"]
         calls.append(lambda user=user, code=code: addresses.prove_by_code(user=user, code=code))
     answers = at_once(*calls)
-    assert sorted(type(answer).__name__ for answer in answers) == ["SpentError", "User"]
+    assert sorted(type(answer).__name__ for answer in answers) == ["SpentResetError", "User"]
     assert User.objects.with_email("both@example.org").count() == 1
 
 
@@ -277,7 +277,7 @@ def test_the_pages() -> None:
 def test_signing_up_with_an_address_proves_nothing(settings: Any) -> None:
     ann = proven("ann", "ann@example.org")
     for name, address in (("thief", "ann@example.org"), ("bob", "bob@example.org")):
-        joined = joining.join(joining.Candidate(name, PASSWORD, email=address))
+        joined = joining.join(joining.SignUpInput(name, PASSWORD, email=address))
         assert joined is not None
         assert (joined.email, addresses.proven(joined), addresses.waiting(joined)) == ("", "", address)
     assert addresses.owner("ann@example.org") == ann
@@ -285,7 +285,7 @@ def test_signing_up_with_an_address_proves_nothing(settings: Any) -> None:
     assert last("address_taken").address == "ann@example.org"
     settings.EMAIL_REQUIRED = True
     with pytest.raises(ValidationError):
-        joining.join(joining.Candidate("carl", PASSWORD))
+        joining.join(joining.SignUpInput("carl", PASSWORD))
 
 
 def test_an_address_that_an_admin_gave_another_meanwhile_is_not_proven() -> None:
@@ -294,7 +294,7 @@ def test_an_address_that_an_admin_gave_another_meanwhile_is_not_proven() -> None
     letter = last()
     bob: User = UserFactory(username="bob")
     User.objects.filter(pk=bob.pk).update(email="Both@example.org")  # as an older admin form does
-    with pytest.raises(addresses.SpentError):
+    with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=ann, code=letter.context["code"])
     assert Client().post(path_of(letter)).status_code == 410
     assert addresses.owner("both@example.org") == bob
@@ -306,7 +306,7 @@ def test_a_code_counts_for_a_day() -> None:
     code = last().context["code"]
     assert last().expires_at <= timezone.now() + addresses.LIFE
     AddressCheck.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    with pytest.raises(addresses.SpentError):
+    with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=user, code=code)
     assert addresses.forget_checks() == 1
     assert addresses.waiting(user) == "ann@example.org"

@@ -311,7 +311,7 @@ def test_of_two_at_once_for_the_last_use_one_gets_in(mode: Mode, keeper: User) -
 
     def join(number: int) -> bool:
         try:
-            return joining.join(joining.Candidate(f"newcomer-{number}", PASSWORD), invite=code) is not None
+            return joining.join(joining.SignUpInput(f"newcomer-{number}", PASSWORD), invite=code) is not None
         except ValidationError as error:
             return "invite" not in error.error_dict
 
@@ -464,7 +464,7 @@ def test_of_two_at_once_for_one_name_one_wins_user_or_application(mode: Mode) ->
     mode(SignUp.OPEN)
 
     def ask(number: int) -> bool:
-        candidate = joining.Candidate("Ian" if number % 2 else "ian", PASSWORD, reason="I read a lot.")
+        candidate = joining.SignUpInput("Ian" if number % 2 else "ian", PASSWORD, reason="I read a lot.")
         try:
             if number < 2:
                 joining.sign_up(username=candidate.username, password=PASSWORD)
@@ -565,10 +565,10 @@ def test_a_sign_up_leads_to_this_site_only(mode: Mode, target: str) -> None:
 @pytest.mark.slow
 def test_invitations_are_in_the_archive_and_go_with_the_account(mode: Mode, keeper: User) -> None:
     mode(SignUp.INVITE, members_invite=True)
-    ann = joining.join(joining.Candidate("ann", PASSWORD), invite=invitations.make(user=keeper).code)
+    ann = joining.join(joining.SignUpInput("ann", PASSWORD), invite=invitations.make(user=keeper).code)
     assert ann is not None
     made = invitations.make(user=ann, most_uses=3)
-    bob = joining.join(joining.Candidate("bob", PASSWORD), invite=made.code)
+    bob = joining.join(joining.SignUpInput("bob", PASSWORD), invite=made.code)
     assert bob is not None
     target = io.BytesIO()
     write_archive(ann, target)

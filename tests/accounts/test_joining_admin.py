@@ -25,7 +25,7 @@ def page(client: Client) -> Client:
 
 
 def waiting(*names: str) -> list[Application]:
-    return [joining.apply(joining.Candidate(name, PASSWORD, reason=f"I am {name}.")) for name in names]
+    return [joining.apply(joining.SignUpInput(name, PASSWORD, reason=f"I am {name}.")) for name in names]
 
 
 def act(page: Client, action: str, rows: list[Any], address: str = QUEUE, **more: str) -> str:
@@ -79,7 +79,7 @@ def test_staff_without_the_permission_decide_nothing(client: Client) -> None:
 def test_invitations_are_listed_and_revoked(page: Client) -> None:
     keeper = User.objects.get(username="keeper")
     row = invitations.make(user=keeper)
-    joining.join(joining.Candidate("ann", PASSWORD), invite=row.code)
+    joining.join(joining.SignUpInput("ann", PASSWORD), invite=row.code)
     other = invitations.make(user=keeper)
     address = "/admin/accounts/invitation/"
     assert page.get(address).status_code == 200

@@ -133,7 +133,7 @@ def test_a_username_may_not_speak_for_the_site(name: str) -> None:
 def test_an_applicant_may_not_speak_for_the_site_unless_an_admin_lets_them() -> None:
     site.kept.set(site.Site(chosen_sign_up=SignUp.APPROVAL))
     with pytest.raises(ValidationError, match="reserved"):
-        joining.join(joining.Candidate("supp0rt", PASSWORD, reason="I help"))
+        joining.join(joining.SignUpInput("supp0rt", PASSWORD, reason="I help"))
     row = Application.objects.create(username="support", password="!", reason="I am the new support")
     user = applications.approve(application_id=row.pk)
     assert user is not None
@@ -149,7 +149,7 @@ def test_nobody_takes_a_superusers_name(name: str) -> None:
         with pytest.raises(ValidationError, match="reserved"):
             actions.edit_profile(user=user, display_name=name)
     with pytest.raises(ValidationError, match="reserved"):
-        joining.check(joining.Candidate("annkeeper", PASSWORD))
+        joining.check(joining.SignUpInput("annkeeper", PASSWORD))
     assert actions.edit_profile(user=boss, display_name=name).display_name == name
     User.objects.filter(pk=boss.pk).update(is_superuser=False)
     check_imitation("the_boss")

@@ -84,9 +84,9 @@ def test_a_reset_takes_any_form(ann: User) -> None:
 
 def test_a_new_account_takes_any_form(settings: Any) -> None:
     settings.SIGN_UP = "open"
-    assert joining.join(joining.Candidate("bob", NFD_NEW)) is not None
+    assert joining.join(joining.SignUpInput("bob", NFD_NEW)) is not None
     assert logs_in(NEW, "bob")
-    application = joining.apply(joining.Candidate("cat", NFD_NEW, reason="why not"))
+    application = joining.apply(joining.SignUpInput("cat", NFD_NEW, reason="why not"))
     assert applications.is_waiting("cat", NEW)
     applications.approve(application_id=application.pk)
     assert logs_in(NEW, "cat")

@@ -110,7 +110,7 @@ def test_two_who_use_a_link_at_once_set_one_password() -> None:
     calls = [lambda new=f"{NEW} {n}": recovery.set_password(number=number, token=token, new=new) for n in range(3)]
     answers = at_once(*calls)
     assert sum(isinstance(answer, User) for answer in answers) == 1
-    assert sum(isinstance(answer, recovery.SpentError) for answer in answers) == 2
+    assert sum(isinstance(answer, recovery.SpentResetError) for answer in answers) == 2
     assert Letter.objects.filter(kind="password_changed", user_id=user.pk).count() == 1
 
 

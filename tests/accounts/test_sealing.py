@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Authenticator, User
 from accounts.signing_in import sealing, second_factors
-from accounts.signing_in.second_factors import RefusedError, Type
+from accounts.signing_in.second_factors import SecondFactorRefusedError, Type
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +49,7 @@ def test_a_row_of_before_counts_and_is_sealed_by_its_use(ann: User) -> None:
     Authenticator.objects.filter(user=ann, type=Type.TOTP).update(data={"secret": SECRET})
     second_factors.use_code(user=ann, code=code_of_now())
     assert stored(ann)[0].startswith(sealing.PREFIX)
-    with pytest.raises(RefusedError):
+    with pytest.raises(SecondFactorRefusedError):
         second_factors.use_code(user=ann, code=code_of_now())
 
 
@@ -59,12 +59,12 @@ def test_recovery_codes_that_allauth_made_count(ann: User) -> None:
     assert second_factors.recovery_codes(ann)[:2] == ["17884826", "20809454"]
     assert len(second_factors.recovery_codes(ann)) == 8
     for used in ("30590342", "43708695"):
-        with pytest.raises(RefusedError):
+        with pytest.raises(SecondFactorRefusedError):
             second_factors.use_code(user=ann, code=used)
     second_factors.use_code(user=ann, code=" 1788-4826")
     assert second_factors.recovery_codes(ann)[0] == "20809454"
     second_factors.use_code(user=ann, code="07729351")
-    with pytest.raises(RefusedError):
+    with pytest.raises(SecondFactorRefusedError):
         second_factors.use_code(user=ann, code="07729351")
 
 
@@ -80,7 +80,7 @@ def test_another_key_opens_what_one_of_before_sealed(ann: User, settings: Any) -
     assert out.getvalue() == "Re-encrypted: 1.\n", "the app's was, by its use"
     settings.SECRET_KEY_FALLBACKS = []
     assert second_factors.recovery_codes(ann) == codes[1:]
-    with pytest.raises(RefusedError):
+    with pytest.raises(SecondFactorRefusedError):
         second_factors.use_code(user=ann, code=codes[0])
     assert second_factors.seal_anew() == (0, 0)
 
@@ -89,7 +89,7 @@ def test_a_lost_key_lets_nobody_in_and_breaks_no_page(ann: User, settings: Any) 
     codes, before = second_factors.recovery_codes(ann), stored(ann)
     settings.SECRET_KEY = NEW_KEY
     for code in (code_of_now(), codes[0]):
-        with pytest.raises(RefusedError):
+        with pytest.raises(SecondFactorRefusedError):
             second_factors.use_code(user=ann, code=code)
     assert second_factors.recovery_codes(ann) == []
     with pytest.raises(CommandError, match="2 cannot be decrypted: their key is not known here"):

@@ -17,7 +17,7 @@ from accounts.models import User
 from discover import feedback, recent
 from items import actions as items
 from items.models import LISTED, Bookmark, Item, Like, Pin, Status, Visibility
-from media.objects import Entry
+from media.objects import MediumFacts
 from relations import actions as relations
 from relations import lists
 from relations.tags import follow_tag
@@ -158,7 +158,7 @@ class Shows:
 
 
 def add_pictures(world: World) -> None:
-    facts = Entry(id="1", kind="image", name="a", ext="jpg", width=9, height=9)
+    facts = MediumFacts(id="1", kind="image", name="a", ext="jpg", width=9, height=9)
     Item.objects.filter(pk__in=[world.post.pk, world.reply.pk]).update(media=[msgspec.to_builtins(facts)])
 
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from clientapi.entities import SHOWN_AS
 from clientapi.rest.statuses import WRITTEN_AS
 from items.models import Visibility
-from items.pages.cards import Words
+from items.pages.cards import CardWords
 from items.pages.forms import AUDIENCES
 from timeline.pull import READ_FOR, STREAMS
 
@@ -31,7 +31,10 @@ SENTENCES = re.compile(r'"([a-z]+)": _\(')
         ("clientapi.rest.statuses.WRITTEN_AS", [*WRITTEN_AS.values(), *NOT_WRITTEN_BY_APPS]),
         ("templates/items/_audience.html", SENTENCES.findall((TEMPLATES / "_audience.html").read_text())),
         # A public item has no mark. It is in the followers' stream.
-        ("items.pages.cards.Words", ["public", *(circle for circle in Words._fields if circle in Visibility.values)]),
+        (
+            "items.pages.cards.CardWords",
+            ["public", *(circle for circle in CardWords._fields if circle in Visibility.values)],
+        ),
         ("timeline.pull.STREAMS", ["public", *IN_NO_STREAM, *(circle for circle in STREAMS if circle != "posts")]),
     ],
 )

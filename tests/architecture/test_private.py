@@ -19,7 +19,7 @@ from django.utils import timezone
 from accounts.export import write_archive
 from accounts.models import User
 from clientapi.streaming import streaming
-from clientapi.streaming.streams import Hearer, stream_of
+from clientapi.streaming.streams import ClientHearer, stream_of
 from discover import feedback, recent
 from items import actions as items
 from items import counts
@@ -273,7 +273,7 @@ def test_streams_tell_its_people_alone(world: World) -> None:
         streams = [stream_of(name, ALL.split(), user) for name in ("user", "public", "direct")]
         streams.append(stream_of("hashtag", ALL.split(), user, tag="marsupials"))
         streams += [stream_of("list", ALL.split(), user, list_id=str(one.id)) for one in known]
-        hearers.append(Hearer(user.pk, tuple(streams), False))
+        hearers.append(ClientHearer(user.pk, tuple(streams), False))
     heard = streaming.news_for(hearers, entries)
     assert {one.reader for one, _, _ in heard} == {world.people["ann"].pk, world.people["bob"].pk}
     assert all(data.startswith(b"event: conversation\n") for _, _, data in heard)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.load import Call, Generator, Made, Request
+from benchmarks.load import Generator, LoadRequest, Made, PlannedCall
 from benchmarks.soak import Slope, slope
 
-CALL = Call("home", Request("GET", "/"))
+CALL = PlannedCall("home", LoadRequest("GET", "/"))
 PAUSE = 0.5
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import BY_NAME, KNOWN, REAL, parsed
-from benchmarks.measure import Report, exponent, percentile
+from benchmarks.measure import BenchmarkReport, exponent, percentile
 from benchmarks.report import as_text, renew, write, written
 from runtime.management.commands import bench
 
@@ -21,8 +21,8 @@ After.
 """
 
 
-def report(name: str, value: float = 1.5) -> Report:
-    made = Report(name, "Is it fast?", ["what", "ms"], "3 rounds", rows=[["this", value]])
+def report(name: str, value: float = 1.5) -> BenchmarkReport:
+    made = BenchmarkReport(name, "Is it fast?", ["what", "ms"], "3 rounds", rows=[["this", value]])
     made.ratio("this / that", value, at_most=2)
     made.ratio("that / <other>", 0.5, at_least=0.8)
     made.ratio("that / this", 1.0)

@@ -17,7 +17,7 @@ from accounts.about import site
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Visibility
-from media.models import Kind, MediaFile
+from media.models import MediaFile, MediaKind
 from relations import actions as relations
 from storage.connections import count_asked
 from tests.support import servers
@@ -172,7 +172,7 @@ def test_forms_are_read_as_json_is(caller: Caller) -> None:
 def test_anothers_medium_and_status_are_not_ones_own(caller: Caller) -> None:
     other = UserFactory()
     medium = MediaFile.objects.create(
-        owner_id=other.pk, kind=Kind.IMAGE, sha256="0" * 64, name="n", ext="jpg", width=9, height=9, size=9
+        owner_id=other.pk, kind=MediaKind.IMAGE, sha256="0" * 64, name="n", ext="jpg", width=9, height=9, size=9
     )
     item = items.publish(sender=other, content={"text": "x"})
     caller.get(f"v1/media/{medium.pk}", status=404)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts.models import QuotableBy, User
 from clientapi.accounts.people import known_senders, post_counts
 from clientapi.streaming.streaming import news_for
-from clientapi.streaming.streams import Hearer, stream_of
+from clientapi.streaming.streams import ClientHearer, stream_of
 from items import actions as items
 from items.filters import filters
 from items.models import LISTED, Bookmark, Item, Like, Visibility
@@ -89,7 +89,7 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
     return said
 
 
-def hearers_of(people: list[User]) -> list[Hearer]:
+def hearers_of(people: list[User]) -> list[ClientHearer]:
     """Each hears their home, a list of all followees, public posts and a hashtag."""
     found = []
     for one in people:
@@ -103,7 +103,7 @@ def hearers_of(people: list[User]) -> list[Hearer]:
             stream_of("public", ALL, one),
             stream_of("hashtag", ALL, one, tag="tag"),
         ]
-        found.append(Hearer(one.pk, tuple(streams), True))
+        found.append(ClientHearer(one.pk, tuple(streams), True))
     return found
 
 
@@ -137,7 +137,7 @@ def test_a_streamed_status_is_the_one_of_its_address(seed: int) -> None:
 
 
 def shown_to(reader: User, item: Item, *streams: str) -> list[dict[str, Any]]:
-    hearer = Hearer(reader.pk, tuple(stream_of(name, ALL, reader) for name in streams), True)
+    hearer = ClientHearer(reader.pk, tuple(stream_of(name, ALL, reader) for name in streams), True)
     messages = news_for([hearer], [(Position(1, 1), Edited(item.pk, "public"))])
     return [json.loads(json.loads(data)["payload"]) for _, _, data in messages]
 
@@ -172,7 +172,7 @@ def test_many_with_filters_cost_no_more_statements() -> None:
     shown_to(UserFactory(), item, "public")  # loads the sender's account
     counts, met = [], []
     for some in (readers[:2], readers, readers):
-        hearers = [Hearer(one.pk, (stream_of("public", ALL, one),), True) for one in some]
+        hearers = [ClientHearer(one.pk, (stream_of("public", ALL, one),), True) for one in some]
         with statements() as asked:
             told = news_for(hearers, [(Position(1, 1), Edited(item.pk, "public"))])
         counts.append(len(asked))
@@ -180,6 +180,6 @@ def test_many_with_filters_cost_no_more_statements() -> None:
     assert counts[0] == counts[1] == counts[2] + 1, "what is known is not read again"
     assert sorted(met[2]) == [1] * 11 + [2]
     filters.create(owner=readers[0], phrase="them", whole_word=True)
-    hearers = [Hearer(readers[0].pk, (stream_of("public", ALL, readers[0]),), True)]
+    hearers = [ClientHearer(readers[0].pk, (stream_of("public", ALL, readers[0]),), True)]
     ((_, _, data),) = news_for(hearers, [(Position(1, 1), Edited(item.pk, "public"))])
     assert len(json.loads(json.loads(data)["payload"])["filtered"]) == 2

@@ -15,7 +15,7 @@ from accounts.models import User
 from clientapi.oauth.actions import OUT_OF_BAND, register
 from clientapi.streaming import streaming
 from clientapi.streaming.streaming import news_for
-from clientapi.streaming.streams import Hearer, Stream, UnknownError, heard, stream_of
+from clientapi.streaming.streams import ClientHearer, Stream, UnknownError, heard, stream_of
 from items import actions as items
 from items.conversations.conversations import put_away
 from items.filters import filters
@@ -37,13 +37,13 @@ PUBLIC = stream_of("public:local", ALL, User(pk=1))
 DIRECT = stream_of("direct", ALL, User(pk=1))
 
 
-def hearer(user: User, *streams: Stream, is_socket: bool = False) -> Hearer:
-    return Hearer(user.pk, streams or (HOME,), is_socket)
+def hearer(user: User, *streams: Stream, is_socket: bool = False) -> ClientHearer:
+    return ClientHearer(user.pk, streams or (HOME,), is_socket)
 
 
-def told(hearers: list[Hearer], *events: Event) -> dict[Hearer, list[tuple[str, Any]]]:
+def told(hearers: list[ClientHearer], *events: Event) -> dict[ClientHearer, list[tuple[str, Any]]]:
     """Pairs of event and data, in order."""
-    found: dict[Hearer, list[tuple[str, Any]]] = {one: [] for one in hearers}
+    found: dict[ClientHearer, list[tuple[str, Any]]] = {one: [] for one in hearers}
     entries: list[Entry] = [(Position(int(time.time() * 1000), number), event) for number, event in enumerate(events)]
     for one, _, data in news_for(hearers, entries):
         name, _, payload = data.decode().removeprefix("event: ").partition("\ndata: ")
@@ -253,17 +253,17 @@ class TestStreams:
     )
     def test_what_a_client_says_may_be_anything(self, wrong: Any) -> None:
         with pytest.raises(UnknownError):
-            heard(Hearer(1, (), True), wrong, ALL)
+            heard(ClientHearer(1, (), True), wrong, ALL)
 
     def test_streams_come_and_go(self) -> None:
-        one = heard(Hearer(1, (), True), {"type": "subscribe", "stream": "user"}, ALL)
+        one = heard(ClientHearer(1, (), True), {"type": "subscribe", "stream": "user"}, ALL)
         two = heard(one, {"type": "subscribe", "stream": "hashtag", "tag": "cats"}, ALL)
         assert [stream.name for stream in two.streams] == [("user",), ("hashtag", "cats")]
         assert heard(two, {"type": "subscribe", "stream": "user"}, ALL) == two
         assert heard(two, {"type": "unsubscribe", "stream": "hashtag", "tag": "cats"}, ALL) == one
 
     def test_a_connection_has_so_many_streams(self) -> None:
-        full = Hearer(1, (), True)
+        full = ClientHearer(1, (), True)
         for number in range(20):
             full = heard(full, {"type": "subscribe", "stream": "hashtag", "tag": f"t{number}"}, ALL)
         with pytest.raises(UnknownError):

@@ -2,12 +2,12 @@ import pytest
 import redis
 from django.conf import settings
 
-from discover.cache import CandidateList, Entry
+from discover.cache import CachedRecommendation, CandidateList
 from storage import keys
 from storage.connections import count_asked
 from tests.support.patience import SHORT
 
-ENTRIES = [Entry(number, f"tag:{number}|x") for number in range(1, 8)]
+ENTRIES = [CachedRecommendation(number, f"tag:{number}|x") for number in range(1, 8)]
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def test_dropping_it(cache: CandidateList, feeds: redis.Redis) -> None:
 def test_reasons_that_were_lost_are_empty(cache: CandidateList, feeds: redis.Redis) -> None:
     cache.push(ENTRIES)
     feeds.delete(keys.reasons(7))
-    assert cache.pop(2)[0] == [Entry(1, ""), Entry(2, "")]
+    assert cache.pop(2)[0] == [CachedRecommendation(1, ""), CachedRecommendation(2, "")]
 
 
 def test_reasons_out_of_step_stay_with_their_items(cache: CandidateList, feeds: redis.Redis) -> None:
     cache.push(ENTRIES)
     feeds.lpop(keys.candidates(7))
-    assert cache.pop(3)[0] == [ENTRIES[1], ENTRIES[2], Entry(4, "")]
+    assert cache.pop(3)[0] == [ENTRIES[1], ENTRIES[2], CachedRecommendation(4, "")]
 
 
 def test_each_call_is_one_round_trip(cache: CandidateList) -> None:

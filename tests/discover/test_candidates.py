@@ -13,7 +13,7 @@ from hypothesis import given
 from accounts.models import User
 from discover.candidates import clean, mixed
 from discover.impressions import Impression, record
-from discover.recall import Candidate
+from discover.recall import RecalledItem
 from operation.doctor import disks
 from runtime import metrics
 from seen import played, store
@@ -237,7 +237,7 @@ senders_in_order = st.lists(st.integers(1, 6), max_size=60)
 @pytest.mark.slow
 @given(senders_in_order, st.integers(1, 8))
 def test_a_page_has_at_most_two_of_a_sender(senders: list[int], size: int) -> None:
-    candidates = [Candidate(number, sender, -number, "") for number, sender in enumerate(senders)]
+    candidates = [RecalledItem(number, sender, -number, "") for number, sender in enumerate(senders)]
     order = mixed(candidates, size)
     assert sorted(one.item_id for one in order) == list(range(len(senders)))
     full = True
@@ -254,8 +254,8 @@ def test_a_page_has_at_most_two_of_a_sender(senders: list[int], size: int) -> No
 @pytest.mark.slow
 @given(senders_in_order, st.integers(1, 8))
 def test_the_first_page_is_the_best_that_there_is(senders: list[int], size: int) -> None:
-    candidates = [Candidate(number, sender, -number, "") for number, sender in enumerate(senders)]
-    best: list[Candidate] = []
+    candidates = [RecalledItem(number, sender, -number, "") for number, sender in enumerate(senders)]
+    best: list[RecalledItem] = []
     for candidate in candidates:
         if len(best) < size and sum(one.sender_id == candidate.sender_id for one in best) < settings.SENDER_CAP:
             best.append(candidate)

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from discover import recent
-from discover.exclusions import FLOOR, REASONS, REMEMBERED, Kept, exclude, view_weight
+from discover.exclusions import FLOOR, REASONS, REMEMBERED, RemainingCandidates, exclude, view_weight
 from discover.models import IssuedPage, NotInterested
-from discover.recall import Candidate
+from discover.recall import RecalledItem
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
@@ -25,15 +25,15 @@ NOW = timezone.now()
 DAY = timedelta(days=1)
 
 
-def candidate(item: Item, worth: float = 1.0) -> Candidate:
-    return Candidate(item.pk, item.sender_id, math.log(worth), "popular")
+def candidate(item: Item, worth: float = 1.0) -> RecalledItem:
+    return RecalledItem(item.pk, item.sender_id, math.log(worth), "popular")
 
 
-def kept(reader: User, *those: Item, **options: Any) -> Kept:
+def kept(reader: User, *those: Item, **options: Any) -> RemainingCandidates:
     return exclude(reader, [candidate(item) for item in those], **{"now": NOW} | options)
 
 
-def scores(result: Kept) -> dict[int, float]:
+def scores(result: RemainingCandidates) -> dict[int, float]:
     return {candidate.item_id: round(math.exp(candidate.score), 3) for candidate in result.candidates}
 
 
@@ -258,7 +258,7 @@ def test_one_statement_and_one_round_trip_however_many(reader: User, monkeypatch
 
 def test_no_candidates_ask_nothing_of_postgresql(reader: User) -> None:
     with statements() as seen:
-        assert kept(reader) == Kept([], kept(reader).excluded, views_known=True)
+        assert kept(reader) == RemainingCandidates([], kept(reader).excluded, views_known=True)
     assert not seen
 
 

@@ -19,7 +19,7 @@ from accounts.export import write_archive
 from accounts.models import User
 from discover import feedback, recent
 from discover.exclusions import exclude
-from discover.recall import Candidate
+from discover.recall import RecalledItem
 from items import actions as items
 from items.models import Item
 from items.signals import item_viewed
@@ -98,7 +98,7 @@ def test_opening_a_reply_is_remembered_apart(get: Callable[..., Any], ann: User)
     reply = ItemFactory(reply_to=root)
     get(reply)
     assert viewed(ann) == ([], [reply.pk])
-    left = exclude(ann, [Candidate(root.pk, root.sender_id, 0, "")], now=timezone.now())
+    left = exclude(ann, [RecalledItem(root.pk, root.sender_id, 0, "")], now=timezone.now())
     assert left.excluded == {"reply_viewed": 1}
 
 

@@ -20,7 +20,7 @@ from discover.models import SearchIndex
 from discover.opensearch import FOLLOWED, MAPPINGS, OpenSearchRecall, breaker, search
 from discover.opensearch_server import server
 from discover.postgres import BASE, LAST, PostgresRecall
-from discover.recall import Candidate, RecallUnavailableError
+from discover.recall import RecalledItem, RecallUnavailableError
 from discover.recallers import recall
 from discover.refreshing import refresh_words
 from items import actions
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db
 DAY = timedelta(days=1)
 
 
-def recalled(reader: User, *, count: int = 500, now: datetime = NOW) -> list[Candidate]:
+def recalled(reader: User, *, count: int = 500, now: datetime = NOW) -> list[RecalledItem]:
     return OpenSearchRecall().candidates(reader, count=count, now=now)
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.models import User
 from discover.decay import log_decay
 from discover.postgres import PostgresRecall
-from discover.recall import Candidate
+from discover.recall import RecalledItem
 from discover.refreshing import refresh_popular, refresh_words
 from items.models import Status, Visibility
 from relations.models import Follow
@@ -22,7 +22,7 @@ from tests.support.statements import statements
 pytestmark = pytest.mark.django_db
 
 
-def recall(reader: User, count: int = 500, now: datetime = NOW) -> list[Candidate]:
+def recall(reader: User, count: int = 500, now: datetime = NOW) -> list[RecalledItem]:
     return PostgresRecall().candidates(reader, count=count, now=now)
 
 
@@ -71,7 +71,7 @@ def test_followed_by_those_whom_the_reader_follows(reader: User) -> None:
     item = post(sender=sender, age=timedelta(days=3))
     post()
     found = recall(reader)[0]
-    assert found == Candidate(item.pk, sender.pk, found.score, "follows:3")
+    assert found == RecalledItem(item.pk, sender.pk, found.score, "follows:3")
 
 
 def test_followed_by_those_who_follow_the_same(reader: User) -> None:
@@ -203,7 +203,7 @@ ACTS: dict[str, Any] = {
 def test_what_will_be_is_not_known(act: Any) -> None:
     world = World()
 
-    def found() -> list[Candidate]:
+    def found() -> list[RecalledItem]:
         """Plans add scores up in different orders."""
         refresh_words(now=NOW)
         refresh_popular(now=NOW)

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.avatars import drawn_url
 from items import actions, text
-from items.filters.filters import Filters, Rule, folded
+from items.filters.filters import FilterRule, Filters, folded
 from items.filters.matching import Matcher, Word, fold, marked
 from items.models import FilterAction
 from items.pages import reading
@@ -50,7 +50,7 @@ GROWTH = 9
 QUERIES = ["a", "的", "a b", '"a a a"', "的" * QUERY_LENGTH, " ".join(map(chr, range(0x4E00, 0x4E64)))]
 MATCHER = Matcher(Word(number, word, False) for number, word in enumerate(["a", "的", "的的", "\u0301", "spam"]))
 FILTERED = Filters(
-    Rule(0, number, word, True, FilterAction.WARN, None) for number, word in enumerate(["a", "的的", "spam"])
+    FilterRule(0, number, word, True, FilterAction.WARN, None) for number, word in enumerate(["a", "的的", "spam"])
 )
 
 

@@ -8,7 +8,7 @@ from items.link_cards.pages import (
     MOST_PICTURES,
     TITLE_LENGTH,
     NothingError,
-    Page,
+    RemotePage,
     head_of,
     page_of,
     plain,
@@ -27,12 +27,12 @@ PAGE = """
 """
 
 
-def page(html: str | bytes, content_type: str = "text/html; charset=utf-8") -> Page:
+def page(html: str | bytes, content_type: str = "text/html; charset=utf-8") -> RemotePage:
     return page_of(head_of(html.encode() if isinstance(html, str) else html, content_type), URL)
 
 
 def test_a_page() -> None:
-    assert page(PAGE) == Page("Open & graph", "many lines", "Far", ("https://far.example/p.png",))
+    assert page(PAGE) == RemotePage("Open & graph", "many lines", "Far", ("https://far.example/p.png",))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_titles(html: str, wanted: str) -> None:
 
 def test_xhtml() -> None:
     html = "<script src='a'/><title>T</title><style/><meta name='description' content='D'/>"
-    assert page(html, "application/xhtml+xml") == Page("T", "D", "", ())
+    assert page(html, "application/xhtml+xml") == RemotePage("T", "D", "", ())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from items.models import ItemType
 from items.text import (
     TAGS_AN_ITEM,
     ContentError,
-    Kind,
+    SpanKind,
     check_content,
     hashtags,
     links,
@@ -169,12 +169,12 @@ def test_spans_are_the_text(text: str) -> None:
     found = list(spans(text))
     assert "".join(span.text for span in found) == text
     assert all(span.text for span in found)
-    assert all(one.kind != Kind.TEXT or two.kind != Kind.TEXT for one, two in itertools.pairwise(found))
+    assert all(one.kind != SpanKind.TEXT or two.kind != SpanKind.TEXT for one, two in itertools.pairwise(found))
     for span in found:
-        if span.kind == Kind.LINK:
+        if span.kind == SpanKind.LINK:
             assert span.value.lower().startswith(("https://", "http://"))
             assert not set(span.value) & set("<>\"'` \n\x00，。！？）】」")
-        elif span.kind == Kind.HASHTAG:
+        elif span.kind == SpanKind.HASHTAG:
             assert canonical_tag(span.value) == span.value
 
 

@@ -290,7 +290,7 @@ def test_a_host_plans_no_more_than_the_cap_at_once(workers: Workers, settings: A
     settings.LIVE_SCHEDULED_CAP = 3
     host = UserFactory()
     outcomes = at_once(*[partial(plan, host)] * 6)
-    assert verdicts(outcomes) == ["TooManyError"] * 3 + ["done"] * 3
+    assert verdicts(outcomes) == ["TooManySessionsError"] * 3 + ["done"] * 3
     assert Host.objects.get().scheduled == LiveSession.objects.count() == 3
 
 

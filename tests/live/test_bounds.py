@@ -15,7 +15,7 @@ from accounts.models import User
 from live import feed, pull, replays, walk
 from live.feed import live_page
 from live.models import Host, LiveSession, State
-from live.walk import Page
+from live.walk import LivePage
 from relations import actions as relations
 from storage import connections
 from tests.support.sessions import seen, session
@@ -102,7 +102,7 @@ def a_site() -> None:
         cursor.execute("ANALYZE live_livesession, live_host, accounts_user, relations_follow")
 
 
-def page(reader: User, before: Page | None = None, size: int = 5) -> Page:
+def page(reader: User, before: LivePage | None = None, size: int = 5) -> LivePage:
     at = {"session_id": before.session_id, "last_id": before.last_id} if before else {}
     found = live_page(User.objects.get(pk=reader.pk), page_size=size, now=timezone.now(), **at)  # type: ignore[arg-type]
     found.keep()
@@ -111,7 +111,7 @@ def page(reader: User, before: Page | None = None, size: int = 5) -> Page:
 
 def walked(reader: User, most: int = 100) -> list[int]:
     ids: list[int] = []
-    found: Page | None = None
+    found: LivePage | None = None
     for _ in range(most):
         found = page(reader, found)
         ids += [int(item.id) for item in found.items]

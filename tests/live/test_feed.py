@@ -17,8 +17,8 @@ from accounts.models import User
 from live import actions, feed, lineup, snapshot
 from live.feed import live_page
 from live.models import KeptSnapshot, LiveSession, ReplayDelivery, State
-from live.snapshot import Snapshot, SnapshotExpiredError, UnknownSnapshotError, forget_kept
-from live.walk import Page
+from live.snapshot import SnapshotExpiredError, UnknownSnapshotError, WalkSnapshot, forget_kept
+from live.walk import LivePage
 from relations import actions as relations
 from storage import connections, keys
 from storage.connections import count_asked
@@ -48,7 +48,7 @@ def hosts_of(reader: User, count: int) -> list[User]:
     return hosts
 
 
-def page(reader: User, before: Page | None = None, *, write: bool = True, **at: Any) -> Page:
+def page(reader: User, before: LivePage | None = None, *, write: bool = True, **at: Any) -> LivePage:
     """A page as the site serves it: the next one, or the first."""
     if before is not None:
         at = {"session_id": before.session_id, "last_id": before.last_id} | at
@@ -58,7 +58,7 @@ def page(reader: User, before: Page | None = None, *, write: bool = True, **at: 
     return found
 
 
-def shown(found: Page) -> list[tuple[int, str]]:
+def shown(found: LivePage) -> list[tuple[int, str]]:
     return [(int(item.id), item.shown_as) for item in found.items]
 
 
@@ -76,7 +76,7 @@ def test_a_page_costs_the_same_whatever_the_reader_follows(
     user = User.objects.get(pk=reader.pk)
     spent: list[tuple[list[str], int, int]] = []
 
-    def cost(**at: Any) -> Page:
+    def cost(**at: Any) -> LivePage:
         with statements() as queries, count_asked() as asked:
             found = live_page(user, **{"page_size": 3, "now": timezone.now()} | at)
         spent.append((found.sources, len(queries), asked.round_trips))
@@ -304,7 +304,7 @@ def test_walks_need_no_redis(reader: User, workers: Workers, feeds_server: Valke
 
 def test_a_kept_snapshot_expires_and_is_kept_by_reading(reader: User) -> None:
     now = timezone.now()
-    snapshot = Snapshot.take(reader.pk, 7, [3, -4], 1, now)
+    snapshot = WalkSnapshot.take(reader.pk, 7, [3, -4], 1, now)
     snapshot.keep([3, -4], 1, now)
     late = now + timedelta(minutes=29)
     found = snapshot.kept(3, late)
@@ -315,21 +315,21 @@ def test_a_kept_snapshot_expires_and_is_kept_by_reading(reader: User) -> None:
 
 
 # --- Snapshot cap ----------------------------------------------------------------------------------------
-def snapshot_of(reader: User, page: Page) -> Snapshot:
-    found = Snapshot.named(page.session_id or "", reader.pk)
+def snapshot_of(reader: User, page: LivePage) -> WalkSnapshot:
+    found = WalkSnapshot.named(page.session_id or "", reader.pk)
     assert found is not None
     return found
 
 
 @pytest.fixture
-def orders(reader: User, workers: Workers, settings: Any) -> Iterator[Page]:
+def orders(reader: User, workers: Workers, settings: Any) -> Iterator[LivePage]:
     """First pages of unseen snapshots. The cap is four a reader."""
     settings.LIVE_SNAPSHOTS_CAP = 4
     (host,) = hosts_of(reader, 1)
     for _ in range(3):
         session(host, State.LIVE)
 
-    def frozen() -> Iterator[Page]:
+    def frozen() -> Iterator[LivePage]:
         while True:
             session(host, State.LIVE)
             workers.work()
@@ -340,7 +340,7 @@ def orders(reader: User, workers: Workers, settings: Any) -> Iterator[Page]:
 
 @pytest.mark.slow
 def test_walks_that_begin_in_the_same_order_share_a_snapshot(
-    reader: User, orders: Iterator[Page], feeds: redis.Redis
+    reader: User, orders: Iterator[LivePage], feeds: redis.Redis
 ) -> None:
     one = next(orders)
     feeds.expire(snapshot_of(reader, one).key, 100)
@@ -352,7 +352,7 @@ def test_walks_that_begin_in_the_same_order_share_a_snapshot(
 
 @pytest.mark.slow
 def test_a_reader_has_so_many_snapshots_and_the_longest_unused_gives_way(
-    reader: User, orders: Iterator[Page], feeds: redis.Redis
+    reader: User, orders: Iterator[LivePage], feeds: redis.Redis
 ) -> None:
     later = timezone.now() + timedelta(seconds=9)
     first, second = next(orders), next(orders)
@@ -369,7 +369,7 @@ def test_a_reader_has_so_many_snapshots_and_the_longest_unused_gives_way(
 
 
 @pytest.mark.slow
-def test_an_index_that_is_lost_is_made_anew(reader: User, orders: Iterator[Page], feeds: redis.Redis) -> None:
+def test_an_index_that_is_lost_is_made_anew(reader: User, orders: Iterator[LivePage], feeds: redis.Redis) -> None:
     first = next(orders)
     feeds.delete(keys.snapshots(reader.pk))
     assert page(reader, first).items
@@ -380,7 +380,9 @@ def test_an_index_that_is_lost_is_made_anew(reader: User, orders: Iterator[Page]
 
 
 @pytest.mark.slow
-def test_rows_of_a_reader_are_as_few_without_redis(reader: User, orders: Iterator[Page], feeds_server: Valkey) -> None:
+def test_rows_of_a_reader_are_as_few_without_redis(
+    reader: User, orders: Iterator[LivePage], feeds_server: Valkey
+) -> None:
     with dead(feeds_server):
         walks = [next(orders) for _ in range(7)]
         later = timezone.now() + timedelta(seconds=9)
@@ -404,11 +406,11 @@ def test_rows_of_ended_walks_go_however_many(reader: User, monkeypatch: pytest.M
 
 def test_a_name_is_the_readers_own_and_no_other_spelling_of_it_is(reader: User, settings: Any) -> None:
     now = datetime(2026, 5, 1, 12, 0, 0, 123_000, tzinfo=timezone.get_current_timezone())
-    text = Snapshot.take(reader.pk, 2**52, [3, -4], 1, now).session_id
-    named = Snapshot.named(text, reader.pk)
+    text = WalkSnapshot.take(reader.pk, 2**52, [3, -4], 1, now).session_id
+    named = WalkSnapshot.named(text, reader.pk)
     assert named is not None
     assert (named.frozen, named.age(now)) == (2**52, timedelta(0))
-    assert Snapshot.named(text, reader.pk + 1) is None
+    assert WalkSnapshot.named(text, reader.pk + 1) is None
     last = next(letter for letter in "ABCDEFGHIJKLMNOP" if letter != text[-1])
     wrong = [
         "",
@@ -424,9 +426,9 @@ def test_a_name_is_the_readers_own_and_no_other_spelling_of_it_is(reader: User, 
     ]
     wrong += [text + "\n", text[:9] + "+" + text[10:], "A" * len(text), "-" * 100_000]
     for each in wrong:
-        assert Snapshot.named(each, reader.pk) is None, each
+        assert WalkSnapshot.named(each, reader.pk) is None, each
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another"
-    assert Snapshot.named(text, reader.pk) is not None
+    assert WalkSnapshot.named(text, reader.pk) is not None
     with pytest.raises(UnknownSnapshotError):
         page(reader, session_id="x", last_id=LiveSession.objects.count() + 1)

@@ -13,7 +13,7 @@ from jinja2.meta import find_undeclared_variables
 from accounts.mail import sending
 from accounts.mail.actions import send
 from accounts.mail.letters import compose
-from accounts.mail.models import Letter, State
+from accounts.mail.models import Letter, LetterState
 from operation.doctor import work
 from runtime.addresses import parse_mail
 from storage import keys
@@ -103,7 +103,7 @@ def test_a_folder_keeps_files_for_nobody_else(tmp_path: Path, settings: Any) -> 
 @pytest.mark.slow
 def test_the_admin_lists_letters_without_what_they_say_and_tries_again(client: Client) -> None:
     letter = write()
-    Letter.objects.update(state=State.FAILED, error="SMTPDataError: spam", context={"name": "s3cret-link"})
+    Letter.objects.update(state=LetterState.FAILED, error="SMTPDataError: spam", context={"name": "s3cret-link"})
     client.force_login(UserFactory.create(is_staff=True, is_superuser=True))
 
     assert "SMTPDataError: spam" in client.get("/admin/mail/letter/").content.decode()
@@ -112,11 +112,11 @@ def test_the_admin_lists_letters_without_what_they_say_and_tries_again(client: C
     assert "s3cret-link" not in page
     client.post("/admin/mail/letter/", {"action": "retry", "_selected_action": [letter.pk]})
     letter.refresh_from_db()
-    assert letter.state == State.WAITING
+    assert letter.state == LetterState.WAITING
 
 
 def test_doctor_tells_of_letters_that_were_given_up() -> None:
     write()
     assert [finding.state for finding in work.letters()] == ["ok"]
-    Letter.objects.update(state=State.FAILED)
+    Letter.objects.update(state=LetterState.FAILED)
     assert [finding.state for finding in work.letters()] == ["warning"]

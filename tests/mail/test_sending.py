@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.mail import sending
 from accounts.mail.actions import forget, retry, send
-from accounts.mail.models import Letter, State
+from accounts.mail.models import Letter, LetterState
 from storage import keys
 from tests.support.at_once import at_once
 from tests.support.mail_servers import MailServer, closed_port, post, words
@@ -35,7 +35,7 @@ def write(to: str = "ann@example.org", **context: Any) -> Letter:
 
 def again() -> None:
     cache.delete(keys.mail_pause())
-    Letter.objects.filter(state=State.WAITING).update(next_at=timezone.now())
+    Letter.objects.filter(state=LetterState.WAITING).update(next_at=timezone.now())
 
 
 def test_a_letter_is_sent_once_and_its_secrets_go(post: MailServer) -> None:
@@ -51,7 +51,7 @@ def test_a_letter_is_sent_once_and_its_secrets_go(post: MailServer) -> None:
     assert "ann" in words(taken)
     assert "ann" in words(taken, "html")
     letter.refresh_from_db()
-    assert (letter.state, letter.context, letter.attempts) == (State.SENT, {}, 1)
+    assert (letter.state, letter.context, letter.attempts) == (LetterState.SENT, {}, 1)
 
 
 def test_a_letter_is_of_its_transaction(post: MailServer) -> None:
@@ -149,7 +149,7 @@ def test_attempts_have_an_end(post: MailServer, settings: Any) -> None:
         again()
 
     letter.refresh_from_db()
-    assert (letter.state, letter.attempts) == (State.FAILED, sending.ATTEMPTS)
+    assert (letter.state, letter.attempts) == (LetterState.FAILED, sending.ATTEMPTS)
 
     settings.EMAIL_PORT = post.port
     assert retry(letter_id=letter.pk)
@@ -164,7 +164,7 @@ def test_the_last_attempt_of_a_worker_that_died_is_given_up() -> None:
     sending.sweep()
 
     letter.refresh_from_db()
-    assert letter.state == State.FAILED
+    assert letter.state == LetterState.FAILED
 
 
 def test_a_mailbox_that_is_not_there_is_given_up_at_once_and_others_go_on(post: MailServer) -> None:
@@ -172,13 +172,13 @@ def test_a_mailbox_that_is_not_there_is_given_up_at_once_and_others_go_on(post: 
     letter = write()
     sending.send_due()
     letter.refresh_from_db()
-    assert letter.state == State.FAILED
+    assert letter.state == LetterState.FAILED
 
     post.mode = "busy"
     other = write()
     sending.send_due()
     other.refresh_from_db()
-    assert other.state == State.WAITING
+    assert other.state == LetterState.WAITING
 
     post.mode = ""
     again()
@@ -193,7 +193,7 @@ def test_a_letter_that_is_refused_holds_up_no_other(post: MailServer) -> None:
     sending.send_due()
 
     assert len(post.letters) == 3
-    assert Letter.objects.filter(state=State.WAITING, attempts=1).count() == 3
+    assert Letter.objects.filter(state=LetterState.WAITING, attempts=1).count() == 3
 
 
 def test_a_login_that_is_refused_leaves_the_server_alone(post: MailServer, settings: Any) -> None:
@@ -213,7 +213,7 @@ def test_two_workers_send_a_letter_once(post: MailServer) -> None:
 
     at_once(*[sending._send_all] * 4)  # as without the cache server, which holds the lock
 
-    while Letter.objects.filter(state=State.WAITING).exists():
+    while Letter.objects.filter(state=LetterState.WAITING).exists():
         again()
         sending._send_all()
     assert len(post.letters) == len({letter["Message-ID"] for letter in post.letters}) == 20
@@ -228,7 +228,7 @@ def test_one_address_gets_so_many_a_minute(post: MailServer, settings: Any) -> N
     assert sending.send_due() == 4
 
     assert len(post.to("much@example.org")) == 3
-    waiting = Letter.objects.filter(state=State.WAITING)
+    waiting = Letter.objects.filter(state=LetterState.WAITING)
     assert [(letter.attempts, letter.next_at > timezone.now()) for letter in waiting] == [(0, True)] * 2
 
 
@@ -239,7 +239,7 @@ def test_a_letter_expires_with_its_secrets(post: MailServer) -> None:
     assert sending.sweep() == 0
 
     letter.refresh_from_db()
-    assert (letter.state, letter.context) == (State.EXPIRED, {})
+    assert (letter.state, letter.context) == (LetterState.EXPIRED, {})
     assert not retry(letter_id=letter.pk)
     Letter.objects.update(created_at=timezone.now() - sending.KEPT - timedelta(seconds=1))
     sending.sweep()
@@ -256,8 +256,8 @@ def test_a_letter_that_cannot_be_made_says_why_and_holds_up_no_other(post: MailS
 
     letter.refresh_from_db()
     other.refresh_from_db()
-    assert (letter.state, letter.error) == (State.WAITING, "TemplateDoesNotExist: mail/gone.txt")
-    assert other.state == State.SENT
+    assert (letter.state, letter.error) == (LetterState.WAITING, "TemplateDoesNotExist: mail/gone.txt")
+    assert other.state == LetterState.SENT
 
 
 def test_more_than_one_task_sends_are_left_to_another(post: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from accounts.models import User
 from moderation import actions, reports
 from moderation.case_admin import in_queue
 from moderation.export import files
-from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State
+from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule
 from relations import actions as relations
 from tests.support.at_once import at_once, until_one_waits
 from tests.support.clients import Caller
@@ -45,10 +45,10 @@ def test_moderators_dismiss_it_or_ban_the_account(ann: User, bob: User, admin: U
     reports.report_account(account=bob, reporter=ann, reason="spam")
     case = Case.objects.get()
     actions.approve(case=case, by=admin, note="fine")
-    assert Case.objects.get().state == State.APPROVED
+    assert Case.objects.get().state == CaseState.APPROVED
     assert Decision.objects.get().user == bob
     assert reports.report_account(account=bob, reporter=ann, reason="spam"), "decided: it may be reported again"
-    actions.reject_and_ban(case=Case.objects.get(state=State.OPEN), by=admin)
+    actions.reject_and_ban(case=Case.objects.get(state=CaseState.OPEN), by=admin)
     assert SenderRule.objects.get(user=bob).kind == SenderKind.BAN
 
 

@@ -5,7 +5,7 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item, Status
 from moderation import actions
-from moderation.models import Case, Decision, Source, State, Verb, WordRule
+from moderation.models import Case, CaseSource, CaseState, Decision, Verb, WordRule
 from tests.support.at_once import at_once
 from tests.support.cases import Say, log, status
 from tests.support.factories import UserFactory
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_hold_opens_a_case_and_is_logged(held: Case, spam: WordRule, caplog: pytest.LogCaptureFixture) -> None:
-    assert (held.source, held.state, held.reasons) == (Source.RULE, State.OPEN, ["words: spam"])
+    assert (held.source, held.state, held.reasons) == (CaseSource.RULE, CaseState.OPEN, ["words: spam"])
     assert list(held.words.all()) == [spam]
     assert status(held.item) == Status.IN_REVIEW
     assert log() == [("hold", None)]
@@ -30,7 +30,7 @@ def test_an_edit_of_what_is_held_joins_its_case(held: Case, say: Say) -> None:
 
 def test_approval_publishes(held: Case, moderator: User) -> None:
     decided = actions.approve(case=held, by=moderator, note="harmless")
-    assert (decided.state, decided.decided_by, decided.note) == (State.APPROVED, moderator, "harmless")
+    assert (decided.state, decided.decided_by, decided.note) == (CaseState.APPROVED, moderator, "harmless")
     item = Item.objects.get(pk=held.item_id)
     assert item.status == Status.PUBLISHED
     assert item.published_at is not None
@@ -51,9 +51,9 @@ def test_rejection_and_its_undoing(held: Case, moderator: User) -> None:
     assert status(held.item) == Status.REJECTED
     with pytest.raises(actions.DecidedError):
         actions.approve(case=held, by=moderator)
-    actions.approve(case=held, by=moderator, state=State.REJECTED)
+    actions.approve(case=held, by=moderator, state=CaseState.REJECTED)
     assert status(held.item) == Status.PUBLISHED
-    actions.reject(case=held, by=moderator, state=State.APPROVED)
+    actions.reject(case=held, by=moderator, state=CaseState.APPROVED)
     assert status(held.item) == Status.REJECTED
     assert [verb for verb, _ in log()] == ["hold", "reject", "approve", "reject"]
 
@@ -78,7 +78,7 @@ def test_an_edited_rejected_item_comes_back_for_review(held: Case, moderator: Us
     actions.reject(case=held, by=moderator)
     items.edit(item=held.item, content={"text": "sorry"})
     assert status(held.item) == Status.IN_REVIEW
-    assert Case.objects.get(state=State.OPEN).item == held.item
+    assert Case.objects.get(state=CaseState.OPEN).item == held.item
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_of_two_moderators_one_decides(spam: WordRule, say: Say) -> None:
         )
         (late,) = [answer for answer in answers if isinstance(answer, actions.DecidedError)]
         assert Case.objects.get(pk=case.pk).state == late.case.state
-        assert status(item) == (Status.PUBLISHED if late.case.state == State.APPROVED else Status.REJECTED)
+        assert status(item) == (Status.PUBLISHED if late.case.state == CaseState.APPROVED else Status.REJECTED)
         assert Decision.objects.filter(item=item).exclude(verb=Verb.HOLD).count() == 1
 
 
@@ -111,7 +111,7 @@ def test_an_edit_and_an_approval_at_once_do_not_deadlock(spam: WordRule, say: Sa
         assert isinstance(edit, Item)
         assert isinstance(approve, Case | actions.ChangedError)
         assert status(item) == Status.IN_REVIEW  # in either order
-        assert Case.objects.filter(item=item, state=State.OPEN).count() == 1
+        assert Case.objects.filter(item=item, state=CaseState.OPEN).count() == 1
 
 
 def test_words_are_changed_with_a_line_in_the_log(spam: WordRule, moderator: User) -> None:
@@ -149,7 +149,7 @@ def test_a_word_removed_while_it_holds_items(say: Say) -> None:
 
 def test_the_newest_reasons_are_kept(held: Case, spam: WordRule) -> None:
     for number in range(30):
-        actions.open_case(item=held.item, source=Source.RULE, reasons=[f"words: {number}"], rules={spam.pk, 10**9})
+        actions.open_case(item=held.item, source=CaseSource.RULE, reasons=[f"words: {number}"], rules={spam.pk, 10**9})
     held.refresh_from_db()
     assert held.reasons == [f"words: {number}" for number in range(10, 30)]
     assert list(held.words.all()) == [spam]

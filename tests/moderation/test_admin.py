@@ -10,7 +10,7 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item, Status
 from moderation import actions, reports, senders
-from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State, WordRule
+from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule, WordRule
 from moderation.templatetags import desk as tags
 from tests.support.admin import act, text
 from tests.support.cases import Say
@@ -171,7 +171,7 @@ def test_approve_and_go_on_to_the_next(desk: Client, moderator: User, held: Case
     assert "Approved. Here&#x27;s the next one." in page
     assert f"Case {following.pk}" in page
     held.refresh_from_db()
-    assert (held.state, held.decided_by, held.note) == (State.APPROVED, moderator, "fine")
+    assert (held.state, held.decided_by, held.note) == (CaseState.APPROVED, moderator, "fine")
     assert Item.objects.get(pk=held.item_id).status == Status.PUBLISHED
     assert "Rejected." in decide(desk, following, "reject")
     assert Item.objects.get(pk=following.item_id).status == Status.REJECTED
@@ -240,14 +240,14 @@ def test_what_was_edited_meanwhile_is_looked_at_again(desk: Client, held: Case) 
 def test_what_no_page_sends_changes_nothing(desk: Client, held: Case, sent: dict[str, str]) -> None:
     text(desk.post(page_of(held), sent, follow=True))
     held.refresh_from_db()
-    assert held.state == State.OPEN
+    assert held.state == CaseState.OPEN
 
 
 @pytest.mark.slow
 def test_a_note_is_kept_without_characters_that_cannot_be_stored(desk: Client, held: Case) -> None:
     decide(desk, held, "reject", note="no\0t here")
     held.refresh_from_db()
-    assert (held.state, held.note) == (State.REJECTED, "not here")
+    assert (held.state, held.note) == (CaseState.REJECTED, "not here")
 
 
 # --- Many at once ----------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_too_many_at_once(desk: Client, spam: WordRule, say: Say, monkeypatch: p
     monkeypatch.setattr("moderation.case_admin.AT_ONCE", 1)
     cases = [Case.objects.get(item=say(f"spam {number}")) for number in range(2)]
     assert "Nothing changed: choose 1 at most." in text(act(desk, CASES, "approve", *cases, seen=now()))
-    assert Case.objects.filter(state=State.OPEN).count() == 2
+    assert Case.objects.filter(state=CaseState.OPEN).count() == 2
 
 
 # --- Permissions -----------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def test_staff_who_may_only_look_cannot_decide(client: Client, held: Case) -> No
     assert client.post(page_of(held), sent).status_code == 403
     act(client, CASES, "approve", held, seen=now())
     held.refresh_from_db()
-    assert held.state == State.OPEN
+    assert held.state == CaseState.OPEN
 
 
 def test_moderators_need_to_be_staff(client: Client, held: Case, moderator: User) -> None:

@@ -14,7 +14,7 @@ from live import actions as live
 from live.models import LiveSession
 from live.models import State as LiveState
 from moderation import actions, senders
-from moderation.models import Case, Decision, SenderKind, SenderRule, Source, State, Verb, WordRule
+from moderation.models import Case, CaseSource, CaseState, Decision, SenderKind, SenderRule, Verb, WordRule
 from notifications.feed import notifications_page, unread_count
 from tests.support.admin import act, text
 from tests.support.cases import Say
@@ -102,15 +102,15 @@ def test_items_are_rejected(desk: Client, moderator: User, say: Say) -> None:
     assert set(Item.objects.filter(status=Status.REJECTED)) == {first, second}
     case = Case.objects.get(item=first)
     assert (case.source, case.state, case.decided_by, case.note) == (
-        Source.MODERATOR,
-        State.REJECTED,
+        CaseSource.MODERATOR,
+        CaseState.REJECTED,
         moderator,
         "insults",
     )
     assert "opened by @moderator: insults" in text(desk.get(f"/admin/moderation/case/{case.pk}/change/"))
     assert "2 not changed: already rejected or deleted." in do(desk, "reject", items=f"{first.pk},{second.pk}")
     assert verbs() == ["reject", "reject"]
-    actions.approve(case=case, by=moderator, state=State.REJECTED)
+    actions.approve(case=case, by=moderator, state=CaseState.REJECTED)
     assert Item.objects.get(pk=first.pk).status == Status.PUBLISHED
 
 
@@ -118,7 +118,7 @@ def test_items_are_rejected(desk: Client, moderator: User, say: Say) -> None:
 def test_an_open_case_is_the_one_that_is_decided(desk: Client, say: Say, held: Case) -> None:
     assert "1 rejected." in do(desk, "reject", items=str(held.item_id))
     held.refresh_from_db()
-    assert held.state == State.REJECTED
+    assert held.state == CaseState.REJECTED
     assert Case.objects.count() == 1
 
 
@@ -133,7 +133,7 @@ def test_items_and_sessions_are_held(desk: Client, moderator: User, say: Say, se
     session.refresh_from_db()
     assert (item.status, session.review) == (Status.IN_REVIEW, Status.IN_REVIEW)
     case = Case.objects.get(item=item)
-    assert (case.state, case.source) == (State.OPEN, Source.MODERATOR)
+    assert (case.state, case.source) == (CaseState.OPEN, CaseSource.MODERATOR)
     assert "opened by @moderator: look first" in text(desk.get("/admin/moderation/case/"))
     page = text(desk.get("/admin/moderation/decision/"))
     assert "@moderator held " in page
@@ -167,7 +167,7 @@ def test_cases_are_opened(desk: Client, say: Say, session: LiveSession) -> None:
     assert "1 not changed: deleted, or there&#x27;s already an open case." in do(desk, "open", items=str(item.pk))
     assert "1 case opened." in do(desk, "open", sessions=str(session.pk))
     assert Item.objects.get(pk=item.pk).status == Status.PUBLISHED
-    assert set(Case.objects.filter(state=State.OPEN).values_list("item", "session_id")) == {
+    assert set(Case.objects.filter(state=CaseState.OPEN).values_list("item", "session_id")) == {
         (item.pk, None),
         (None, session.pk),
     }

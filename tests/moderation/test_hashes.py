@@ -215,7 +215,7 @@ def test_one_rule_a_file_and_so_many_rules(moderator: User, monkeypatch: pytest.
     with pytest.raises(hashes.KnownError):
         blocked(moderator)
     monkeypatch.setattr(hashes, "RULES", 1)
-    with pytest.raises(hashes.TooManyError):
+    with pytest.raises(hashes.TooManyRulesError):
         blocked(moderator, OTHER)
     hashes.unblock(rule=rule, by=moderator)
     blocked(moderator, OTHER)
@@ -295,7 +295,7 @@ def test_of_two_admins_who_add_a_rule_at_once_the_second_is_told(
     assert "Already blocked" in text(answer)
     assert "of another" in text(answer)
 
-    monkeypatch.setattr(hashes, "block", lambda **rule: (_ for _ in ()).throw(hashes.TooManyError))
+    monkeypatch.setattr(hashes, "block", lambda **rule: (_ for _ in ()).throw(hashes.TooManyRulesError))
     answer = desk.post(f"{RULES}add/", FIELDS | {"file": upload(OTHER)}, follow=True)
     assert "the limit of 5000 rules" in text(answer)
 

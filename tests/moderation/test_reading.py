@@ -19,7 +19,7 @@ from items.models import Item, Status, Visibility
 from live import actions as live
 from media.models import MediaFile
 from moderation import actions, pictures, reports, senders
-from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State, Verb
+from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule, Verb
 from relations.actions import follow
 from tests.support.admin import act, text
 from tests.support.cases import Say
@@ -210,8 +210,8 @@ def test_no_verb_of_a_moderator_judges_a_superuser_or_themselves(moderator: User
 def test_superusers_judge_all(moderator: User, boss: User) -> None:
     for author in (moderator, boss):
         reports.report(item=say(author), reporter=UserFactory.create(), reason="spam")
-        case = Case.objects.get(state=State.OPEN)
-        assert actions.approve(case=case, by=boss).state == State.APPROVED
+        case = Case.objects.get(state=CaseState.OPEN)
+        assert actions.approve(case=case, by=boss).state == CaseState.APPROVED
         assert senders.list_sender(user=author, kind=SenderKind.WHITE, by=boss).kind == SenderKind.WHITE
 
 
@@ -234,7 +234,7 @@ def test_the_pages_refuse_in_words(desk: Client, moderator: User, boss: User) ->
         assert "Ask a superuser to do it." in text(answer)
     case.refresh_from_db()
     item.refresh_from_db()
-    assert (case.state, item.status) == (State.OPEN, Status.PUBLISHED)
+    assert (case.state, item.status) == (CaseState.OPEN, Status.PUBLISHED)
     assert not SenderRule.objects.exists()
 
 

@@ -10,7 +10,7 @@ from items.models import Item, Status
 from items.text import ContentError
 from moderation import actions, reports
 from moderation.export import files
-from moderation.models import Case, Decision, Report, SenderKind, SenderRule, Source, State
+from moderation.models import Case, CaseSource, CaseState, Decision, Report, SenderKind, SenderRule
 from tests.support.at_once import at_once
 from tests.support.cases import Say, log, report, status
 from tests.support.factories import UserFactory
@@ -22,7 +22,7 @@ def test_a_report_opens_a_case_and_others_join(say: Say) -> None:
     item = say()
     reporters = report(item, 2, text="look")
     case = Case.objects.get()
-    assert (case.item, case.source, case.state) == (item, Source.REPORT, State.OPEN)
+    assert (case.item, case.source, case.state) == (item, CaseSource.REPORT, CaseState.OPEN)
     assert list(case.reports.order_by("pk").values_list("reporter", "text")) == [(one.pk, "look") for one in reporters]
     assert not reports.report(item=item, reporter=reporters[0], reason="abuse")
     assert Report.objects.count() == 2
@@ -59,7 +59,7 @@ def test_accounts_that_were_just_made_open_a_case_and_hide_nothing(say: Say, set
     item = say()
     report(item, 5)
     assert status(item) == Status.PUBLISHED
-    assert Case.objects.get().state == State.OPEN
+    assert Case.objects.get().state == CaseState.OPEN
     User.objects.filter(pk__in=Report.objects.values("reporter")[:2]).update(
         date_joined=timezone.now() - timedelta(days=4)
     )
@@ -104,7 +104,7 @@ def test_reports_alone_do_not_hide_everything(say: Say, sender: User, settings: 
     item = say()
     report(item, 4)
     assert status(item) == Status.PUBLISHED
-    assert Case.objects.get().state == State.OPEN
+    assert Case.objects.get().state == CaseState.OPEN
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_what_a_moderator_left_published_stays_so_until_it_is_edited(say: Say, m
     assert status(item) == Status.PUBLISHED
     report(item, 3)
     assert status(item) == Status.PUBLISHED
-    assert Case.objects.filter(state=State.OPEN).count() == 1
+    assert Case.objects.filter(state=CaseState.OPEN).count() == 1
     items.edit(item=item, content={"text": "what nobody approved"})
     report(item)
     assert status(item) == Status.IN_REVIEW
@@ -139,7 +139,7 @@ def test_deleted_accounts_leave_no_reports(say: Say) -> None:
     assert reports.forget_reporter(user=one, limit=10) == 1
     assert reports.forget_reporter(user=one, limit=10) == 0
     assert Report.objects.get().reporter == other
-    assert Case.objects.get().state == State.OPEN
+    assert Case.objects.get().state == CaseState.OPEN
 
 
 def test_people_can_take_along_what_they_reported(say: Say) -> None:

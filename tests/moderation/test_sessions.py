@@ -17,8 +17,7 @@ from live.feed import live_page
 from live.hydrate import sessions_of, visible_session
 from live.models import Host, LiveSession, Review, State
 from moderation import actions, export, reports
-from moderation.models import Case, Decision, Report, SenderKind, SenderRule, Source, WordRule
-from moderation.models import State as CaseState
+from moderation.models import Case, CaseSource, CaseState, Decision, Report, SenderKind, SenderRule, WordRule
 from relations.actions import block
 from storage import events
 from tests.support.api import API, client_of
@@ -76,7 +75,7 @@ def test_a_session_with_a_word_waits_for_a_moderator(
     assert live_page(reader, now=timezone.now()).items == []
     assert Host.objects.get(user=sender).scheduled == 0
     case = Case.objects.get()
-    assert (case.session_id, case.item, case.host, case.source) == (session.pk, None, sender, Source.RULE)
+    assert (case.session_id, case.item, case.host, case.source) == (session.pk, None, sender, CaseSource.RULE)
     assert case.reasons == ["words: spam"]
     assert list(case.words.all()) == [spam]
     assert Decision.objects.get().session_id == session.pk
@@ -273,7 +272,7 @@ def test_a_session_is_reported(sender: User, reader: User, plan: Plan, surface: 
         "spam",
         "look",
     )
-    assert (told.case.session_id, told.case.host, told.case.source) == (session.pk, sender, Source.REPORT)
+    assert (told.case.session_id, told.case.host, told.case.source) == (session.pk, sender, CaseSource.REPORT)
     (file,) = export.files(reader)
     (row,) = file.rows
     assert (row.item_id, row.session_id) == (None, str(session.pk))

@@ -25,7 +25,7 @@ from accounts.models import User
 from community.archives import actions, archive, finding, importing, reader
 from community.archives.archive import ArchiveError, unpack
 from community.archives.finding import OutboxError
-from community.archives.models import ArchiveImport, State
+from community.archives.models import ArchiveImport, ImportState
 from items.models import Item
 from relations import importing as relation_importing
 from tests.support.archives import collection, files_of, note, tarred, zipped
@@ -237,7 +237,7 @@ SHORT: dict[str, tuple[Callable[[], bytes], str]] = {
 def test_a_file_that_is_no_archive_ends_with_a_reason(user: User, folder: Path, kind: str) -> None:
     make, failure = SHORT[kind]
     done = ended(user, make())
-    assert (done.state, done.failure, done.brought) == (State.FAILED, failure, 0)
+    assert (done.state, done.failure, done.brought) == (ImportState.FAILED, failure, 0)
     assert str(done.failure_words)
     assert list(folder.iterdir()) == []
     assert not Item.objects.exists()
@@ -269,7 +269,7 @@ def test_strange_files_besides_the_posts_are_passed_over(user: User, folder: Pat
             break
         ArchiveImport.objects.update(tried_at=None)
     made.refresh_from_db()
-    assert (made.state, made.brought) == (State.DONE, 1)
+    assert (made.state, made.brought) == (ImportState.DONE, 1)
     assert [path.name for path in folder.parent.iterdir() if path.name != "media"] == ["imports"]
 
 
@@ -312,7 +312,7 @@ ENTRIES: dict[str, Any] = {
 def test_a_strange_entry_is_left_out_or_read(user: User, kind: str) -> None:
     text = b'{"orderedItems": [' + ENTRIES[kind] + b"," + json.dumps(note(2)).encode() + b"]}"
     done = ended(user, boxed(text))
-    assert (done.state, done.total, done.done) == (State.DONE, 2, 2)
+    assert (done.state, done.total, done.done) == (ImportState.DONE, 2, 2)
     assert "post 2" in {item.text for item in Item.objects.all()}
     assert done.brought + sum(done.left_out.get(why, 0) for why in ("unreadable", "size", "direct", "text")) == 2
 
@@ -365,7 +365,7 @@ def test_a_program_that_takes_too_long_is_ended(
     settings.ARCHIVE_BYTES = 400 << 20
     monkeypatch.setattr(reader, "WAIT_FACTOR", 0.001)
     done = ended(user, packed(("media_attachments/files/a", b"\0" * (100 << 20), {})))
-    assert (done.state, done.failure, done.attempts) == (State.FAILED, "large", 1)
+    assert (done.state, done.failure, done.attempts) == (ImportState.FAILED, "large", 1)
 
 
 @pytest.mark.slow
@@ -391,7 +391,7 @@ def test_an_archive_that_no_program_survives_is_tried_three_times(user: User, mo
             importing.run(made.pk)
         ArchiveImport.objects.update(tried_at=None)
     made.refresh_from_db()
-    assert (made.state, made.failure, len(calls)) == (State.FAILED, "failed", 3)
+    assert (made.state, made.failure, len(calls)) == (ImportState.FAILED, "failed", 3)
 
 
 def test_no_other_worker_begins_while_the_program_of_a_dead_one_runs(tmp_path: Path) -> None:
@@ -401,7 +401,7 @@ def test_no_other_worker_begins_while_the_program_of_a_dead_one_runs(tmp_path: P
         with importing._alone(tmp_path) as lock:
             answer = pool.submit(reader.read, tmp_path / "source", tmp_path, lock)
             pipe = (tmp_path / "source").open("wb")  # waits for the reading program
-        with pipe, pytest.raises(importing.TakenError), importing._alone(tmp_path):
+        with pipe, pytest.raises(importing.ImportTakenError), importing._alone(tmp_path):
             pass
         with pytest.raises(ArchiveError):
             answer.result(30)

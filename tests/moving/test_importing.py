@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from community.archives import actions, importing, tasks
-from community.archives.models import ArchiveImport, BroughtItem, State
+from community.archives.models import ArchiveImport, BroughtItem, ImportState
 from discover.models import ItemChange
 from items import actions as items
 from items.models import Item, Visibility
@@ -43,7 +43,7 @@ def user() -> User:
 @pytest.mark.parametrize("pack", [zipped, tarred])
 def test_posts_come_in_at_their_times(user: User, folder: Path, pack: Callable[..., io.BytesIO]) -> None:
     done = brought(user, files_of([note(2, "<p>second</p>"), note(1, "<p>first</p>")]), pack)
-    assert (done.state, done.total, done.done, done.brought, done.left_out) == (State.DONE, 2, 2, 2, {})
+    assert (done.state, done.total, done.done, done.brought, done.left_out) == (ImportState.DONE, 2, 2, 2, {})
     first, second = posts_of(user)
     assert (first.text, second.text) == ("first", "second")
     assert first.created_at == first.modified_at == datetime(2020, 1, 1, 0, 1, tzinfo=UTC)
@@ -352,7 +352,7 @@ def test_an_import_that_is_stopped_keeps_what_came(user: User, folder: Path, mon
     assert len(posts_of(user)) == 3
     tasks.sweep()
     assert list(folder.iterdir()) == []
-    assert ArchiveImport.objects.get().state == State.CANCELLED
+    assert ArchiveImport.objects.get().state == ImportState.CANCELLED
 
 
 @pytest.mark.slow
@@ -398,7 +398,7 @@ def test_an_import_whose_file_is_gone_ends(user: User, folder: Path) -> None:
         importing.run(made.pk)
         ArchiveImport.objects.update(tried_at=None)
     made.refresh_from_db()
-    assert (made.state, made.failure) == (State.FAILED, "gone")
+    assert (made.state, made.failure) == (ImportState.FAILED, "gone")
 
 
 def test_a_user_who_left_ends_their_import(user: User) -> None:
@@ -465,7 +465,7 @@ def test_beat_sends_the_sweeper_while_it_may_find_something(user: User) -> None:
 
 def test_one_archive_at_a_time_and_five_a_day(user: User, folder: Path) -> None:
     made = actions.begin(user=user, file=zipped(files_of([])))
-    with pytest.raises(actions.BusyError):
+    with pytest.raises(actions.ImportRunningError):
         actions.begin(user=user, file=zipped(files_of([])))
     assert [path.name for path in folder.iterdir()] == [made.folder]
     for _ in range(4):
@@ -572,6 +572,6 @@ def test_a_task_begins_no_media_after_its_seconds(
         turns, done = turns + 1, row.done
     assert turns > 4
     row = ArchiveImport.objects.get()
-    assert (row.state, row.done, row.brought, row.media) == (State.DONE, 10, 8, 8)
+    assert (row.state, row.done, row.brought, row.media) == (ImportState.DONE, 10, 8, 8)
     assert row.left_out == {"boost": 2, "missing": 8}
     assert [item.text for item in posts_of(user)] == [f"post {n}" for n in range(10) if n not in (2, 7)]

@@ -13,7 +13,7 @@ import pytest
 from accounts.models import User
 from community.archives import actions, archive, importing, listed
 from community.archives.listed import FILES, Lists
-from community.archives.models import NOTES, ArchiveImport, Listed, State
+from community.archives.models import NOTES, ArchiveImport, ImportState, ListKind
 from items import actions as items
 from items.models import Bookmark, Item, Like, Pin
 from items.profiles.pins import pin
@@ -84,7 +84,7 @@ def test_likes_and_bookmarks_of_posts_that_are_here(user: User, kind: str, model
     first, second, third = posts_of(user)
     kept = model.objects.filter(user=user).order_by("pk").values_list("item_id", flat=True)
     assert list(kept) == [second.pk, seen.pk, first.pk, third.pk]
-    progress = done.progress()[Listed(kind)]
+    progress = done.progress()[ListKind(kind)]
     assert (progress.total, progress.done, progress.brought) == (14, 14, 4)
     assert progress.left_out == {"foreign": 4, "hidden": 4, "unreadable": 2}
     assert done.left_out == {}
@@ -102,7 +102,7 @@ def test_no_user_hears_of_a_like_that_an_archive_brings(user: User) -> None:
     assert items.unlike(user=user, item=item)
     assert items.like(user=user, item=item)
     assert Notification.objects.count() == 1
-    assert brought(user, files).progress()[Listed.LIKES].left_out == {"already": 1}
+    assert brought(user, files).progress()[ListKind.LIKES].left_out == {"already": 1}
 
 
 def test_addresses_that_others_brought_draw_no_likes(user: User) -> None:
@@ -110,7 +110,7 @@ def test_addresses_that_others_brought_draw_no_likes(user: User) -> None:
     thief = UserFactory()
     brought(thief, files_of([note(1)]))
     done = brought(user, files_of([], likes_json=named("likes", address(1))))
-    assert done.progress()[Listed.LIKES].left_out == {"foreign": 1}
+    assert done.progress()[ListKind.LIKES].left_out == {"foreign": 1}
     assert not Like.objects.exists()
 
 
@@ -119,7 +119,7 @@ def test_a_like_of_a_repost_is_one_of_its_original(user: User) -> None:
     repost, _ = items.repost(sender=UserFactory(), item=original)
     done = brought(user, files_of([], likes_json=named("likes", here(repost), here(original))))
     assert Like.objects.get().item_id == original.pk
-    progress = done.progress()[Listed.LIKES]
+    progress = done.progress()[ListKind.LIKES]
     assert (progress.brought, progress.left_out) == (1, {"already": 1})
 
 
@@ -134,11 +134,11 @@ def test_pins_stand_in_their_order_up_to_five(user: User) -> None:
     done = brought(user, files)
     pinned = [one.item.text for one in Pin.objects.filter(sender=user).select_related("item").order_by("-pk")]
     assert pinned == ["post 7", "post 1", "post 6", "post 2", "post 5"]
-    progress = done.progress()[Listed.PINS]
+    progress = done.progress()[ListKind.PINS]
     assert (progress.total, progress.brought) == (11, 5)
     assert progress.left_out == {"unpinnable": 3, "foreign": 1, "pins": 2}
     assert [address(3), "pins"] in done.notes
-    again = brought(user, files).progress()[Listed.PINS]
+    again = brought(user, files).progress()[ListKind.PINS]
     assert (again.brought, again.left_out) == (0, {"already": 5, "unpinnable": 3, "foreign": 1, "pins": 2})
     assert Pin.objects.count() == 5
 
@@ -148,7 +148,7 @@ def test_pins_that_are_here_keep_their_places(user: User) -> None:
     for item in own:
         pin(item=item)
     done = brought(user, files_of([note(1), note(2)], featured_json=named("featured", address(1), address(2))))
-    assert done.progress()[Listed.PINS].left_out == {"pins": 1}
+    assert done.progress()[ListKind.PINS].left_out == {"pins": 1}
     newest = Pin.objects.filter(sender=user).latest("pk").item
     assert (newest.text, Pin.objects.count()) == ("post 1", 5)
 
@@ -156,8 +156,8 @@ def test_pins_that_are_here_keep_their_places(user: User) -> None:
 def test_posts_for_oneself_are_not_pinned(user: User) -> None:
     files = files_of([note(1)], featured_json=named("featured", address(1)), likes_json=named("likes", address(1)))
     done = brought(user, files, is_for_self=True)
-    assert done.progress()[Listed.PINS].left_out == {"unpinnable": 1}
-    assert done.progress()[Listed.LIKES].brought == 1
+    assert done.progress()[ListKind.PINS].left_out == {"unpinnable": 1}
+    assert done.progress()[ListKind.LIKES].brought == 1
     assert not Pin.objects.exists()
 
 
@@ -182,13 +182,13 @@ def test_csv_files_of_people_are_read_along(user: User, pack: Callable[..., io.B
         UserFactory(username=name)
     UserFactory(username="lea", is_locked=True)
     done = brought(user, files_of([]) | people_files(), pack)
-    assert done.state == State.DONE
+    assert done.state == ImportState.DONE
     found = {kind: (one.brought, one.requested, one.left_out) for kind, one in done.progress().items()}
     assert found == {
-        Listed.BLOCKS: (1, 0, {"elsewhere": 1}),
-        Listed.MUTES: (1, 0, {}),
-        Listed.FOLLOWS: (1, 1, {"blocked": 1, "elsewhere": 1, "self": 1, "unknown": 1}),
-        Listed.LISTS: (1, 0, {"elsewhere": 1, "unfollowed": 1}),
+        ListKind.BLOCKS: (1, 0, {"elsewhere": 1}),
+        ListKind.MUTES: (1, 0, {}),
+        ListKind.FOLLOWS: (1, 1, {"blocked": 1, "elsewhere": 1, "self": 1, "unknown": 1}),
+        ListKind.LISTS: (1, 0, {"elsewhere": 1, "unfollowed": 1}),
     }
     assert (Block.objects.get().blocked.username, Mute.objects.get().notifications) == ("foe", False)
     assert [(one.followee.username, one.reposts) for one in Follow.objects.filter(follower=user)] == [("ben", False)]
@@ -209,10 +209,10 @@ def test_one_rule_serves_archives_and_uploaded_lists() -> None:
         UserFactory(username=name)
     UserFactory(username="lea", is_locked=True)
     one, two = UserFactory(username="one"), UserFactory(username="two")
-    for kind, name in ((Listed.BLOCKS, "blocked_accounts.csv"), (Listed.FOLLOWS, "following_accounts.csv")):
+    for kind, name in ((ListKind.BLOCKS, "blocked_accounts.csv"), (ListKind.FOLLOWS, "following_accounts.csv")):
         data = people_files()[name]
-        lines = csv_files.read(io.BytesIO(data), csv_files.Kind(kind), "here.example")
-        row = csv_importing.begin(user=one, kind=csv_files.Kind(kind), lines=lines)
+        lines = csv_files.read(io.BytesIO(data), csv_files.CsvKind(kind), "here.example")
+        row = csv_importing.begin(user=one, kind=csv_files.CsvKind(kind), lines=lines)
         csv_importing.run(row.pk)
         row.refresh_from_db()
         progress = brought(two, files_of([]) | {name: data}).progress()[kind]
@@ -225,7 +225,7 @@ def test_posts_of_people_whom_the_archive_blocks_are_not_liked(user: User) -> No
     item = items.publish(sender=foe, content={"text": "x"})
     files = files_of([], likes_json=named("likes", here(item))) | {"blocked_accounts.csv": b"foe\n"}
     done = brought(user, files)
-    assert done.progress()[Listed.LIKES].left_out == {"hidden": 1}
+    assert done.progress()[ListKind.LIKES].left_out == {"hidden": 1}
     assert not Like.objects.exists()
 
 
@@ -252,7 +252,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes], str]] = {
 def test_a_list_that_cannot_be_read_is_told_and_holds_up_nothing(user: User, kind: str) -> None:
     name, make, failure = HOSTILE[kind]
     done = brought(user, files_of([note(1)]) | {name: make()})
-    assert (done.state, done.brought) == (State.DONE, 1)
+    assert (done.state, done.brought) == (ImportState.DONE, 1)
     ((which, progress),) = done.progress().items()
     assert (FILES[which], progress.failure, progress.total) == (name, failure, 0)
     assert progress.failure_words.endswith(".")
@@ -278,7 +278,7 @@ def test_an_empty_list_is_none(user: User, name: str) -> None:
 def test_so_many_entries_are_read(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listed, "ENTRIES", 3)
     likes = named("likes", *(address(n) for n in (1, 1, 2, 3, 4)))
-    progress = brought(user, files_of([note(n) for n in range(5)], likes_json=likes)).progress()[Listed.LIKES]
+    progress = brought(user, files_of([note(n) for n in range(5)], likes_json=likes)).progress()[ListKind.LIKES]
     assert (progress.total, progress.brought, progress.left_out) == (2, 2, {"many": 2})
 
 
@@ -292,7 +292,7 @@ def test_very_many_entries_take_little(tmp_path: Path, entry: bytes, monkeypatch
     path.write_bytes(b'{"orderedItems":[' + b",".join([entry] * (most // (len(entry) + 1))) + b"]}")
     (kept,) = Lists(tmp_path).found().values()
     assert kept == {"total": listed.ENTRIES, "left_out": {"many": listed.COUNTED - listed.ENTRIES}}
-    assert set(Lists(tmp_path).entries(Listed.LIKES)) == {""}
+    assert set(Lists(tmp_path).entries(ListKind.LIKES)) == {""}
 
 
 def test_words_of_lists_can_be_kept(user: User) -> None:
@@ -300,7 +300,7 @@ def test_words_of_lists_can_be_kept(user: User) -> None:
     ids = ["\0", "x" * 1_000_000, f"{SITE}/items/5", f"{SITE}/items/5\0", "http://[", f"{SITE}/items/\u0665"]
     text = b'{"orderedItems": ["\\ud800", ' + b",".join(json.dumps(one).encode() for one in ids) + b"]}"
     done = brought(user, files_of([], likes_json=text))
-    progress = done.progress()[Listed.LIKES]
+    progress = done.progress()[ListKind.LIKES]
     assert (progress.done, progress.brought, sum(progress.left_out.values())) == (7, 0, 7)
 
 
@@ -308,7 +308,7 @@ def test_words_of_lists_can_be_kept(user: User) -> None:
 def test_notes_are_bounded(user: User) -> None:
     rows = "".join(f"absent{n}\n" for n in range(NOTES + 1)).encode()
     done = brought(user, files_of([]) | {"following_accounts.csv": rows})
-    assert (len(done.notes), done.progress()[Listed.FOLLOWS].left_out) == (NOTES, {"unknown": NOTES + 1})
+    assert (len(done.notes), done.progress()[ListKind.FOLLOWS].left_out) == (NOTES, {"unknown": NOTES + 1})
 
 
 # --- Workers ---------------------------------------------------------------------------------------------
@@ -347,21 +347,21 @@ def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monke
     made.refresh_from_db()
     found = {kind: (one.total, one.done, one.brought, one.left_out) for kind, one in made.progress().items()}
     assert found == {
-        Listed.BLOCKS: (3, 3, 3, {}),
-        Listed.FOLLOWS: (7, 7, 7, {}),
-        Listed.LISTS: (7, 7, 7, {}),
-        Listed.PINS: (3, 3, 3, {}),
-        Listed.LIKES: (7, 7, 6, {"foreign": 1}),
-        Listed.BOOKMARKS: (7, 7, 6, {"foreign": 1}),
+        ListKind.BLOCKS: (3, 3, 3, {}),
+        ListKind.FOLLOWS: (7, 7, 7, {}),
+        ListKind.LISTS: (7, 7, 7, {}),
+        ListKind.PINS: (3, 3, 3, {}),
+        ListKind.LIKES: (7, 7, 6, {"foreign": 1}),
+        ListKind.BOOKMARKS: (7, 7, 6, {"foreign": 1}),
     }
     counts = [model.objects.count() for model in (Block, Follow, ListMember, Pin, Like, Bookmark, Item)]
     assert counts == [3, 7, 7, 3, 6, 6, 6]
 
 
 ACTS = {
-    Listed.PINS: "community.archives.listed.pin",
-    Listed.LIKES: "community.archives.listed.items.like",
-    Listed.BOOKMARKS: "community.archives.listed.items.bookmark",
+    ListKind.PINS: "community.archives.listed.pin",
+    ListKind.LIKES: "community.archives.listed.items.like",
+    ListKind.BOOKMARKS: "community.archives.listed.items.bookmark",
 }
 
 

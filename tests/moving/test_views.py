@@ -7,7 +7,7 @@ from django.test import Client
 
 from accounts.models import User
 from community.archives import importing
-from community.archives.models import ArchiveImport, State
+from community.archives.models import ArchiveImport, ImportState
 from items.models import Item
 from tests.support.archives import boost, files_of, note, zipped
 from tests.support.factories import UserFactory
@@ -100,7 +100,7 @@ def test_an_import_is_stopped_by_its_owner_alone(page: Client, user: User) -> No
     assert page.post(f"{PAGE}/{10**18}/stop").status_code == 404
     assert ArchiveImport.objects.get().finished_at is None
     assert page.post(f"{PAGE}/{made.pk}/stop")["Location"] == PAGE
-    assert ArchiveImport.objects.get().state == State.CANCELLED
+    assert ArchiveImport.objects.get().state == ImportState.CANCELLED
     assert "<article" not in other.get(PAGE).content.decode()
 
 

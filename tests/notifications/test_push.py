@@ -18,9 +18,9 @@ from items.threads import muting
 from live import actions as live
 from notifications import actions as notifications
 from notifications.feed import notifications_page
-from notifications.models import PUSHED, PushSubscription, QuietHours, Words
+from notifications.models import PUSHED, PushSubscription, PushWords, QuietHours
 from notifications.push import actions, messages, sending, waiting
-from notifications.push.actions import Choice, Holder
+from notifications.push.actions import Choice, DeviceHolder
 from relations import actions as relations
 from tests.support.factories import PASSWORD, UserFactory, say
 from tests.support.far_servers import FarServer, answer, names, raw  # noqa: F401
@@ -553,10 +553,10 @@ def test_a_new_subscription_of_a_session_replaces_the_old(client: Client, device
 
 def test_a_session_that_has_ended_meanwhile(reader: User, service: FarServer) -> None:  # noqa: F811
     device = Device(service)
-    with pytest.raises(actions.TakenError):
+    with pytest.raises(actions.EndpointTakenError):
         actions.subscribe(
             user=reader,
-            holder=Holder(session_key="x" * 32),
+            holder=DeviceHolder(session_key="x" * 32),
             device=actions.Device(device.endpoint, device.p256dh, device.auth),
             choice=Choice(),
         )
@@ -570,7 +570,7 @@ def test_a_session_of_an_old_password_subscribes_no_device(reader: User, service
     with pytest.raises(EndedError):
         actions.subscribe(
             user=before,
-            holder=Holder(session_key=browser.session.session_key),
+            holder=DeviceHolder(session_key=browser.session.session_key),
             device=actions.Device(device.endpoint, device.p256dh, device.auth),
             choice=Choice(),
         )
@@ -578,7 +578,7 @@ def test_a_session_of_an_old_password_subscribes_no_device(reader: User, service
 
 def test_reading_and_removing(client: Client, device: Device, reader: User) -> None:
     told = client.get(PUSH).json()
-    assert told["subscription"]["words"] == Words.ALL
+    assert told["subscription"]["words"] == PushWords.ALL
     assert client.delete(PUSH).status_code == 204
     assert client.delete(PUSH).status_code == 204
     assert client.get(PUSH).json() == {"key": told["key"], "subscription": None}

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from notifications.push.encryption import (
     CURVE,
-    Letter,
+    EncryptedMessage,
     bytes_of,
     encrypted,
     letters,
@@ -81,7 +81,9 @@ def test_the_site_signs_for_one_service(is_standard: bool) -> None:
 
 
 def test_an_endpoint_that_parsers_read_differently() -> None:
-    token = signed(Letter(b"", {}), "https://push.example.org\\[/1", public_key())["Authorization"].split(".")[1]
+    token = signed(EncryptedMessage(b"", {}), "https://push.example.org\\[/1", public_key())["Authorization"].split(
+        "."
+    )[1]
     assert json.loads(bytes_of(token))["aud"] == "https://push.example.org"
 
 
@@ -92,7 +94,9 @@ def test_every_machine_with_the_secret_key_has_the_same(settings: Any) -> None:
     assert public_key() != before
 
     def key_of_signature() -> str:
-        return signed(Letter(b"", {}), "https://push.example.org/", before)["Authorization"].partition(",k=")[2]
+        return signed(EncryptedMessage(b"", {}), "https://push.example.org/", before)["Authorization"].partition(",k=")[
+            2
+        ]
 
     assert key_of_signature() == public_key()
     settings.SECRET_KEY_FALLBACKS = [old]

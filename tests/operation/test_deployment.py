@@ -20,7 +20,7 @@ from django.utils.module_loading import import_string
 from runtime import embedded, stream_server
 from runtime.management.commands.check_all import clean_environ
 from runtime.options import VARIABLES
-from runtime.programs import NAMES, Place, programs
+from runtime.programs import NAMES, ProgramAddress, programs
 from tests.support.clusters import free_ports
 from tests.support.environments import given
 
@@ -244,10 +244,10 @@ def test_every_program_is_started_the_same_way_everywhere() -> None:
     assert services | {"web"} == set(NAMES)
     assert 'program", "web' in DOCKERFILE[-1]
     family = settings.OPTIONS
-    assert [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 3))] == list(NAMES)
-    without = [each.name for each in programs(family, Place("127.0.0.1", 1, 2, 0))]
+    assert [each.name for each in programs(family, ProgramAddress("127.0.0.1", 1, 2, 3))] == list(NAMES)
+    without = [each.name for each in programs(family, ProgramAddress("127.0.0.1", 1, 2, 0))]
     assert without == [name for name in NAMES if name != "grpc"]
-    for each in programs(family, Place("127.0.0.1", 1, 2, 0)):
+    for each in programs(family, ProgramAddress("127.0.0.1", 1, 2, 0)):
         words = [word for word in each.command if word != "runtime.preloaded"]
         check([str(SCRIPTS / words[0]), *words[1:]])
 

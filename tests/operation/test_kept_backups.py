@@ -22,7 +22,7 @@ from accounts.models import User
 from operation import backup, dumps, kept_backups, tasks, upgrade
 from operation.doctor import disks
 from operation.dumps import BackupError
-from operation.kept_backups import Kept, is_due, kept, place, superfluous
+from operation.kept_backups import DatedBackup, is_due, kept, place, superfluous
 from relations import actions as relations
 from runtime import metrics
 from runtime.environment import OptionsError, checked
@@ -51,23 +51,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
     server.stop()
 
 
-def made(*days: float, now: datetime) -> list[Kept]:
+def made(*days: float, now: datetime) -> list[DatedBackup]:
     """Backups of these ages in days."""
     times = sorted((now - timedelta(days=each) for each in days), reverse=True)
-    return [Kept(at, f"feedsite-{at:%Y%m%dT%H%M%S}Z.backup") for at in times]
+    return [DatedBackup(at, f"feedsite-{at:%Y%m%dT%H%M%S}Z.backup") for at in times]
 
 
 # --- When, and which ---------------------------------------------------------------------------------------
 def test_one_is_due_after_three_at_night_in_the_zone_of_the_site(settings: Any) -> None:
     settings.SITE_ZONE = ZoneInfo("Asia/Shanghai")
     three = datetime(2026, 11, 27, 19, tzinfo=UTC)  # of the 28th there
-    before = Kept(three - timedelta(minutes=1), "")
+    before = DatedBackup(three - timedelta(minutes=1), "")
     assert is_due(None, three)
     assert is_due(before, three)
     assert is_due(before, three + timedelta(hours=10))
     assert not is_due(before, three - timedelta(seconds=1))
-    assert not is_due(Kept(three, ""), three + timedelta(hours=23))
-    assert is_due(Kept(three, ""), three + timedelta(hours=24))
+    assert not is_due(DatedBackup(three, ""), three + timedelta(hours=23))
+    assert is_due(DatedBackup(three, ""), three + timedelta(hours=24))
 
 
 def test_the_newest_of_days_and_weeks_are_kept(settings: Any) -> None:

@@ -45,7 +45,7 @@ def waiting(pool: ThreadPoolExecutor, *statements: tuple[str, str]) -> Iterator[
     yield [pool.submit(wait, *each) for each in statements]
 
 
-def until_waited(count: int) -> list[locks.Holder]:
+def until_waited(count: int) -> list[locks.LockHolder]:
     query = "SELECT count(*) FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - interval '1.1 s'"
     assert wait_for(lambda: fetch(query) == [(count,)], 30)
     return locks.holders()
@@ -110,7 +110,7 @@ def test_a_session_of_another_role_hides_its_statement() -> None:
                 pid = holder.info.backend_pid
                 holder.rollback()
                 waiters[0].result(30)
-        found = locks.Holder._make(row)
+        found = locks.LockHolder._make(row)
         assert (found.pid, found.age) == (pid, None)
         assert found.seconds >= 1, "for as long as others wait"
     finally:
@@ -197,7 +197,7 @@ def test_a_bounded_statement_says_that_it_waited_rather_than_that_it_took_long(i
 
 
 def test_programs_name_their_sessions() -> None:
-    from runtime.programs import Place, programs
+    from runtime.programs import ProgramAddress, programs
 
-    for each in programs(settings.OPTIONS, Place("127.0.0.1", 1, 2, 3)):
+    for each in programs(settings.OPTIONS, ProgramAddress("127.0.0.1", 1, 2, 3)):
         assert each.environ["PGAPPNAME"] == f"feedsite {each.name}"

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from accounts.mail import sending
 from accounts.mail.actions import send
-from accounts.mail.models import Letter, State
+from accounts.mail.models import Letter, LetterState
 from accounts.models import Deletion, ResetRequest
 from community.archives.models import ArchiveImport
 from items.models import CardState, LinkCard, Poll, ScheduledPost
@@ -92,7 +92,7 @@ def test_letters_that_expire_after_a_failure_are_counted(post: MailServer, setti
     assert not sending.unsent().exists()
     Letter.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     sending.sweep()
-    assert set(Letter.objects.values_list("state", flat=True)) == {State.EXPIRED}
+    assert set(Letter.objects.values_list("state", flat=True)) == {LetterState.EXPIRED}
     assert [each.pk for each in sending.unsent()] == [letter.pk]
     assert never_tried.pk != letter.pk
     (finding,) = work.letters()

@@ -14,7 +14,7 @@ from accounts.models import User
 from notifications.models import Notification
 from relations import actions, csv_files, csv_views, importing, tags
 from relations import lists as own_lists
-from relations.csv_files import CsvError, Kind, Line, read
+from relations.csv_files import CsvError, CsvKind, Line, read
 from relations.models import Block, CsvImport, Follow, FollowRequest, List, ListMember, Mute
 from relations.tags import follow_tag, followed_tags_page, unfollow_tag
 from storage import claims
@@ -32,11 +32,11 @@ def client(reader: User) -> Client:
     return logged_in(reader)
 
 
-def lines(text: str, kind: Kind = Kind.FOLLOWS) -> list[Line]:
+def lines(text: str, kind: CsvKind = CsvKind.FOLLOWS) -> list[Line]:
     return read(io.BytesIO(text.encode()), kind, HOST)
 
 
-def done(user: User, kind: Kind, text: str) -> CsvImport:
+def done(user: User, kind: CsvKind, text: str) -> CsvImport:
     made = importing.begin(user=user, kind=kind, lines=lines(text, kind))
     importing.run(made.pk)
     return CsvImport.objects.get(pk=made.pk)
@@ -53,8 +53,8 @@ def test_the_columns_of_mastodon() -> None:
     )
     assert lines(text) == [Line("ann", True, False), Line("bob", True, True)]
     text = "Account address,Hide notifications\nann,false\nbob\n"
-    assert lines(text, Kind.MUTES) == [Line("ann", True, False), Line("bob", True, True)]
-    assert lines("ann\nANN\n\n  \nbob@elsewhere.example\n", Kind.BLOCKS) == [
+    assert lines(text, CsvKind.MUTES) == [Line("ann", True, False), Line("bob", True, True)]
+    assert lines("ann\nANN\n\n  \nbob@elsewhere.example\n", CsvKind.BLOCKS) == [
         Line("ann", True, True),
         Line("bob@elsewhere.example", False, True),
     ]
@@ -88,7 +88,7 @@ WRITTEN = {
     ],
 )
 def test_a_file_of_hashtags(text: str) -> None:
-    assert lines(text, Kind.TAGS) == [Line("tea", True, True), Line("茶", True, True), Line("#12", False, True)]
+    assert lines(text, CsvKind.TAGS) == [Line("tea", True, True), Line("茶", True, True), Line("#12", False, True)]
 
 
 def test_followed_hashtags_go_out_and_come_in(client: Client, reader: User) -> None:
@@ -99,14 +99,14 @@ def test_followed_hashtags_go_out_and_come_in(client: Client, reader: User) -> N
     assert text.split() == ["Followed", "hashtag", "#tea", "#茶", "#followed_hashtag"]
     for tag in ("tea", "茶"):
         unfollow_tag(user=reader, tag=tag)
-    made = done(reader, Kind.TAGS, text + "#12\n")
+    made = done(reader, CsvKind.TAGS, text + "#12\n")
     assert (made.total, made.done, made.changed, made.refused) == (4, 4, 2, [["#12", "no_hashtag"]])
     assert {tag.name for tag in followed_tags_page(reader).tags} == {"tea", "茶", "followed_hashtag"}
 
 
 def test_hashtags_beyond_the_cap_are_told(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tags, "TAGS", 2)
-    made = done(reader, Kind.TAGS, "#a\n#b\n#c\n#a\n")
+    made = done(reader, CsvKind.TAGS, "#a\n#b\n#c\n#a\n")
     assert (made.changed, made.refused) == (2, [["c", "hashtags"]])
     (refusal,) = made.reasons
     assert str(refusal.why) == "you reached the limit of followed hashtags"
@@ -114,39 +114,39 @@ def test_hashtags_beyond_the_cap_are_told(reader: User, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("how", WRITTEN)
 def test_files_as_programs_write_them(how: str) -> None:
-    assert read(io.BytesIO(WRITTEN[how].encode()), Kind.FOLLOWS, "localhost") == TWO
+    assert read(io.BytesIO(WRITTEN[how].encode()), CsvKind.FOLLOWS, "localhost") == TWO
 
 
 def test_a_separator_in_a_title_separates_nothing() -> None:
-    assert lines("a;b;c,ann\n", Kind.LISTS) == [Line("ann", True, True, "a;b;c")]
-    assert lines("List name;Account address\na,b;ann\n", Kind.LISTS) == [Line("ann", True, True, "a,b")]
+    assert lines("a;b;c,ann\n", CsvKind.LISTS) == [Line("ann", True, True, "a;b;c")]
+    assert lines("List name;Account address\na,b;ann\n", CsvKind.LISTS) == [Line("ann", True, True, "a,b")]
 
 
 @pytest.mark.parametrize(
     ("text", "kind", "why"),
     [
-        (HEADER + "ann,true,false,\n", Kind.BLOCKS, "follows"),
-        (HEADER + "ann,true,false,\n", Kind.MUTES, "follows"),
-        (HEADER.replace(",", ";") + "ann;true;false;\n", Kind.BLOCKS, "follows"),
-        ("Languages,Account address\n,ann\n", Kind.LISTS, "follows"),
-        ("Account address,Hide notifications\nann,true\n", Kind.BLOCKS, "mutes"),
-        ("Hide notifications,Account address\ntrue,ann\n", Kind.FOLLOWS, "mutes"),
-        ("List name,Account address\nclose,ann\n", Kind.BLOCKS, "lists"),
-        ("Account address,List name\nann,close\n", Kind.FOLLOWS, "lists"),
-        ("Account address\nann\n", Kind.LISTS, "columns"),
-        ("List name\nclose\n", Kind.LISTS, "columns"),
-        ("Followed hashtag\n#tea\n", Kind.FOLLOWS, "hashtags"),
-        (HEADER + "ann,true,false,\n", Kind.TAGS, "follows"),
-        ("ann@x.example\n12\n", Kind.TAGS, "no_hashtags"),
-        ("Account address\nann\n", Kind.TAGS, "columns"),
-        ("Show boosts,Languages\ntrue,en\n", Kind.FOLLOWS, "columns"),
-        ("#domain,#severity\nbad.example,suspend\n", Kind.BLOCKS, "names"),
-        ("bad.example\nworse.example\n", Kind.BLOCKS, "names"),
-        ("https://x.example/@ann/1\nhttps://x.example/users/ann/statuses/2\n", Kind.FOLLOWS, "names"),
-        ("ann|true\nbob|false\n", Kind.FOLLOWS, "names"),
+        (HEADER + "ann,true,false,\n", CsvKind.BLOCKS, "follows"),
+        (HEADER + "ann,true,false,\n", CsvKind.MUTES, "follows"),
+        (HEADER.replace(",", ";") + "ann;true;false;\n", CsvKind.BLOCKS, "follows"),
+        ("Languages,Account address\n,ann\n", CsvKind.LISTS, "follows"),
+        ("Account address,Hide notifications\nann,true\n", CsvKind.BLOCKS, "mutes"),
+        ("Hide notifications,Account address\ntrue,ann\n", CsvKind.FOLLOWS, "mutes"),
+        ("List name,Account address\nclose,ann\n", CsvKind.BLOCKS, "lists"),
+        ("Account address,List name\nann,close\n", CsvKind.FOLLOWS, "lists"),
+        ("Account address\nann\n", CsvKind.LISTS, "columns"),
+        ("List name\nclose\n", CsvKind.LISTS, "columns"),
+        ("Followed hashtag\n#tea\n", CsvKind.FOLLOWS, "hashtags"),
+        (HEADER + "ann,true,false,\n", CsvKind.TAGS, "follows"),
+        ("ann@x.example\n12\n", CsvKind.TAGS, "no_hashtags"),
+        ("Account address\nann\n", CsvKind.TAGS, "columns"),
+        ("Show boosts,Languages\ntrue,en\n", CsvKind.FOLLOWS, "columns"),
+        ("#domain,#severity\nbad.example,suspend\n", CsvKind.BLOCKS, "names"),
+        ("bad.example\nworse.example\n", CsvKind.BLOCKS, "names"),
+        ("https://x.example/@ann/1\nhttps://x.example/users/ann/statuses/2\n", CsvKind.FOLLOWS, "names"),
+        ("ann|true\nbob|false\n", CsvKind.FOLLOWS, "names"),
     ],
 )
-def test_a_file_of_another_kind_is_refused_with_its_name(client: Client, text: str, kind: Kind, why: str) -> None:
+def test_a_file_of_another_kind_is_refused_with_its_name(client: Client, text: str, kind: CsvKind, why: str) -> None:
     UserFactory(username="ann")
     with pytest.raises(CsvError) as refused:
         lines(text, kind)
@@ -175,7 +175,7 @@ def test_a_file_of_another_kind_is_refused_with_its_name(client: Client, text: s
 )
 def test_hostile_files_are_refused_with_a_sentence(client: Client, data: bytes) -> None:
     with pytest.raises(CsvError, match=r"\.$"):
-        read(io.BytesIO(data), Kind.FOLLOWS, HOST)
+        read(io.BytesIO(data), CsvKind.FOLLOWS, HOST)
     answer = upload(client, data)
     assert (answer.status_code, CsvImport.objects.count()) == (422, 0)
 
@@ -201,7 +201,7 @@ def test_every_line_has_its_outcome(reader: User, settings: LazySettings) -> Non
     actions.block(blocker=UserFactory(username="hater"), blocked=reader)
     UserFactory(username="gone", is_active=False)
     text = "old\nann\nbob,false\nlea\nfoe\nhater\ngone\nnobody\nx@else.example\n<b>\nreader\nfull\n"
-    found = done(reader, Kind.FOLLOWS, text)
+    found = done(reader, CsvKind.FOLLOWS, text)
     assert (found.done, found.total, found.changed, found.requested) == (12, 12, 2, 1)
     assert dict(found.refused) == {
         "foe": "blocked",
@@ -222,10 +222,10 @@ def test_every_line_has_its_outcome(reader: User, settings: LazySettings) -> Non
 
 def test_blocks_and_mutes(reader: User) -> None:
     UserFactory(username="ann")
-    assert done(reader, Kind.BLOCKS, "ann\n").changed == 1
-    assert done(reader, Kind.MUTES, "Account address,Hide notifications\nann,false\n").changed == 1
+    assert done(reader, CsvKind.BLOCKS, "ann\n").changed == 1
+    assert done(reader, CsvKind.MUTES, "Account address,Hide notifications\nann,false\n").changed == 1
     assert (Block.objects.count(), Mute.objects.get().notifications) == (1, False)
-    again = done(reader, Kind.MUTES, "ann,false\n")
+    again = done(reader, CsvKind.MUTES, "ann,false\n")
     assert (again.changed, again.refused) == (0, [])
 
 
@@ -238,7 +238,7 @@ def test_lists(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     known = own_lists.create(owner=reader, title="Close")
     own_lists.create(owner=reader, title="Close")
     text = f"Close,ann@{HOST}\nClose,ann\n'=Sum,bob\nFar,far\nFar,nobody\n{'x' * 101},ann\n"
-    found = done(reader, Kind.LISTS, text)
+    found = done(reader, CsvKind.LISTS, text)
     assert (found.total, found.changed, found.requested) == (5, 2, 0)
     assert found.refused == [["ann", "title", "x" * 101], ["far", "unfollowed", "Far"], ["nobody", "unknown", "Far"]]
     members = ListMember.objects.order_by("pk").values_list("list__title", "member__username")
@@ -247,14 +247,14 @@ def test_lists(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     assert List.objects.count() == 3, "no list is made for members who are refused"
     monkeypatch.setattr(own_lists, "LISTS", 3)
     monkeypatch.setattr(own_lists, "MEMBERS", 1)
-    full = done(reader, Kind.LISTS, "List name,Account address\nNew,ann\nClose,bob\n")
+    full = done(reader, CsvKind.LISTS, "List name,Account address\nNew,ann\nClose,bob\n")
     assert full.refused == [["ann", "lists", "New"], ["bob", "members", "Close"]]
 
 
 def test_rows_of_the_version_before_are_read(reader: User) -> None:
     """The previous version knew no lists."""
     UserFactory(username="ann")
-    made = importing.begin(user=reader, kind=Kind.BLOCKS, lines=lines("ann\nnobody\n"))
+    made = importing.begin(user=reader, kind=CsvKind.BLOCKS, lines=lines("ann\nnobody\n"))
     CsvImport.objects.update(lines=[line[:3] for line in CsvImport.objects.get().lines])
     assert importing.run(made.pk)
     row = CsvImport.objects.get()
@@ -265,14 +265,14 @@ def test_rows_of_the_version_before_are_read(reader: User) -> None:
 @pytest.mark.slow
 def test_all_that_was_not_done_is_a_file(client: Client, reader: User) -> None:
     names = "\n".join(f"x{number},=nobody{number}" for number in range(csv_views.REFUSED_SHOWN + 1))
-    found = done(reader, Kind.LISTS, f"{names}\nx,nobody")
+    found = done(reader, CsvKind.LISTS, f"{names}\nx,nobody")
     page = client.get(PAGE).content.decode()
     assert page.count("user not found") == csv_views.REFUSED_SHOWN
     address = f"/settings/import/{found.pk}/not-done.csv"
     assert address in page
     written = b"".join(client.get(address).streaming_content)  # type: ignore[attr-defined]
     assert written.splitlines()[100] == b"x100,'=nobody100,user not found"
-    assert len(read(io.BytesIO(written), Kind.LISTS, HOST)) == csv_views.REFUSED_SHOWN + 2
+    assert len(read(io.BytesIO(written), CsvKind.LISTS, HOST)) == csv_views.REFUSED_SHOWN + 2
     other = logged_in(UserFactory())
     for number in (found.pk, 0, 10**18, 10**30):
         assert other.get(f"/settings/import/{number}/not-done.csv").status_code == 404
@@ -282,7 +282,7 @@ def test_all_that_was_not_done_is_a_file(client: Client, reader: User) -> None:
 def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "PART", 2)
     names = [UserFactory(username=f"user{number}").username for number in range(7)]
-    made = importing.begin(user=reader, kind=Kind.FOLLOWS, lines=lines("\n".join(names)))
+    made = importing.begin(user=reader, kind=CsvKind.FOLLOWS, lines=lines("\n".join(names)))
     act = importing._act
     calls = 0
 
@@ -311,11 +311,11 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
 def test_imports_of_the_same_people_do_not_deadlock() -> None:
     """Both notify the same people in opposite order."""
     names = [UserFactory(username=f"user{number}").username for number in range(importing.PART)]
-    done(UserFactory(), Kind.FOLLOWS, "\n".join(names))
+    done(UserFactory(), CsvKind.FOLLOWS, "\n".join(names))
     for _ in range(3):
         Notification.objects.update(position=1)  # each act moves its notification and locks it
         made = [
-            importing.begin(user=UserFactory(), kind=Kind.FOLLOWS, lines=lines("\n".join(order)))
+            importing.begin(user=UserFactory(), kind=CsvKind.FOLLOWS, lines=lines("\n".join(order)))
             for order in (names, names[::-1])
         ]
         assert at_once(*(partial(importing.run, one.pk) for one in made)) == [True, True]
@@ -326,7 +326,7 @@ def test_a_long_list_takes_turns(reader: User, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(importing, "PART", 1)
     monkeypatch.setattr(importing, "PARTS", 2)
     text = "\n".join(UserFactory(username=f"user{number}").username for number in range(5))
-    made = importing.begin(user=reader, kind=Kind.BLOCKS, lines=lines(text))
+    made = importing.begin(user=reader, kind=CsvKind.BLOCKS, lines=lines(text))
     assert [importing.run(made.pk) for _ in range(3)] == [False, False, True]
     assert Block.objects.count() == 5
 
@@ -349,7 +349,7 @@ def test_one_import_at_a_time_and_the_page_tells_of_it(client: Client, reader: U
 
 
 def test_an_import_that_fails_again_and_again_ends(reader: User) -> None:
-    made = importing.begin(user=reader, kind=Kind.BLOCKS, lines=lines("ann\n"))
+    made = importing.begin(user=reader, kind=CsvKind.BLOCKS, lines=lines("ann\n"))
     CsvImport.objects.update(attempts=importing.ATTEMPTS)
     assert importing.run(made.pk) is False
     assert CsvImport.objects.get().finished_at
@@ -358,12 +358,12 @@ def test_an_import_that_fails_again_and_again_ends(reader: User) -> None:
 def test_a_user_keeps_so_many_reports(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "REPORTS", 2)
     for _ in range(4):
-        last = done(reader, Kind.BLOCKS, "ann\n")
+        last = done(reader, CsvKind.BLOCKS, "ann\n")
     assert list(CsvImport.objects.order_by("pk").values_list("pk", flat=True)) == [last.pk - 1, last.pk]
 
 
 def test_old_reports_are_forgotten(reader: User) -> None:
-    done(reader, Kind.BLOCKS, "ann\n")
+    done(reader, CsvKind.BLOCKS, "ann\n")
     CsvImport.objects.update(finished_at=Now() - claims.KEPT * 2)
     importing.sweep()
     assert not CsvImport.objects.exists()
@@ -380,7 +380,7 @@ def test_an_export_is_read_again(client: Client, reader: User) -> None:
         actions.block(blocker=reader, blocked=one)
     follow_tag(user=reader, tag="tea")
     files = {}
-    for kind in Kind:
+    for kind in CsvKind:
         answer = client.get(f"/settings/export/{kind}.csv")
         data = files[kind] = b"".join(answer)  # type: ignore[call-overload]
         assert answer.headers["Content-Disposition"] == f'attachment; filename="{kind}.csv"'
@@ -389,12 +389,12 @@ def test_an_export_is_read_again(client: Client, reader: User) -> None:
         assert not [cell for cell in cells if cell.startswith(csv_files.FORMULAS)]
         found = {line.name: line.flag for line in read(io.BytesIO(data), kind, HOST)}
         expected = {
-            Kind.FOLLOWS: {"ann": False, "-bob": True, "lea": True},
-            Kind.MUTES: {"ann": True, "-bob": False, "lea": False},
-            Kind.BLOCKS: {"ann": True, "-bob": True, "lea": True},
-            Kind.LISTS: {"ann": True, "-bob": True, "lea": True},
-            Kind.TAGS: {"tea": True},
+            CsvKind.FOLLOWS: {"ann": False, "-bob": True, "lea": True},
+            CsvKind.MUTES: {"ann": True, "-bob": False, "lea": False},
+            CsvKind.BLOCKS: {"ann": True, "-bob": True, "lea": True},
+            CsvKind.LISTS: {"ann": True, "-bob": True, "lea": True},
+            CsvKind.TAGS: {"tea": True},
         }
         assert found == expected[kind]
-    titles = [line.title for line in read(io.BytesIO(files[Kind.LISTS]), Kind.LISTS, HOST)]
+    titles = [line.title for line in read(io.BytesIO(files[CsvKind.LISTS]), CsvKind.LISTS, HOST)]
     assert titles == ["@home", "Friends, old", "Friends, old"]

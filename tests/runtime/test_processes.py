@@ -126,7 +126,10 @@ def test_usage_is_summed_by_kind() -> None:
     found = processes.usage(
         [processes.Process(1, "web", 10, 1.0), processes.Process(2, "web", 5, 0.5), processes.Process(3, "redis", 1, 2)]
     )
-    assert list(found.items()) == [("web", processes.Usage(2, 15, 1.5)), ("redis", processes.Usage(1, 1, 2))]
+    assert list(found.items()) == [
+        ("web", processes.ProcessUsage(2, 15, 1.5)),
+        ("redis", processes.ProcessUsage(1, 1, 2)),
+    ]
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runtime.embedded import wait_for
-from runtime.shedding import HELD, PROBES_LATE, Queue, has_body
+from runtime.shedding import HELD, PROBES_LATE, RequestQueue, has_body
 
 SECONDS = 0.2
 """How long a request may wait."""
@@ -30,7 +30,7 @@ class Counter:
         self.may_go = threading.Event()
         self.answered: list[str] = []
         self.threads: set[int] = set()
-        self.queue = Queue(self.answer, self.refuse, threads=threads, seconds=SECONDS)
+        self.queue = RequestQueue(self.answer, self.refuse, threads=threads, seconds=SECONDS)
 
     def answer(self, protocol: Protocol, scope: dict[str, Any]) -> None:
         self.threads.add(threading.get_ident())

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from runtime import stream_server
 from runtime.embedded import die_with_parent, wait_for
-from runtime.stream_server import FRAGMENTS, GONE_SECONDS, PROBES, SAID_BYTES, Server, config, is_told, listening
+from runtime.stream_server import FRAGMENTS, GONE_SECONDS, PROBES, SAID_BYTES, StreamServer, config, is_told, listening
 from tests.support.clusters import free_ports
 
 MOST = 100
@@ -49,7 +49,7 @@ async def application(scope: MutableMapping[str, Any], receive: Any, send: Any) 
 def port() -> Iterator[int]:
     listener = listening("127.0.0.1", 0)
     asked = config("tests.runtime.test_stream_server:application", MOST)
-    server = Server(asked)
+    server = StreamServer(asked)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     port = int(listener.getsockname()[1])
     thread.start()

@@ -23,7 +23,7 @@ from runtime import supervisor
 from runtime.embedded import Servers, wait_for
 from runtime.management.commands.check_all import clean_environ
 from runtime.ports import PortError, reserved_port
-from runtime.programs import Place, programs
+from runtime.programs import ProgramAddress, programs
 from runtime.supervisor import Program, ProgramError, Supervisor, Terminal, listens
 from runtime.up import own_name
 from tests.support import migrated
@@ -412,7 +412,7 @@ def test_taken_grpc_port(folder: Path, port: int) -> None:
 
 def test_no_grpc_where_its_port_is_0() -> None:
     def names(grpc: int) -> list[str]:
-        return [program.name for program in programs(settings.OPTIONS, Place("127.0.0.1", 8000, 8001, grpc))]
+        return [program.name for program in programs(settings.OPTIONS, ProgramAddress("127.0.0.1", 8000, 8001, grpc))]
 
     assert names(8002) == ["web", "stream", "grpc", "worker"]
     assert names(0) == ["web", "stream", "worker"]

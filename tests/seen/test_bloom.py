@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from discover.impressions import KINDS
 from runtime.embedded import Valkey
 from seen.bitmap_bloom import BLOCK_BYTES, CHOICES, BitmapFilter
-from seen.bloom import PIPELINE_LENGTH, Addition, Answer, Fill, Filter, has_module, is_module_missing
+from seen.bloom import PIPELINE_LENGTH, Addition, Fill, KnownItems, SharedFilters, has_module, is_module_missing
 from seen.hashing import GOLDEN, hashed, positions, splitmix64
 from seen.module_bloom import ModuleFilter
 from storage.connections import client_of, feeds_for_tasks
@@ -19,7 +19,7 @@ from tests.support.effort import some, tries
 
 END = 4_102_444_800  # 2100
 ITEMS = st.integers(1, 2**53 - 1)
-MakeFilter = Callable[[int, float], Filter]
+MakeFilter = Callable[[int, float], SharedFilters]
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def client(kind: str) -> redis.Redis:
     return feeds_for_tasks()
 
 
-def add(chosen: Filter, user_id: int, item_ids: Sequence[int], key: str = "filter") -> None:
+def add(chosen: SharedFilters, user_id: int, item_ids: Sequence[int], key: str = "filter") -> None:
     assert chosen.add(feeds_for_tasks(), [Addition(key, user_id, item_ids, END)]) == []
 
 
-def known(chosen: Filter, user_id: int, item_ids: Sequence[int], *keys: str) -> set[int]:
+def known(chosen: SharedFilters, user_id: int, item_ids: Sequence[int], *keys: str) -> set[int]:
     answer = chosen.known(feeds_for_tasks(), keys or ("filter",), user_id, item_ids)
     assert not answer.foreign_keys
     return answer.item_ids
@@ -234,7 +234,7 @@ def test_foreign_keys_are_left_alone_until_they_are_to_be_replaced(make: MakeFil
     assert chosen.known(client, ["filter", "other"], 1, [1, 2]).item_ids == {1}
     assert client.lrange("other", 0, -1) == [b"precious"]
     assert chosen.add(client, [addition], replace=True) == []
-    assert chosen.known(client, ["other"], 1, [1, 2]) == Answer({1, 2}, set())
+    assert chosen.known(client, ["other"], 1, [1, 2]) == KnownItems({1, 2}, set())
     assert client.expiretime("other") == END
 
 
@@ -277,9 +277,9 @@ def test_a_filter_of_the_other_kind_is_foreign(module_server: Valkey) -> None:
         assert other.known(client, ["filter"], 1, [1]).item_ids == set()
         assert other.fill(client, ["filter"]) == [None]
         assert other.add(client, [addition]) == [addition]
-        assert one.known(client, ["filter"], 1, [1]) == Answer({1}, set())
+        assert one.known(client, ["filter"], 1, [1]) == KnownItems({1}, set())
         assert other.add(client, [addition], replace=True) == []
-        assert other.known(client, ["filter"], 1, [1]) == Answer({1}, set())
+        assert other.known(client, ["filter"], 1, [1]) == KnownItems({1}, set())
     client.flushall()
     client.close()
 

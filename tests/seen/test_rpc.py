@@ -38,7 +38,7 @@ from seen.generated.seen_pb2 import (
     RecordPlaysRequest,
 )
 from seen.redis_store import RedisStore
-from seen.rpc import SERVICE, Server
+from seen.rpc import SERVICE, RpcServer
 from tests.support.at_once import HERE
 from tests.support.seen_doors import SeenStub, kept
 from tests.support.servers import frozen
@@ -53,7 +53,7 @@ NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 @pytest.fixture
-def channel(start: Callable[..., Server], connect: Callable[[int], grpc.Channel]) -> grpc.Channel:
+def channel(start: Callable[..., RpcServer], connect: Callable[[int], grpc.Channel]) -> grpc.Channel:
     return connect(start().port)
 
 
@@ -115,7 +115,7 @@ def test_calls_are_counted(seen: SeenStub, ann: User) -> None:
 
 @pytest.mark.long
 def test_two_clients_at_once(
-    start: Callable[..., Server], connect: Callable[[int], grpc.Channel], ann: User, service: User
+    start: Callable[..., RpcServer], connect: Callable[[int], grpc.Channel], ann: User, service: User
 ) -> None:
     port = start(threads=2).port
     clients = [(SeenStub(connect(port)), token(each)) for each in (ann, service)]
@@ -195,7 +195,7 @@ def test_what_nobody_expected_tells_nothing(
 # --- Outages and deadlines -------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_what_cannot_be_finished_is_not_begun(
-    start: Callable[..., Server],
+    start: Callable[..., RpcServer],
     connect: Callable[[int], grpc.Channel],
     ann: User,
     plays: redis.Redis,

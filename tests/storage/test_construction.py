@@ -4,7 +4,7 @@ import redis
 from runtime.embedded import wait_for
 from storage import construction
 from storage.connections import feeds_for_tasks, pipelined
-from storage.construction import BuiltWindow, Snapshot
+from storage.construction import BuiltWindow, WindowSnapshot
 from storage.window import INFINITY, Entry, deliver
 from tests.support.servers import Valkey, dead
 
@@ -34,7 +34,7 @@ def test_one_construction_is_asked_for_and_filled(feeds: redis.Redis, asked: lis
     assert construction.is_under_way(WINDOW, token)
     assert not construction.is_under_way(WINDOW, "another")
     deliver(feeds, Entry(400, 7), [WINDOW.key], [10])
-    snapshot = Snapshot(5, 50, [Entry(item_id, 7) for item_id in (300, 200, 100)], cap=3, pushes=9)
+    snapshot = WindowSnapshot(5, 50, [Entry(item_id, 7) for item_id in (300, 200, 100)], cap=3, pushes=9)
     assert not construction.finish(WINDOW, "another", snapshot)
     assert construction.finish(WINDOW, token, snapshot)
     assert not construction.is_under_way(WINDOW, token)

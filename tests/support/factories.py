@@ -11,7 +11,7 @@ from accounts.models import Level, User
 from items import actions as items
 from items.bodies import LinkFacts
 from items.models import Item, LinkCard
-from media.objects import Entry
+from media.objects import MediumFacts
 
 PASSWORD = "correct horse battery staple"
 
@@ -47,7 +47,7 @@ def say(sender: Any, text: str = "words", **fields: Any) -> Item:
 
 def with_card(item: Item) -> Item:
     """Add a link card as a worker does."""
-    picture = Entry(
+    picture = MediumFacts(
         id="1", kind="image", name="aa/bb", ext="jpg", small_ext="jpg", width=640, height=336, blurhash="LEHV"
     )
     facts = LinkFacts("https://far.example/page", "A page", "Its words", "Far", picture)

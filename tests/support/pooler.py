@@ -12,14 +12,14 @@ from urllib.parse import quote
 
 from django.test.utils import override_settings
 
-from runtime.embedded import NAMESPACE, Home, Server, ask
+from runtime.embedded import NAMESPACE, EmbeddedServer, Home, ask
 
 IS_WANTED = os.environ.get("TEST_POOLER") == "1"
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 SHIPPED = Path(__file__).parents[2] / "deploy" / "pgbouncer.ini"
 
 
-class Pooler(Server):
+class Pooler(EmbeddedServer):
     """deploy/pgbouncer.ini with the tests' paths, for all databases on these sockets. It lends `sessions` per
     database.
     """

@@ -11,7 +11,7 @@ from amqp.exceptions import AMQPError
 from kombu import Connection
 from kombu.exceptions import KombuError
 
-from runtime.embedded import Home, Server
+from runtime.embedded import EmbeddedServer, Home
 from storage.queue import QUEUES
 
 IS_WANTED = os.environ.get("TEST_BROKER") == "rabbitmq"
@@ -19,7 +19,7 @@ PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 """Debian's. The one on the PATH switches to another user."""
 
 
-class Rabbit(Server):
+class Rabbit(EmbeddedServer):
     """Logs to its output, and starts no other program."""
 
     stop_signal = signal.SIGTERM

@@ -8,7 +8,7 @@ from django.test import Client
 from accounts.models import User
 from discover import indexing, opensearch_server, recallers
 from discover import opensearch as recall_from_opensearch
-from discover.recall import Candidate
+from discover.recall import RecalledItem
 from items.models import Item, Like
 from items.search.indexing import index
 from relations.models import Follow
@@ -70,10 +70,10 @@ class NewestFirst:
     def __init__(self) -> None:
         self.asked: list[int] = []
 
-    def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
+    def candidates(self, reader: User, *, count: int, now: datetime) -> list[RecalledItem]:
         self.asked.append(count)
         posts = Item.objects.published().filter(reply_to=None, repost_of=None, visibility="public")
-        return [Candidate(item.pk, item.sender_id, item.pk, "fresh") for item in posts.order_by("-pk")[:count]]
+        return [RecalledItem(item.pk, item.sender_id, item.pk, "fresh") for item in posts.order_by("-pk")[:count]]
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from accounts.models import Authenticator, User
 from accounts.signing_in import places, recovery, second_factors
 from clientapi.oauth.actions import OUT_OF_BAND
 from clientapi.streaming import streaming
-from clientapi.streaming.streams import Hearer, Stream
+from clientapi.streaming.streams import ClientHearer, Stream
 from community.archives.models import ArchiveImport
 from discover import history, indexing
 from feedsite import celery
@@ -960,8 +960,8 @@ def told(scenario: Scenario) -> None:
         Stream(("hashtag", "busy"), tag="busy"),
         Stream(("direct",), has_conversations=True),
     )
-    hearers = [Hearer(reader, streams, is_socket=False) for reader in readers]
-    hearers.append(Hearer(site.reader.pk, (Stream(("list", str(listed)), list_id=listed),), is_socket=True))
+    hearers = [ClientHearer(reader, streams, is_socket=False) for reader in readers]
+    hearers.append(ClientHearer(site.reader.pk, (Stream(("list", str(listed)), list_id=listed),), is_socket=True))
     private = Item.objects.published().filter(visibility="mentioned").order_by("-pk").values_list("pk", flat=True)
     personal = [Notified(site.reader.pk, {}), FiltersChanged(site.reader.pk)]
     streaming.news_for(hearers, [*entries, *((Position(2, place), event) for place, event in enumerate(personal))])

@@ -19,7 +19,7 @@ from accounts.models import User
 from seen import played, rpc, store
 from seen.generated.seen_pb2 import FilterRequest, RecordBatchRequest, RecordIssuedRequest, RecordPlaysRequest
 from seen.lmdb_store import LmdbStore
-from seen.rpc import PROTO, SERVICE, Server
+from seen.rpc import PROTO, SERVICE, RpcServer
 from tests.support.factories import UserFactory
 from tests.support.schemas import allowed
 from web.openapi import document
@@ -52,14 +52,14 @@ def service() -> User:
 
 
 @pytest.fixture
-def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Server]]:
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., RpcServer]]:
     """Their threads keep no connection to the test's database."""
     monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
     monkeypatch.setattr(rpc, "LOOK_SECONDS", 0.1)
     servers = []
 
-    def start(threads: int = 4) -> Server:
-        server = Server("127.0.0.1:0", threads=threads)
+    def start(threads: int = 4) -> RpcServer:
+        server = RpcServer("127.0.0.1:0", threads=threads)
         server.start()
         servers.append(server)
         return server
@@ -215,7 +215,7 @@ class GrpcDoor(Door):
 def door(
     request: pytest.FixtureRequest,
     plays: redis.Redis,
-    start: Callable[..., Server],
+    start: Callable[..., RpcServer],
     connect: Callable[[int], grpc.Channel],
 ) -> Door:
     return HttpDoor() if request.param == "HTTP" else GrpcDoor(connect(start().port))

@@ -20,7 +20,7 @@ import redis
 from django.test.utils import override_settings
 from redis.connection import AbstractConnection
 
-from runtime.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, plays, wait_for
+from runtime.embedded import EmbeddedServer, Home, Postgres, Servers, Valkey, broker, feeds, plays, wait_for
 from tests.support import pooler, rabbits
 from tests.support.pooler import Pooler
 from tests.support.rabbits import Rabbit
@@ -60,7 +60,7 @@ class TestServers:
         os.environ["FEEDSITE_DATA_DIR"] = str(folder)
         os.environ["FEEDSITE_ENV_FILE"] = os.devnull
 
-    def all(self) -> list[Server]:
+    def all(self) -> list[EmbeddedServer]:
         every = self.postgres, self.pooler, self.feeds, self.plays, self.broker
         return [each for each in every if each is not None]
 
@@ -96,7 +96,7 @@ def pytest_unconfigure() -> None:
 
 
 @contextmanager
-def frozen(*some: Server) -> Iterator[None]:
+def frozen(*some: EmbeddedServer) -> Iterator[None]:
     """They take connections and do not answer, as on a machine that swaps."""
     processes = [server.process for server in some if server.process is not None]
     assert len(processes) == len(some)
@@ -140,7 +140,7 @@ def hasty() -> Iterator[None]:
 
 
 @contextmanager
-def dead(server: Server) -> Iterator[None]:
+def dead(server: EmbeddedServer) -> Iterator[None]:
     """Afterwards feeds return empty, the others with their data."""
     server.kill()
     try:
@@ -163,7 +163,7 @@ def full(server: Valkey) -> Iterator[None]:
         client.config_set("maxmemory-policy", before["maxmemory-policy"])
 
 
-def restart(server: Server) -> None:
+def restart(server: EmbeddedServer) -> None:
     """Kill -9 and start: feeds come back empty."""
     server.kill()
     server.start()

@@ -19,7 +19,7 @@ from storage import keys
 from storage.connections import feeds, fetch
 from tests.support.timelines import read, seen, sources
 from tests.support.workers import Workers
-from timeline.explain import CONDITIONS, SENTENCES, Part, explain_home
+from timeline.explain import CONDITIONS, SENTENCES, ExplanationPart, explain_home
 from timeline.fold import REACH
 from timeline.models import Delivery
 from timeline.oracle import home_ids
@@ -41,7 +41,7 @@ def reader(friend: User, workers: Workers) -> User:
     return reader
 
 
-def explained(reader: User, item: Item | int | None = None) -> dict[str, Part]:
+def explained(reader: User, item: Item | int | None = None) -> dict[str, ExplanationPart]:
     item_id = item.pk if isinstance(item, Item) else item
     return explain_home(User.objects.get(pk=reader.pk), item_id=item_id)
 

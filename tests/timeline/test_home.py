@@ -17,7 +17,7 @@ from items.models import Item
 from relations import actions as relations
 from runtime.embedded import wait_for
 from storage import deliveries, keys
-from storage.connections import Asked, count_asked, feeds_for_tasks, pipelined
+from storage.connections import TripCount, count_asked, feeds_for_tasks, pipelined
 from storage.window import OWN_MEMBERS, Entry, Window
 from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, restart
@@ -84,7 +84,7 @@ def test_a_page_costs_one_statement_and_one_round_trip(
         with count_asked() as asked:
             page = home_page(reader)
         assert (page.sources, len(page.items), page.has_more) == (["inbox"], 20, True)
-        assert asked == Asked(statements=1, round_trips=trips)
+        assert asked == TripCount(statements=1, round_trips=trips)
 
 
 @pytest.mark.slow
@@ -341,7 +341,7 @@ def test_many_big_vs_cost_one_round_trip_more_and_very_many_two(
         page = home_page(reader)
     assert page.sources == ["inbox", "outbox"]
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:20]
-    assert asked == Asked(
+    assert asked == TripCount(
         statements=1, round_trips=trips
     )  # the hint, inbox and outboxes, and some outboxes deeper if many
 

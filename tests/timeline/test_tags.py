@@ -16,7 +16,7 @@ from relations import lists
 from relations.models import Tag
 from relations.tags import follow_tag, unfollow_tag
 from storage import keys
-from storage.connections import Asked, count_asked, feeds_for_tasks
+from storage.connections import TripCount, count_asked, feeds_for_tasks
 from storage.window import OWN_MEMBERS, Window
 from tests.support.factories import UserFactory
 from tests.support.timelines import read, seen, sources
@@ -119,7 +119,7 @@ def test_a_page_costs_one_statement(tags: int, say: Say, workers: Workers) -> No
     with count_asked() as asked:
         page = home_page(reader)
     assert (page.sources, len(page.items), page.has_more) == (["sql"] if tags > 32 else ["inbox", "outbox"], 20, True)
-    assert asked == Asked(statements=1, round_trips=2)  # the hint, and the windows or its end
+    assert asked == TripCount(statements=1, round_trips=2)  # the hint, and the windows or its end
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:20]
 
 

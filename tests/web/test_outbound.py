@@ -125,7 +125,7 @@ def test_no_server_of_this_machine_is_asked(far: FarServer, settings: Any, url: 
     settings.OUTBOUND_TO_LOOPBACK = False
     far.rules["/"] = answer(b"secret")
     for port in (far.port, 80):
-        with pytest.raises(outbound.RefusedError):
+        with pytest.raises(outbound.AddressRefusedError):
             outbound.get(url.format(port=port), types=HTML, member=1)
     assert not far.heads
 
@@ -193,7 +193,7 @@ def test_a_redirect_leads_nowhere_inside(
 ) -> None:
     names["inside.example"] = [["192.168.1.1", "fd00::1"]]
     far.rules["/"] = moved(to)
-    with pytest.raises(outbound.RefusedError):
+    with pytest.raises(outbound.AddressRefusedError):
         outbound.get(far.url("/"), types=HTML, member=1)
 
 
@@ -209,7 +209,7 @@ def test_a_redirect_to_loopback_is_refused(
     names["inside.example"] = [["::1"]]
     for to in (f"http://[::1]:{far.port}/secret", f"http://inside.example:{far.port}/secret"):
         far.rules["/"] = moved(to)
-        with pytest.raises(outbound.RefusedError):
+        with pytest.raises(outbound.AddressRefusedError):
             outbound.get(far.url("/"), types=HTML, member=1)
     assert far.paths == ["/", "/"]
 
@@ -236,7 +236,7 @@ def test_a_name_that_changes_with_a_redirect(
 ) -> None:
     names["changing.example"] = [["127.0.0.1"], ["10.0.0.1"]]
     far.rules["/"] = moved("/again")
-    with pytest.raises(outbound.RefusedError):
+    with pytest.raises(outbound.AddressRefusedError):
         outbound.get(far.url("/", host="changing.example"), types=HTML, member=1)
     assert far.paths == ["/"]
 

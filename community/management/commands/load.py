@@ -10,7 +10,7 @@ from django.db import DatabaseError
 
 from community.dataset import FILES, Dataset
 from community.importing import Loaded, load, one_line
-from community.problems import DatasetError, RefusedError
+from community.problems import DatasetError, DatasetRefusedError
 from timeline.models import ImportedUser
 
 
@@ -48,7 +48,7 @@ class Command(BaseCommand):
         try:
             dataset = Dataset(options["dir"], quiet=options["verbosity"] == 0)
             return load(dataset, password=options["password"], say=self.say)
-        except RefusedError as error:
+        except DatasetRefusedError as error:
             count = len(error.report)
             total = "1 line" if count == 1 else f"{count:,} lines"
             raise CommandError(f"{error}\n{total} cannot be loaded. Nothing was loaded.") from None

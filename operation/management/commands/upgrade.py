@@ -32,7 +32,7 @@ OTHERWISE = (
 )
 
 
-class Step(NamedTuple):
+class UpgradeStep(NamedTuple):
     """A step of the upgrade. `remedy` says what helps if it fails."""
 
     name: str
@@ -86,7 +86,7 @@ class Command(BaseCommand):
                 raise CommandError(f"{said} The programs still run the old version. {OTHERWISE}")
             self.stdout.write(f"{said} {OTHERWISE}")
 
-    def steps(self, options: dict[str, Any]) -> list[Step]:
+    def steps(self, options: dict[str, Any]) -> list[UpgradeStep]:
         """The steps in order. Foreseeable problems fail first."""
         name = f"before-{VERSION}-{timezone.now():%Y%m%dT%H%M%S}.backup"
         file: Path = options["backup"] or settings.DATA_DIR / "backups" / name
@@ -102,33 +102,33 @@ class Command(BaseCommand):
         def collect() -> None:
             call_command("collectstatic", interactive=False, verbosity=0)
 
-        backup = Step(
+        backup = UpgradeStep(
             "backup",
             f"write {file}, while the site runs",
             "Nothing has changed. Check the file's folder and its disk.",
             back_up,
         )
         return [
-            Step(
+            UpgradeStep(
                 "check",
                 "check settings and disk, list the missing migrations",
                 "Nothing has changed. Fix what is named above.",
                 lambda: self.check_all(None if options["no_backup"] else file),
             ),
             *([] if options["no_backup"] else [backup]),
-            Step(
+            UpgradeStep(
                 "migrate",
                 f"update the database, wait {LOCK_SECONDS:g} s for each lock, try for {PATIENCE_SECONDS:g} s",
                 "The old version keeps running. End the long transaction, or wait for a quiet hour.",
                 migrate,
             ),
-            Step(
+            UpgradeStep(
                 "collectstatic",
                 f"write static files to {settings.STATIC_ROOT}, beside the old ones",
                 "The old version keeps running. Make the folder writable.",
                 collect,
             ),
-            Step(
+            UpgradeStep(
                 "restart",
                 "restart the programs, one after another",
                 "The other programs keep running the old version.",

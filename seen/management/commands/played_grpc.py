@@ -4,7 +4,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from seen.rpc import Server
+from seen.rpc import RpcServer
 from storage import postgresql
 
 THREADS = 4
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # also for the threads that start next
         host = f"[{settings.GRPC_HOST}]" if ":" in settings.GRPC_HOST else settings.GRPC_HOST
         try:
-            server = Server(f"{host}:{settings.GRPC_PORT}", threads=THREADS)
+            server = RpcServer(f"{host}:{settings.GRPC_PORT}", threads=THREADS)
         except RuntimeError as error:
             raise CommandError(f"gRPC cannot listen on {host}, port {settings.GRPC_PORT}: {error}") from error
         server.start()

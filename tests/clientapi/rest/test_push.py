@@ -5,7 +5,7 @@ import pytest
 from accounts.models import User
 from accounts.signing_in.sealing import unseal
 from clientapi.rest.oauth import AppBody
-from notifications.models import PushSubscription, Words
+from notifications.models import PushSubscription, PushWords
 from notifications.push import actions
 from notifications.push.encryption import public_key
 from tests.support.clients import Caller, app_of
@@ -85,7 +85,7 @@ def test_changes(service: FarServer, caller: Caller, ann: User) -> None:  # noqa
     caller.put(PUSH, {"data": {"alerts": {"mention": True}}}, status=404)
     assert caller.get(PUSH, status=404) == {"error": "Record not found"}
     made = caller.post(PUSH, asked(device, "mention", "follow"))
-    actions.change(user=ann, subscription_id=int(made["id"]), choice=actions.Choice(words=Words.NONE))
+    actions.change(user=ann, subscription_id=int(made["id"]), choice=actions.Choice(words=PushWords.NONE))
     changed = caller.put(
         PUSH, {"data": {"alerts": {"follow": "1", "quote": "true", "poll": True}, "policy": "follower"}}
     )

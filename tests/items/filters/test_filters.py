@@ -13,7 +13,7 @@ from discover.feed import refresh
 from items import actions as items
 from items.bodies import ItemBody
 from items.filters import filters
-from items.filters.filters import Filters, Rule, filtered, folded
+from items.filters.filters import FilterRule, Filters, filtered, folded
 from items.hydrate import hydrate
 from items.models import PHRASE_LENGTH, Filter, FilterAction, Item
 from items.profiles.profile import profile_page, replies_page, visible_item
@@ -215,7 +215,7 @@ def test_the_longest_text_is_read_in_a_moment(piece: str) -> None:
     """20 ms for the most and longest phrases, which nearly match everywhere."""
     phrases = [piece * (PHRASE_LENGTH // len(piece) - number % 20) + chr(0x4E00 + number) for number in range(100)]
     most = Filters(
-        Rule(0, number, phrase, number % 2 == 0, FilterAction.HIDE, None) for number, phrase in enumerate(phrases)
+        FilterRule(0, number, phrase, number % 2 == 0, FilterAction.HIDE, None) for number, phrase in enumerate(phrases)
     )
     text = (piece * ARTICLE_LENGTH)[:ARTICLE_LENGTH]
     now = timezone.now()
@@ -230,7 +230,9 @@ def test_phrases_that_stand_everywhere_take_a_moment(gap: str, whole: bool) -> N
     """
     phrases = [f"a{gap}" * length + "a" for length in range(PHRASE_LENGTH // 2)]
     phrases += [chr(0x4E00 + number) for number in range(70)] + ["absent"]
-    most = Filters([Rule(0, number, phrase, whole, FilterAction.HIDE, None) for number, phrase in enumerate(phrases)])
+    most = Filters(
+        [FilterRule(0, number, phrase, whole, FilterAction.HIDE, None) for number, phrase in enumerate(phrases)]
+    )
     half = ARTICLE_LENGTH // 2
     text = (f"a{gap}" * half)[:half] + " " + "".join(phrase * (half // 70) for phrase in phrases[-71:-1])
     expected = [phrase for phrase in phrases[:-1] if gap or not whole or (len(phrase) == 1 and phrase != "a")]

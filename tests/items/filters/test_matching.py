@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from items.filters.matching import Matcher, Place, Word, fold, marked
+from items.filters.matching import Matcher, TextPosition, Word, fold, marked
 
 WIDE = "\uff33\uff30\uff21\uff2d"
 
@@ -96,7 +96,7 @@ letters = st.text("ab票 ", max_size=12)
 def test_every_place_is_found(words: list[str], text: str) -> None:
     matcher = Matcher(Word(number, word, False) for number, word in enumerate(words))
     expected = {
-        Place(start, start + len(word), number)
+        TextPosition(start, start + len(word), number)
         for number, word in enumerate(words)
         for start in range(len(text))
         if text.startswith(word, start)
@@ -116,7 +116,7 @@ def test_found_words_stand_somewhere(words: list[tuple[str, bool]], text: str) -
 
     matcher = Matcher(Word(number, word, whole) for number, (word, whole) in enumerate(words))
     expected = {
-        Place(start, start + len(word), number)
+        TextPosition(start, start + len(word), number)
         for number, (word, whole) in enumerate(words)
         for start in range(len(text))
         if text.startswith(word, start) and (not whole or borders(start, start + len(word)))

@@ -8,7 +8,7 @@ from accounts.models import User
 from items.actions import publish
 from items.hydrate import hydrate
 from items.models import Item, Visibility
-from items.pages.forms import EditForm, ItemForm, TextField, focus_of
+from items.pages.forms import EditForm, ItemForm, MultilineField, focus_of
 from media.models import MediaFile
 from relations.actions import follow
 from tests.support.factories import UserFactory
@@ -115,7 +115,7 @@ def test_a_focus_is_within_the_picture(text: str, point: tuple[float, float]) ->
 
 
 def test_line_breaks_are_line_feeds() -> None:
-    assert TextField().clean("one\r\ntwo\rthree\nfour") == "one\ntwo\nthree\nfour"
+    assert MultilineField().clean("one\r\ntwo\rthree\nfour") == "one\ntwo\nthree\nfour"
 
 
 def audience(answered: Item, reader: User) -> Any:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from items.pages.reading import LINK_LETTERS, domain, linked, short_link
 from items.search.query import parse
-from items.text import Kind, spans
+from items.text import SpanKind, spans
 from tests.support.texts import TEXTS
 
 
@@ -103,9 +103,9 @@ def test_no_text_gets_out_of_its_html(text: str, query: str) -> None:
     seen.close()
     assert seen.open == []
     found = list(spans(text))
-    expected = "".join(short_link(span.text) if span.kind == Kind.LINK else span.text for span in found)
+    expected = "".join(short_link(span.text) if span.kind == SpanKind.LINK else span.text for span in found)
     assert seen.text == expected
-    targets = {Kind.MENTION: "/@{}", Kind.HASHTAG: "/tags/{}", Kind.LINK: "{}"}
+    targets = {SpanKind.MENTION: "/@{}", SpanKind.HASHTAG: "/tags/{}", SpanKind.LINK: "{}"}
     wanted = [targets[span.kind].format(span.value) for span in found if span.kind in targets]
     assert [href if "://" in href else unquote(href) for href in seen.hrefs] == wanted
 

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 from accounts.actions import issue_token
 from accounts.models import User
 from clientapi.streaming import streaming
-from clientapi.streaming.streams import Hearer, Stream
+from clientapi.streaming.streams import ClientHearer, Stream
 from items import actions as items
 from items.models import Item, MutedThread, Visibility
 from items.purge import purge
@@ -104,7 +104,7 @@ def test_the_apis_and_who_may(ann: User, bob: User) -> None:
 
 
 def told(reader: User, event: Any, **stream: bool) -> list[Any]:
-    hearer = Hearer(reader.pk, (Stream(("user",), **stream),), is_socket=True)
+    hearer = ClientHearer(reader.pk, (Stream(("user",), **stream),), is_socket=True)
     messages = streaming.news_for([hearer], [(Position(2**41, 1), event)])
     return [json.loads(json.loads(data)["payload"]) for _, _, data in messages]
 

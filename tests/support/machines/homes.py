@@ -49,7 +49,7 @@ from tests.support.workers import prompt_tasks
 from timeline import active_fans, backfill, fanout, fold, inbox, oracle, outbox, pull, truth
 from timeline.above import SCAN, page_above
 from timeline.check import differences
-from timeline.home import Page, home_page, new_count
+from timeline.home import HomePage, home_page, new_count
 from timeline.inbox import Tail
 from timeline.lists import list_new_count, list_page
 from timeline.models import Delivery
@@ -783,7 +783,7 @@ class Home(RuleBasedStateMachine):
         self.cursors[person] = page.last_id if page.has_more else None
         return page
 
-    def _reasons(self, reader: User, page: Page) -> None:
+    def _reasons(self, reader: User, page: HomePage) -> None:
         by_sender = entry_ids(reader.pk, by_sender=True)
         followed = TagFollow.objects.filter(user=reader).values_list("tag__name", flat=True)
         for item in page.items:
@@ -792,7 +792,7 @@ class Home(RuleBasedStateMachine):
             if int(item.id) not in by_sender:
                 event("an item by a hashtag alone")
 
-    def _folds(self, reader_id: int, page: Page) -> None:
+    def _folds(self, reader_id: int, page: HomePage) -> None:
         entries = entry_ids(reader_id)
         roots = dict(Item.objects.filter(pk__in=entries).values_list("pk", "repost_of"))
         for item in page.items:

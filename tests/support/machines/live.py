@@ -31,8 +31,8 @@ from live import walk as walking
 from live.feed import live_page
 from live.models import Host, LiveSession, ReplayDelivery, State
 from live.replays import fan_out
-from live.snapshot import Snapshot, SnapshotExpiredError, UnknownSnapshotError
-from live.walk import Page
+from live.snapshot import SnapshotExpiredError, UnknownSnapshotError, WalkSnapshot
+from live.walk import LivePage
 from relations import actions as relations
 from storage import connections, deliveries, keys
 from tests.support import servers
@@ -59,7 +59,7 @@ class Walk:
     """Live and upcoming at the start."""
     ended: set[int]
     """Ended at the start."""
-    page: Page
+    page: LivePage
     last_id: int | None = None
 
 
@@ -375,7 +375,7 @@ class Live(RuleBasedStateMachine):
             walked += [int(item.id) for item in page.items]
         return walked
 
-    def _page(self, walk: Walk, last_id: int | None, size: int) -> Page:
+    def _page(self, walk: Walk, last_id: int | None, size: int) -> LivePage:
         """Compare with the frozen list and what is visible now."""
         user = User.objects.get(pk=self.readers[walk.reader].pk)
         rows = {row.pk: row for row in LiveSession.objects.all()}
@@ -411,8 +411,8 @@ class Live(RuleBasedStateMachine):
         self._look(walk, expected, page, size)
         return page
 
-    def _snapshot(self, walk: Walk) -> Snapshot:
-        found = Snapshot.named(walk.page.session_id or "", self.readers[walk.reader].pk)
+    def _snapshot(self, walk: Walk) -> WalkSnapshot:
+        found = WalkSnapshot.named(walk.page.session_id or "", self.readers[walk.reader].pk)
         assert found is not None
         return found
 
@@ -424,7 +424,7 @@ class Live(RuleBasedStateMachine):
         )
         return set(LiveSession.objects.filter(position__lt=frozen).values_list("pk", flat=True))
 
-    def _compare(self, page: Page, expected: list[tuple[int, str]], size: int) -> None:
+    def _compare(self, page: LivePage, expected: list[tuple[int, str]], size: int) -> None:
         """Full, or right up to its limit."""
         event(f"page from {'+'.join(page.sources)}")
         found = [(int(item.id), item.shown_as) for item in page.items]
@@ -435,7 +435,7 @@ class Live(RuleBasedStateMachine):
             assert found == expected[:size], page.sources
             assert page.has_more == (len(expected) > size), page.sources
 
-    def _look(self, walk: Walk, expected: list[tuple[int, str]], page: Page, size: int) -> None:
+    def _look(self, walk: Walk, expected: list[tuple[int, str]], page: LivePage, size: int) -> None:
         assert is_short(page) or page.has_more == (len(expected) > size), page.sources
         states = dict(LiveSession.objects.values_list("pk", "state"))
         assert all(item.state == states[int(item.id)] for item in page.items)
@@ -462,7 +462,7 @@ TAKEN: list[int] = []
 """Snapshot entries that the last page read."""
 
 
-def is_short(page: Page) -> bool:
+def is_short(page: LivePage) -> bool:
     """It reached its entry limit."""
     return sum(TAKEN) >= walking.BOUND and page.has_more
 
@@ -485,7 +485,7 @@ def tiny_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "PENDING_CAP", 3)
     monkeypatch.setattr(site, "LIVE_SNAPSHOTS_CAP", 3)
     monkeypatch.setattr(walking, "BOUND", 8)
-    fill, take = walking.Walk.fill, walking.Entries.take
+    fill, take = walking.LiveWalk.fill, walking.Entries.take
 
     def filled(*args: Any) -> None:
         TAKEN.clear()
@@ -496,7 +496,7 @@ def tiny_live(monkeypatch: pytest.MonkeyPatch) -> None:
         TAKEN.append(len(found))
         return found
 
-    monkeypatch.setattr(walking.Walk, "fill", filled)
+    monkeypatch.setattr(walking.LiveWalk, "fill", filled)
     monkeypatch.setattr(walking.Entries, "take", taken)
     monkeypatch.setattr(site, "FAN_OUT_ATTEMPTS", 1_000)
     monkeypatch.setattr(celery.app, "send_task", prompt_tasks(lambda *task: QUEUE.append(task)))
