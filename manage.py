@@ -312,7 +312,7 @@ def run_command(argv: list[str]) -> None:
     needs_servers = bool(argv[1:]) and not {argv[1], *argv[2:]} & {"--help", "-h", "--version"}
     try:
         servers = settings.SERVERS
-        settings.LOGGING["root"]["level"] = settings.LOG_LEVEL or "WARNING"  # a command prints its own words
+        settings.LOGGING["root"]["level"] = settings.LOG_LEVEL or "WARNING"  # a command prints its own words  # type: ignore[index]
         gc.disable()  # collections would take a fifth of import time
         django.setup()
         gc.freeze()

@@ -126,7 +126,7 @@ def edit_profile(
 
 def _take_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
     try:
-        taken = profile_fields.kept(pairs)
+        taken = profile_fields.cleaned(pairs)
         words = "\n".join(f"{one['name']} {one['value']}" for one in taken if one not in user.profile_fields)
         if error := refused(user, words):
             raise error
@@ -200,7 +200,7 @@ def change_password(*, user: User, current: str, new: str, keep_token: int = 0) 
     hashed = passwords.hashed(new)  # takes long, so before the lock
     proofs.hold(user)
     write_password(user=user, hashed=hashed, keep_token=keep_token)
-    addresses.tell(user, "password_changed")
+    addresses.send_notice(user, "password_changed")
     return user
 
 
@@ -246,7 +246,7 @@ def delete_account(*, user: User, by_owner: bool = False) -> bool:
 
     Personal data vanishes at once; accounts.purge removes the rest. The row stays for threads.
     """
-    _keep_a_superuser(user)
+    _require_other_superuser(user)
     if by_owner:
         proofs.hold(user)
     user = User.objects.select_for_update().get(pk=user.pk)
@@ -274,7 +274,7 @@ def delete_account(*, user: User, by_owner: bool = False) -> bool:
     return True
 
 
-def _keep_a_superuser(user: User) -> None:
+def _require_other_superuser(user: User) -> None:
     """Raise LastSuperuserError for the last active superuser. It locks all of them, so that two cannot both leave."""
     if user.is_superuser:
         superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()
@@ -301,7 +301,7 @@ def promote(*, user: User, as_moderator: bool = False) -> bool:
 @transaction.atomic
 def demote(*, user: User) -> bool:
     """Take all powers. Raises LastSuperuserError."""
-    _keep_a_superuser(user)
+    _require_other_superuser(user)
     user = User.objects.select_for_update().get(pk=user.pk)
     had = user.is_staff or user.is_superuser or user.groups.exists() or user.user_permissions.exists()
     user.is_staff = user.is_superuser = False

@@ -193,7 +193,7 @@ def _taken(row: EmailAddress) -> User:
     User.objects.filter(pk=user.pk).update(email=row.email)
     user.email = row.email
     if before:
-        tell(user, "address_changed", to=before)
+        send_notice(user, "address_changed", to=before)
     return user
 
 
@@ -209,7 +209,7 @@ def remove(*, user: User) -> bool:
     gone, _rows = EmailAddress.objects.filter(user=user).delete()
     User.objects.filter(pk=user.pk).update(email="")
     if before:
-        tell(user, "address_removed", to=before)
+        send_notice(user, "address_removed", to=before)
     return bool(gone)
 
 
@@ -221,10 +221,10 @@ def entered(*, user: User) -> None:
     EmailAddress.objects.filter(user=user).delete()
     after = _adopt(user)
     if before and before != after:
-        tell(user, "address_changed" if after else "address_removed", to=before)
+        send_notice(user, "address_changed" if after else "address_removed", to=before)
 
 
-def tell(user: User, kind: str, *, to: str = "", **context: str) -> None:
+def send_notice(user: User, kind: str, *, to: str = "", **context: str) -> None:
     """Write the user about their account."""
     address = to or proven(user)
     if address:

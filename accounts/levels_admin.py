@@ -17,8 +17,8 @@ from accounts.levels import policy
 from accounts.levels.big_v import NotActiveError, allow_tagging, demote, make_big_v
 from accounts.models import BigVChange, Level, User
 from accounts.people import badge_of, handle_of
-from web.admin import LogAdmin, ModeratedAdmin, ask, counted
-from web.pages import go_on, next_page
+from web.admin import LogAdmin, ModeratedAdmin, confirmation_page, counted
+from web.pages import next_page, redirect_next
 
 SHOWN = 10
 """Changes on a user's page. A list has all."""
@@ -149,7 +149,7 @@ class BigVAdmin(ModeratedAdmin):
         progress = self.progress(user)
         name = {"name": f"@{user.username}"}
         if user.is_active and not user.is_big_v and "confirmed" not in request.POST:
-            return ask(
+            return confirmation_page(
                 self.admin_site,
                 request,
                 self.opts,
@@ -183,7 +183,7 @@ class BigVAdmin(ModeratedAdmin):
             words = gettext("%(name)s is already becoming ordinary.")
             return self._told(request, user, words % name, messages.WARNING)
         if request.method != "POST" or "confirmed" not in request.POST:
-            return ask(
+            return confirmation_page(
                 self.admin_site,
                 request,
                 self.opts,
@@ -259,7 +259,7 @@ class BigVAdmin(ModeratedAdmin):
 
     def _told(self, request: HttpRequest, user: User, words: str, level: int) -> HttpResponse:
         self.message_user(request, words, level)
-        return go_on(request, "admin:accounts_user_change", user.pk)
+        return redirect_next(request, "admin:accounts_user_change", user.pk)
 
 
 def _pushed() -> str:

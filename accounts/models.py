@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts import avatars, passwords
 from accounts.joining_models import Application, Invitation, Invited
 from accounts.lookalikes import Skeleton, skeleton
-from accounts.names import FoldedName, Grams, KnownAs, Name, grams_of
+from accounts.names import ComparableName, FoldedName, Grams, Name, grams_of
 from accounts.naming import check_display_name
 from accounts.signing_in_models import ClientApp
 from storage.draws import Draw
@@ -71,7 +71,7 @@ class UserQuerySet(models.QuerySet["User"]):
         """The user with this name, in any case."""
         return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
 
-    def looking_like(self, username: str) -> Self:
+    def similar_to(self, username: str) -> Self:
         """Users with look-alike usernames (accounts/lookalikes.py)."""
         return self.alias(skeleton=Skeleton("username")).filter(skeleton=skeleton(username))
 
@@ -82,7 +82,7 @@ class UserQuerySet(models.QuerySet["User"]):
     def called(self, name: str) -> Self:
         """Users with every word of `name` in their names."""
         words = folded(name).split()
-        found = self.alias(known_as=KnownAs(), grams=Grams(Name()), folded_grams=Grams("folded_name")).filter(
+        found = self.alias(known_as=ComparableName(), grams=Grams(Name()), folded_grams=Grams("folded_name")).filter(
             Q(grams__contains=grams_of(words)) | Q(folded_name__isnull=False, folded_grams__contains=grams_of(words))
         )
         for word in words:

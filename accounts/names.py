@@ -54,7 +54,7 @@ class Name(Func):
         super().__init__("username", "display_name")
 
 
-class KnownAs(Coalesce):
+class ComparableName(Coalesce):
     """The folded name, else PostgreSQL's."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ LABEL_LENGTH, TEXT_LENGTH = 50, 255
 Pair = tuple[str, str]
 
 
-def kept(pairs: Iterable[Pair]) -> list[dict[str, str]]:
+def cleaned(pairs: Iterable[Pair]) -> list[dict[str, str]]:
     """The pairs for User.profile_fields. Raises ValidationError."""
     found = [(" ".join(label.split()), " ".join(text.split())) for label, text in pairs]
     found = [pair for pair in found if any(pair)]

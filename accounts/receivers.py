@@ -13,10 +13,10 @@ from media.signals import owner_hidden
 
 
 @receiver(user_logged_in)
-def note_proof(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
+def record_proof(sender: Any, request: HttpRequest, **kwargs: Any) -> None:
     """Record a sign-in or sign-up as proof of identity and as a place."""
-    step_up.note(request)
-    places.note(request)
+    step_up.record_proof(request)
+    places.record_visit(request)
 
 
 @receiver(account_deleted)

@@ -91,7 +91,7 @@ class AdminSite(admin.AdminSite):
                 return guarded(request, *args, **kwargs)
             if request.method == "POST":
                 messages.error(request, _("Nothing has changed yet. Confirm it's you, then send it again."))
-            return step_up.ask(request.get_full_path())
+            return step_up.redirect_to_proof(request.get_full_path())
 
         return proven
 

@@ -5,7 +5,7 @@ from accounts.joining import applications
 from accounts.levels import actions as levels
 from accounts.levels import policy
 from accounts.signing_in import recovery  # noqa: F401 (it has tasks of its own)
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 
 
 @task("accounts.lower_levels")
@@ -15,14 +15,14 @@ def lower_levels() -> None:
 
 
 @task("accounts.follow_timeline")
-@asks("accounts.follow_timeline", policy.NOT_FOLLOWED)
+@only_if_rows("accounts.follow_timeline", policy.NOT_FOLLOWED)
 def follow_timeline() -> None:
     """Periodic: notice a failover of PostgreSQL, so that windows are used again."""
     policy.follow_timeline()
 
 
 @task("accounts.sweep_deletions")
-@asks("accounts.sweep_deletions", purge.LEFT, work="deletions of accounts")
+@only_if_rows("accounts.sweep_deletions", purge.LEFT, work="deletions of accounts")
 def sweep_deletions() -> None:
     """Periodic: continue deletions and release old names."""
     purge.sweep()

@@ -154,7 +154,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         css: ClassVar[dict[str, list[str]]] = {"all": ["accounts/big_v.css"]}
 
     @admin.display(description=_("display name"), ordering="display_name")
-    def known_as(self, user: User) -> str:
+    def shown_name(self, user: User) -> str:
         """The display name, isolated from text around it."""
         return isolated(user.display_name) if user.display_name else ""
 

@@ -66,7 +66,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
         with transaction.atomic():
             proofs.hold(reader)
             address, *_rest = core.create_authorization_response(request, asked, credentials, True)
-            _tell(request, reader, app, asked)
+            _send_letter(request, reader, app, asked)
     except (OAuthToolkitError, IntegrityError):  # also if the app was removed meanwhile
         return _refused(request)
     if credentials["redirect_uri"] == OUT_OF_BAND:
@@ -83,11 +83,11 @@ def _reduce(request: PageRequest) -> bool:
     return all(len(value) <= ASKED[name] and "\0" not in value for name, value in asked)
 
 
-def _tell(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) -> None:
+def _send_letter(request: PageRequest, reader: User, app: ClientApp, asked: list[str]) -> None:
     """Write the user a letter about a new app. It leaves out the name, which the app's developers chose."""
     if not AccessToken.objects.filter(user=reader, application=app).exists():
         changes = "yes" if any(not scope.startswith(READING) for scope in asked) else ""
-        addresses.tell(reader, "new_app", changes=changes, **whence(request))
+        addresses.send_notice(reader, "new_app", changes=changes, **whence(request))
 
 
 def _led_back(address: str, app: ClientApp) -> HttpResponse:

@@ -21,12 +21,12 @@ def check(dataset: Dataset, report: ProblemReport) -> list[UserRow]:
     pictures = Pictures(dataset)
     for user in users:
         if user.avatar:
-            pictures.look_at_face(user)
+            pictures.check_face(user)
     for _follow in dataset.follows():
         pass
     for post in dataset.posts():
         if post.media:
-            pictures.look_at_media(post)
+            pictures.check_media(post)
     if report:
         raise DatasetRefusedError(report)
     return users

@@ -301,7 +301,7 @@ def make(*, size: int = 60, has_pictures: bool = False, told: Callable[[str], No
             transaction.on_commit(partial(outbox.begin, user.pk))
         elif user.username in roles:
             transaction.on_commit(partial(inbox.begin, user.pk))
-    demo_notifications.tell(items, likes, follows)
+    demo_notifications.write_notifications(items, likes, follows)
     demo_sessions.plan(follows, now=now)
     demo_order.arrange(users, items, follows, likes)
     filling.recommend()

@@ -23,7 +23,7 @@ class DemoAct(NamedTuple):
     day: date | None = None
 
 
-def tell(items: Sequence[Item], likes: Sequence[Like], follows: Sequence[Follow]) -> None:
+def write_notifications(items: Sequence[Item], likes: Sequence[Like], follows: Sequence[Follow]) -> None:
     """Write the notifications of the whole community."""
     told = sorted(
         (

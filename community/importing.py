@@ -119,7 +119,7 @@ def _load(
     _copy(Follow, ("follower_id", "followee_id", "created_at"), follows.rows(user_ids))
     for user in users:
         if user.avatar:
-            pictures.give_face(user, user_ids[user.id])
+            pictures.set_face(user, user_ids[user.id])
     posts = _copy_posts(dataset, pictures, user_ids)
     if report:
         raise DatasetRefusedError(report)

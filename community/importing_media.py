@@ -31,12 +31,12 @@ class Pictures:
     def __len__(self) -> int:
         return len(self._files)
 
-    def look_at_face(self, row: UserRow) -> None:
+    def check_face(self, row: UserRow) -> None:
         """Report an avatar that is not a readable picture."""
         with self._told(lambda what: self._wrong_face(row, what), row.avatar), self._opened(row.avatar) as file:
             check_file(file, pictures_only=True)
 
-    def look_at_media(self, post: PostRow) -> None:
+    def check_media(self, post: PostRow) -> None:
         """Report media that do not fit."""
         kinds = []
         for path, words in post.media:
@@ -47,7 +47,7 @@ class Pictures:
         with self._told(lambda what: self._wrong_medium(post, what), "media"):
             attaching.check_together(kinds)
 
-    def give_face(self, row: UserRow, user_id: int) -> None:
+    def set_face(self, row: UserRow, user_id: int) -> None:
         """Set a saved user's avatar, or report why not."""
 
         def keep(file: IO[bytes]) -> MediaFile:

@@ -19,7 +19,7 @@ from items.finding import item_or_404, take_back_or_404
 from items.pages.cards import Cards
 from items.profiles.profile import visible_item
 from storage.connections import FeedsUnavailableError
-from web.pages import PageRequest, go_on, limited, show, wants_part
+from web.pages import PageRequest, limited, redirect_next, show, wants_part
 from web.rest import position
 
 
@@ -109,7 +109,7 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
     if wants_part(request):
         return show(request, "discover/_dismissed.html", {"item_id": item.pk})
     messages.success(request, _("You'll see less like this."))
-    return go_on(request, "unwanted")
+    return redirect_next(request, "unwanted")
 
 
 @require_POST
@@ -126,4 +126,4 @@ def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse
         part = show(request, "items/_item.html", {"card": Cards(request.user).one(shown), "discovering": True})
         return trigger_client_event(part, "restored")
     messages.success(request, _("Undone. We'll recommend posts like this again."))
-    return go_on(request, "unwanted")
+    return redirect_next(request, "unwanted")

@@ -67,7 +67,7 @@ DOCUMENTS = f"""
 
 
 # --- Items to write --------------------------------------------------------------------------------------
-def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
+def enqueue_changes(item_ids: Iterable[int], *, only_public: bool = False) -> None:
     """Queue changed items for OpenSearch, in the transaction that changes them."""
     if settings.OPENSEARCH_URL:
         with connection.cursor() as cursor:

@@ -199,7 +199,7 @@ class OpenSearchRecall:
         interests = interests_of(reader, now=now)
         body, reasons = search(interests, reader_id=reader.pk, count=count, now=now)
         try:
-            with breaker.asking(settings.OPENSEARCH_TIMEOUT_SECONDS):
+            with breaker.guard(settings.OPENSEARCH_TIMEOUT_SECONDS):
                 found = _candidates(_search(body), reasons, interests)
         except OpenError as error:
             raise RecallUnavailableError(str(error)) from error

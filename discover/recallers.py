@@ -21,13 +21,13 @@ def recall(reader: User, *, count: int, now: datetime) -> list[RecalledItem]:
     """Recall from the first server that answers."""
     if settings.OPENSEARCH_URL:
         try:
-            return _ask("opensearch", opensearch, reader, count, now)
+            return _recall_from("opensearch", opensearch, reader, count, now)
         except RecallUnavailableError as error:
             logger.info("PostgreSQL finds the posts instead of OpenSearch: %s", error)
-    return _ask("postgres", postgres, reader, count, now)
+    return _recall_from("postgres", postgres, reader, count, now)
 
 
-def _ask(name: str, recaller: Recall, reader: User, count: int, now: datetime) -> list[RecalledItem]:
+def _recall_from(name: str, recaller: Recall, reader: User, count: int, now: datetime) -> list[RecalledItem]:
     with metrics.discover_recall_seconds.labels(name).time():
         found = recaller.candidates(reader, count=count, now=now)
     metrics.discover_recalled.labels(name).inc(len(found))

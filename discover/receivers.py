@@ -60,14 +60,14 @@ def export_history(sender: type[User], reader: User, **kwargs: Any) -> list[Expo
 
 
 @receiver([item_published, item_imported, item_edited, item_withdrawn])
-def note_change(sender: type[Item], item: Item, **kwargs: Any) -> None:
+def index_change(sender: type[Item], item: Item, **kwargs: Any) -> None:
     """Queue an item for OpenSearch if it is or was a public post."""
     is_post = item.reply_to_id is None and item.repost_of_id is None
     if is_post and Visibility.PUBLIC in (item.visibility, kwargs.get("visibility_before")):
-        indexing.note([item.pk])
+        indexing.enqueue_changes([item.pk])
 
 
 @receiver(counts_folded)
-def note_popularity(sender: type[Item], item_ids: list[int], **kwargs: Any) -> None:
+def index_popularity(sender: type[Item], item_ids: list[int], **kwargs: Any) -> None:
     """Queue items for OpenSearch whose counts changed, inside the transaction that folds the counts."""
-    indexing.note(item_ids, only_public=True)
+    indexing.enqueue_changes(item_ids, only_public=True)

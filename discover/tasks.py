@@ -1,10 +1,10 @@
 from discover import impressions, indexing, issued_pages, refreshing
 from storage.connections import database_now
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 
 
 @task("discover.record_impressions")
-@asks(
+@only_if_rows(
     "discover.record_impressions",
     "SELECT issued_at FROM discover_issuedpage WHERE NOT is_recorded",
     work="impressions",

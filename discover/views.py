@@ -89,7 +89,7 @@ def _number(asked: QueryDict) -> int:
     return number
 
 
-def _kept(request: PageRequest, name: str) -> str | None:
+def _read_walk(request: PageRequest, name: str) -> str | None:
     """The walk in a cookie. A malformed one is ignored."""
     walk = request.COOKIES.get(name, "")
     return walk if WALK.fullmatch(walk) else None
@@ -103,8 +103,8 @@ def _issue(reader: User, walk: str, number: int) -> FeedPage:
 # --- Answers ---------------------------------------------------------------------------------------------
 def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -> HttpResponse:
     """The whole page. If a page was fetched for an absent reader, their next visit begins with it."""
-    coming = _kept(request, COMING)
-    for walk in filter(None, (asked or _kept(request, CURRENT), coming, new_walk())):
+    coming = _read_walk(request, COMING)
+    for walk in filter(None, (asked or _read_walk(request, CURRENT), coming, new_walk())):
         page = _issue(reader, walk, number)
         if page.items or number > 1:
             break  # else its items were deleted since
@@ -145,7 +145,7 @@ def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
         if not count:
             reswap(response, "none")
     if count:
-        _keep(response, CURRENT, walk)
+        _write_walk(response, CURRENT, walk)
     response.delete_cookie(COMING, samesite="Lax")
     return response
 
@@ -156,7 +156,7 @@ def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
     context = {"coming": walk if page.items else None, "next_walk": walk if page.items else new_walk()}
     response = _answer(request, "discover/_fresh.html", context | _poll(), page)
     if page.items:
-        _keep(response, COMING, walk)
+        _write_walk(response, COMING, walk)
     return response
 
 
@@ -191,11 +191,11 @@ def _answer(request: PageRequest, template: str, context: dict[str, object], pag
 
 def _stay(request: PageRequest, response: HttpResponse, walk: str, page: FeedPage) -> None:
     """Keep the walk in the cookie. Viewing an issued page again does not extend the cookie's life."""
-    if page.items and (walk != _kept(request, CURRENT) or "issued" not in page.sources):
-        _keep(response, CURRENT, walk)
+    if page.items and (walk != _read_walk(request, CURRENT) or "issued" not in page.sources):
+        _write_walk(response, CURRENT, walk)
 
 
-def _keep(response: HttpResponse, name: str, walk: str) -> None:
+def _write_walk(response: HttpResponse, name: str, walk: str) -> None:
     life = settings.CANDIDATES_TTL if name == CURRENT else KEPT
     response.set_cookie(name, walk, max_age=life, secure=settings.HTTPS, httponly=True, samesite="Lax")
 

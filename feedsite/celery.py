@@ -33,7 +33,7 @@ def share_memory(**kwargs: Any) -> None:
 
 
 @signals.worker_ready.connect
-def tell_of_start(sender: Any, **kwargs: Any) -> None:
+def log_start(sender: Any, **kwargs: Any) -> None:
     """Log that the worker has started, at any log level."""
     name = OUTSIDE if is_outside(sender.hostname) else "worker"
     logging.getLogger("feedsite.starts").info("%s is at work, with %s processes", name, sender.controller.concurrency)

@@ -56,7 +56,7 @@ def environment(**options: Any) -> Environment:
     def fields_of(form: ItemForm) -> Markup:
         """The fields of a post's form. Empty ones are rendered once per language and kind of site."""
         if form.is_empty:
-            return empty_fields(get_language(), words.known_site().is_for_members)
+            return empty_fields(get_language(), words.last_known_site().is_for_members)
         return Markup(made.get_template("items/_fields.html").render(form=form))  # noqa: S704
 
     made.globals |= {
@@ -74,7 +74,7 @@ def environment(**options: Any) -> Environment:
         "lang": languages.lang,
         "direction": languages.direction,
         "other_languages": languages.other_languages,
-        "known_site": words.known_site,
+        "known_site": words.last_known_site,
         "name_of": people.name_of,
         "badge_of": people.badge_of,
         "lock_of": people.lock_of,

@@ -117,7 +117,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "accounts.signing_in.sessions.AuthenticationMiddleware",
-    "accounts.about.looking.LookingMiddleware",
+    "accounts.about.members_only.MembersOnlyMiddleware",
     "accounts.levels.presence.PresenceMiddleware",
     "accounts.locale.ReaderLocaleMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -130,7 +130,7 @@ MIDDLEWARE = [
 API_MIDDLEWARE = [
     "web.compression.CompressionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "accounts.about.looking.LookingMiddleware",
+    "accounts.about.members_only.MembersOnlyMiddleware",
     "accounts.levels.presence.PresenceMiddleware",
     "web.outage.OutageMiddleware",
 ]
@@ -661,7 +661,7 @@ WHITENOISE_ALLOW_ALL_ORIGINS = False
 LOG_FORMAT = env.log_format
 ACCESS_LOG = LOG_FORMAT == "json" if env.access_log is None else env.access_log
 LOG_LEVEL = env.log_level
-LOGGING = {
+LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {

@@ -152,7 +152,7 @@ def publish(
     if pictures:
         attaching.use(pictures, item_id=item.pk, is_private=item.is_private)
     if idempotency_key:
-        idempotency.keep(idempotency_key, item, fingerprint)
+        idempotency.store_key(idempotency_key, item, fingerprint)
     if reasons:
         item_held.send(sender=Item, item=item, reasons=reasons)
     else:
@@ -348,7 +348,7 @@ def edit(
     if item.status == Status.PUBLISHED and review.only_links(reasons):
         raise ContentError(_("New accounts can't add links to a published post. Write a new post instead."))
     if (item.title, item.content) != (before.title, before.content):
-        versions.keep(item.pk, before)
+        versions.store_version(item.pk, before)
     item.link_card_id = link_cards.card_after(item, before.content)
     Item.objects.filter(pk=item.pk).update(
         title=item.title,

@@ -47,7 +47,7 @@ def published_under(key: str, sender: User, fingerprint: str) -> Item | None:
     return used.item
 
 
-def keep(key: str, item: Item, fingerprint: str) -> None:
+def store_key(key: str, item: Item, fingerprint: str) -> None:
     """Store the key of an item."""
     IdempotencyKey.objects.create(sender=item.sender, key=key, fingerprint=fingerprint, item=item)
 

@@ -14,7 +14,7 @@ from media.signals import medium_described, owner_hidden
 
 
 @receiver(limits_asked)
-def tell_limits(sender: type[SiteSettings], **kwargs: Any) -> dict[str, int]:
+def item_limits(sender: type[SiteSettings], **kwargs: Any) -> dict[str, int]:
     """The limits of an item, in characters and media."""
     return {
         "title_characters": text.TITLE_LENGTH,

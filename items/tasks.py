@@ -1,7 +1,7 @@
 from items import counts, idempotency, polls, scheduling
 from items.filters import filters
 from items.link_cards import actions as link_cards
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 
 
 @task("items.forget_idempotency_keys")
@@ -11,7 +11,7 @@ def forget_idempotency_keys() -> None:
 
 
 @task("items.fold_counts")
-@asks("items.fold_counts", "SELECT FROM items_countchange")
+@only_if_rows("items.fold_counts", "SELECT FROM items_countchange")
 def fold_counts() -> None:
     """Periodic: add the staged changes to the counts."""
     counts.fold()
@@ -24,7 +24,7 @@ def forget_filters() -> None:
 
 
 @task("items.end_polls")
-@asks(
+@only_if_rows(
     "items.end_polls", "SELECT closes_at FROM items_poll WHERE NOT is_told AND closes_at <= now()", work="ends of polls"
 )
 def end_polls() -> None:
@@ -39,7 +39,7 @@ def sweep_link_cards() -> None:
 
 
 @task("items.publish_scheduled")
-@asks(
+@only_if_rows(
     "items.publish_scheduled",
     "SELECT publish_at FROM items_scheduledpost WHERE publish_at <= now() AND failure = ''",
     work="scheduled posts",

@@ -46,7 +46,7 @@ class Version(NamedTuple):
         return link_in(self.content)
 
 
-def keep(item_id: int, version: Version) -> None:
+def store_version(item_id: int, version: Version) -> None:
     """Store a version, under the item's lock."""
     ItemVersion.objects.create(item_id=item_id, **version._asdict())
     # The item is locked, so no other edit adds a version meanwhile.

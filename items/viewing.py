@@ -12,7 +12,7 @@ from items.signals import item_viewed
 from web.pages import fetches_ahead
 
 
-def tell_viewed(
+def announce_view(
     request: HttpRequest,
     response: HttpResponse,
     item: ItemBody,

@@ -84,7 +84,7 @@ def visible_alone(item: str, sender: str, reader: str = READER) -> str:
     """
 
 
-def said_visible(item: str, sender: str, reader: str = READER) -> str:
+def post_visible(item: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see an item that is neither repost nor private mention. Others need the root of its
     thread.
     """
@@ -95,7 +95,7 @@ def said_visible(item: str, sender: str, reader: str = READER) -> str:
     """
 
 
-def told_visible(item: str, sender: str, reader: str = READER) -> str:
+def private_mention_visible(item: str, sender: str, reader: str = READER) -> str:
     """Whether an item is a private mention to the reader. OFFSET 0: one probe, not a hash of all participants."""
     return f"""
     ({for_mentioned(item)} AND {is_published(item)} AND {sender}.is_active
@@ -110,7 +110,7 @@ def original_visible(item: str, reader: str = READER, also: str = "") -> str:
     return f"""
     ({item}.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = {item}.repost_of_id AND {is_published("o")} AND {said_visible("o", "os", reader)} {also}
+        WHERE o.id = {item}.repost_of_id AND {is_published("o")} AND {post_visible("o", "os", reader)} {also}
         OFFSET 0))
     """
 
@@ -118,7 +118,7 @@ def original_visible(item: str, reader: str = READER, also: str = "") -> str:
 def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see the quoted item."""
     return f"""
-    (NOT {item}.is_quote_revoked AND {is_published(quoted)} AND {said_visible(quoted, sender, reader)}
+    (NOT {item}.is_quote_revoked AND {is_published(quoted)} AND {post_visible(quoted, sender, reader)}
         AND NOT {mutes(reader, f"{quoted}.sender_id")} AND NOT {blocks(f"{quoted}.sender_id", f"{item}.sender_id")})
     """
 
@@ -145,8 +145,8 @@ def circles_of(sender: str, circles: Iterable[str]) -> str:
 
 def visible(item: str, sender: str, reader: str = READER) -> str:
     """Whether the reader may see an item. A repost needs its original."""
-    said = f"({said_visible(item, sender, reader)} AND {original_visible(item, reader)})"
-    return f"({said} OR {told_visible(item, sender, reader)})"
+    said = f"({post_visible(item, sender, reader)} AND {original_visible(item, reader)})"
+    return f"({said} OR {private_mention_visible(item, sender, reader)})"
 
 
 VISIBLE = visible("i", "s")

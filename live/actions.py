@@ -111,10 +111,10 @@ def create(
         session.hidden_at, session.review = now, Review.IN_REVIEW
     session.save(force_insert=True)
     if cover is not None:
-        covers.give(session, cover)
-    _tell(session, was_hidden=bool(reasons), moves=not reasons)
+        covers.set_cover(session, cover)
+    _announce_change(session, was_hidden=bool(reasons), moves=not reasons)
     if reasons:
-        _tell_held(session, reasons)
+        _announce_held(session, reasons)
     return session
 
 
@@ -146,12 +146,12 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     if reasons:
         session.hidden_at, session.review = session.hidden_at or now, Review.IN_REVIEW
         if not was_hidden:
-            covers.put_away(session)
+            covers.detach_cover(session)
     _save(session, now, *changed, "cover", "worded_at", "hidden_at", "review")
     moves = not was_hidden and ("starts_at" in changed or bool(reasons and session.state in SCHEDULED))
-    _tell(session, was_hidden=was_hidden, moves=moves)
+    _announce_change(session, was_hidden=was_hidden, moves=moves)
     if reasons:
-        _tell_held(session, reasons)
+        _announce_held(session, reasons)
     return session
 
 
@@ -159,7 +159,7 @@ def _cover(session: LiveSession, medium_id: int | None) -> None:
     new = covers.claimed(session.host_id, medium_id) if medium_id is not None else None
     covers.remove(session)
     if new is not None:
-        covers.give(session, new)
+        covers.set_cover(session, new)
 
 
 @transaction.atomic
@@ -177,18 +177,18 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
         session.worded_at = now
     if is_held:
         session.hidden_at, session.review = now, Review.IN_REVIEW
-        covers.put_away(session)
+        covers.detach_cover(session)
     _save(session, now, "cover", "worded_at", "hidden_at", "review")
-    _tell(session, was_hidden=was_hidden, moves=is_held and session.state in SCHEDULED)
+    _announce_change(session, was_hidden=was_hidden, moves=is_held and session.state in SCHEDULED)
     if is_held:
-        _tell_held(session, reasons)
+        _announce_held(session, reasons)
 
 
 @transaction.atomic
 def rename_cover(*, session: LiveSession) -> None:
     """Give the cover a new address. Its host is hidden, so nobody is told."""
     session = _held(session)
-    covers.put_away(session)
+    covers.detach_cover(session)
     session.save(update_fields=["cover"])
 
 
@@ -200,7 +200,7 @@ def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
         return False
     covers.remove(session)
     _save(session, now, "cover")
-    _tell(session, was_hidden=session.hidden_at is not None, moves=False)
+    _announce_change(session, was_hidden=session.hidden_at is not None, moves=False)
     return True
 
 
@@ -296,16 +296,16 @@ def _hide(session: LiveSession, review: str, now: datetime) -> None:
     was_hidden = session.hidden_at is not None
     session.hidden_at, session.review = session.hidden_at or now, review
     if not was_hidden:
-        covers.put_away(session)
+        covers.detach_cover(session)
     _save(session, now, "hidden_at", "review", "cover")
     moves = not was_hidden and session.state in SCHEDULED
-    _tell(session, was_hidden=was_hidden, moves=moves)
+    _announce_change(session, was_hidden=was_hidden, moves=moves)
 
 
 def _show(session: LiveSession, now: datetime) -> bool:
     session.hidden_at, session.review = None, ""
     _save(session, now, "hidden_at", "review")
-    _tell(session, was_hidden=True, moves=session.state in SCHEDULED)
+    _announce_change(session, was_hidden=True, moves=session.state in SCHEDULED)
     if session.state == State.LIVE:
         _remind(session)
     if session.state == State.REPLAY:
@@ -381,7 +381,7 @@ def _described(cover: dict[str, Any] | None) -> str:
     return str(cover.get("description", "")) if cover else ""
 
 
-def _tell_held(session: LiveSession, reasons: list[str]) -> None:
+def _announce_held(session: LiveSession, reasons: list[str]) -> None:
     session_held.send(
         sender=LiveSession, session_id=session.pk, author=session.host, text=_said(session), reasons=reasons
     )
@@ -441,7 +441,7 @@ def _transition(session: LiveSession, state: State, now: datetime, *fields: str)
     session.state = state
     _save(session, now, "state", *fields)
     hidden = session.hidden_at is not None
-    _tell(session, was_hidden=hidden, moves=not hidden)
+    _announce_change(session, was_hidden=hidden, moves=not hidden)
     return session
 
 
@@ -451,7 +451,7 @@ def _save(session: LiveSession, now: datetime, *fields: str) -> None:
     session.save(update_fields=["version", "modified_at", *fields])
 
 
-def _tell(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
+def _announce_change(session: LiveSession, *, was_hidden: bool, moves: bool) -> None:
     """Announce a changed session after the commit. `moves`: the lineup has changed, so it is written again."""
     if moves:
         fetch(RESCHEDULE, {"host": session.host_id})
@@ -477,7 +477,7 @@ def _plan_next(session: LiveSession, now: datetime) -> None:
         worded_at=now,
     )
     following.save(force_insert=True)
-    _tell(following, was_hidden=False, moves=True)
+    _announce_change(following, was_hidden=False, moves=True)
 
 
 def _milliseconds(moment: datetime) -> datetime:

@@ -26,7 +26,7 @@ def claimed(host_id: int, medium_id: int) -> MediaFile:
     return medium
 
 
-def give(session: LiveSession, medium: MediaFile) -> None:
+def set_cover(session: LiveSession, medium: MediaFile) -> None:
     """Make a claimed picture the cover."""
     attaching.use_as_cover(medium, session_id=session.pk)
     show(session, medium)
@@ -39,7 +39,7 @@ def remove(session: LiveSession) -> None:
     session.cover = None
 
 
-def put_away(session: LiveSession) -> None:
+def detach_cover(session: LiveSession) -> None:
     """Give a hidden session's cover a new address."""
     if session.cover_id is not None:
         show(session, attaching.renamed_cover(session.cover_id))

@@ -200,7 +200,7 @@ def _resume(
             replies = walk.read([snapshot.reading(last_id, count)], count)
             if read := WalkSnapshot.slice(replies[0]):
                 return read, snapshot if len(read.entries) == count else None
-        if kept := snapshot.kept(last_id, now):
+        if kept := snapshot.stored(last_id, now):
             return kept, None
         if snapshot.age(now) > WRITTEN_WITHIN or time.monotonic() > deadline:
             raise SnapshotExpiredError

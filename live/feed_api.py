@@ -41,9 +41,9 @@ class Expired(msgspec.Struct):
     code: str
 
 
-def keep_after(response: HttpResponse, page: LivePage) -> HttpResponse:
+def store_after(response: HttpResponse, page: LivePage) -> HttpResponse:
     """Write the page's snapshot after the response."""
-    response._resource_closers.append(page.keep)  # type: ignore[attr-defined]  # called when the server closes it
+    response._resource_closers.append(page.store)  # type: ignore[attr-defined]  # called when the server closes it
     return response
 
 
@@ -80,4 +80,4 @@ class LiveFeedView(ApiView):
             LiveFeedPage(page.items, as_text(page.last_id), page.session_id, page.has_more),
             headers={"X-Feed-Source": ",".join(page.sources)},
         )
-        return keep_after(response, page)
+        return store_after(response, page)

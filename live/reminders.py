@@ -43,7 +43,7 @@ def send(session_id: int, *, size: int = BATCH) -> int:
 def _send_batch(session_id: int, host_id: int, size: int) -> int:
     user_ids = [row[0] for row in fetch(TAKE, {"session": session_id, "count": size})]
     if user_ids:
-        notifications.tell_of_session(session_id=session_id, host_id=host_id, user_ids=user_ids)
+        notifications.notify_of_session(session_id=session_id, host_id=host_id, user_ids=user_ids)
     return len(user_ids)
 
 

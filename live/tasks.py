@@ -2,11 +2,11 @@ from live import lineup, measuring, reminders, replays, snapshot, timing
 from live.models import ReplayDelivery
 from storage import deliveries
 from storage.connections import database_now
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 
 
 @task("live.sweep")
-@asks(
+@only_if_rows(
     "live.sweep",
     f"{lineup.LEFT} UNION ALL {reminders.LEFT} UNION ALL {deliveries.due(ReplayDelivery)}",
     work="reminders of live sessions",
@@ -25,7 +25,7 @@ def forget_snapshots() -> None:
 
 
 @task("live.run")
-@asks("live.run", timing.DUE)
+@only_if_rows("live.run", timing.DUE)
 def run() -> None:
     """Periodic: start, end and miss sessions that are due."""
     timing.run(now=database_now())

@@ -22,7 +22,7 @@ from accounts.models import User
 from live import actions, hosting
 from live.actions import WrongStateError
 from live.feed import live_page
-from live.feed_api import keep_after
+from live.feed_api import store_after
 from live.hydrate import SessionBody, visible_session
 from live.models import LiveSession, State
 from live.snapshot import SnapshotExpiredError
@@ -30,7 +30,7 @@ from live.walk import LivePage
 from relations.suggestions import suggestions
 from relations.visibility import standing
 from storage import ids
-from web.pages import INVALID, PageRequest, go_on, limited, show, wants_part
+from web.pages import INVALID, PageRequest, limited, redirect_next, show, wants_part
 from web.rest import PAGE, limit, once, parse_id, position
 
 LOOKS = ("card", "whole", "own", "strip")
@@ -91,7 +91,7 @@ def _answer(request: PageRequest, page: LivePage, size: int, context: dict[str, 
         part=part,
     )
     response["X-Feed-Source"] = ",".join(page.sources)
-    return keep_after(response, page)
+    return store_after(response, page)
 
 
 def _following(page: LivePage, size: int) -> str:
@@ -212,7 +212,7 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
     if visible_session(session_id, reader) is None:
         if not gone:
             raise Http404
-        return HttpResponse() if wants_part(request) else go_on(request, "live")
+        return HttpResponse() if wants_part(request) else redirect_next(request, "live")
     return answer_card(request, reader, session_id, notice=_("Reminder off."))
 
 
@@ -229,4 +229,4 @@ def answer_card(
         messages.error(request, problem)
     else:
         messages.success(request, said or notice)
-    return go_on(request, "live-session", session_id)
+    return redirect_next(request, "live-session", session_id)

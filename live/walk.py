@@ -93,7 +93,7 @@ class LivePage:
     sources: list[str]
     news: "News"
 
-    def keep(self) -> None:
+    def store(self) -> None:
         """Write snapshot and repairs to Redis. Never fails."""
         self.news.tell()
 
@@ -160,7 +160,7 @@ class News:
     def _keep(self) -> None:
         if self.snapshot:
             try:
-                self.snapshot.keep(self.entries, self.lives, self.now)
+                self.snapshot.store(self.entries, self.lives, self.now)
             except DatabaseError:
                 logger.exception(
                     "a snapshot of live sessions could not be saved. Its reader starts from the first page"

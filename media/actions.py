@@ -103,10 +103,10 @@ def upload(
 
     Raises MediaError, KeyConflictError, DecoderBusyError and StoreError.
     """
-    return keep_file(owner_id=owner_id, file=file, description=description, focus=focus, key=key, shape=shape)
+    return store_file(owner_id=owner_id, file=file, description=description, focus=focus, key=key, shape=shape)
 
 
-def keep_file(
+def store_file(
     *,
     owner_id: int,
     file: IO[bytes],

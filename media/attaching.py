@@ -102,7 +102,7 @@ def renamed(item_ids: Iterable[int]) -> dict[int, list[MediaFile]]:
     return found
 
 
-def put_away(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
+def withdraw_media(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
     """Rename an item's files. `for_good`: also withdraw all its media."""
     rows = of_item(item_id)
     rename(rows)
@@ -111,7 +111,7 @@ def put_away(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
     return rows
 
 
-def bring_back(item_id: int) -> list[MediaFile]:
+def restore_media(item_id: int) -> list[MediaFile]:
     """Show an item's withdrawn media again, but not hidden ones."""
     rows = of_item(item_id, withdrawn=True)
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(withdrawn_at=None)

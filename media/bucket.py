@@ -142,7 +142,7 @@ class Bucket:
     def _asking(self) -> Iterator[None]:
         """Ask the store through the circuit breaker. Raises StoreError. It is logged, and its text holds no secrets."""
         try:
-            with breaker.asking(self._timeout), errors():
+            with breaker.guard(self._timeout), errors():
                 yield
         except OpenError as error:
             raise AwayError(str(error)) from error

@@ -54,7 +54,7 @@ def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
     return row
 
 
-def said(facts: Mapping[str, Any]) -> str:
+def caption_text(facts: Mapping[str, Any]) -> str:
     """The words of captions, or "". Raises StoreError."""
     if not facts.get("captions"):
         return ""

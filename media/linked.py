@@ -6,7 +6,7 @@ from collections.abc import Callable
 from django.core.files.base import ContentFile
 from django.db import transaction
 
-from media.actions import PictureLimits, forget, keep_file, offered
+from media.actions import PictureLimits, forget, offered, store_file
 from media.models import MediaFile, Use
 
 LINKED = PictureLimits(longest=640, small=320, is_still=True)
@@ -14,11 +14,11 @@ NOBODY = 0
 """The owner of what no member sent."""
 
 
-def keep(data: bytes) -> MediaFile:
-    """Keep a picture, or find it as kept before. Raises what `keep_file` does."""
+def store_picture(data: bytes) -> MediaFile:
+    """Keep a picture, or find it as kept before. Raises what `store_file` does."""
     known = MediaFile.objects.filter(sha256=hashlib.sha256(data).hexdigest(), use=Use.LINK).first()
     if known is None:
-        return keep_file(owner_id=NOBODY, file=ContentFile(data), shape=LINKED)
+        return store_file(owner_id=NOBODY, file=ContentFile(data), shape=LINKED)
     with transaction.atomic():
         offered(known, is_face=True)
     return known

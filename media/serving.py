@@ -107,7 +107,7 @@ def _answer(
             start_response("304 Not Modified", headers)
             return []
         size = file.seek(0, 2)
-        begin, end = asked_for(environ, tag, size)
+        begin, end = requested_range(environ, tag, size)
         if begin >= end and size:
             return _short(start_response, "416 Range Not Satisfiable", ("Content-Range", f"bytes */{size}"))
         is_part = (begin, end) != (0, size)
@@ -128,7 +128,7 @@ def _answer(
         return body
 
 
-def asked_for(environ: dict[str, Any], tag: str, size: int) -> tuple[int, int]:
+def requested_range(environ: dict[str, Any], tag: str, size: int) -> tuple[int, int]:
     """Begin and end of the requested bytes. The whole file without a valid range."""
     condition = environ.get("HTTP_IF_RANGE", "").strip()
     match = RANGE.fullmatch(environ.get("HTTP_RANGE", "").replace(" ", ""))

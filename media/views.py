@@ -60,7 +60,7 @@ def _answer(request: HttpRequest, name: str) -> HttpResponseBase:
     except OSError as error:
         raise Http404 from error
     size = file.seek(0, 2)
-    begin, end = serving.asked_for(_environ(request, name), "", size)
+    begin, end = serving.requested_range(_environ(request, name), "", size)
     if begin >= end and size:
         file.close()
         status = HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE

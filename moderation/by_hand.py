@@ -215,7 +215,7 @@ def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
     form = ActForm(verbs, request.POST or None)
     if form.is_valid():
         verb, note = form.cleaned_data["verb"], form.cleaned_data["note"]
-        _tell(request, verb, _do(verb, targets, by, note, _chosen(request)))
+        _report_outcome(request, verb, _do(verb, targets, by, note, _chosen(request)))
         return redirect(back)
     for target in targets:
         if target.item:
@@ -308,11 +308,11 @@ def _do_one(verb: str, target: Target, by: User, note: str, chosen: list[int] | 
             return senders.ban(user=target.user, by=by, reason=note)
         case "unban":
             return senders.unban(user=target.user, by=by, reason=note)
-    about = rules.said(target.item) if target.item else target.words
+    about = rules.item_text(target.item) if target.item else target.words
     return actions.warn(user=target.user, by=by, note=note, about=about, item=target.item)
 
 
-def _tell(request: HttpRequest, verb: str, found: Counter[str]) -> None:
+def _report_outcome(request: HttpRequest, verb: str, found: Counter[str]) -> None:
     done = found.pop("done", 0)
     if done:
         messages.success(request, DONE[verb](done) % {"count": done})

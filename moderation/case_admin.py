@@ -37,7 +37,7 @@ from moderation import actions, by_hand, pictures, rules, senders, sentences, su
 from moderation.models import Case, CaseState, Decision, Report, SenderKind, SenderRule, Verb
 from moderation.reading import cases_for, log_reading
 from relations.visibility import standing
-from web.admin import Deciding, LogAdmin, ask, counted, pointing
+from web.admin import Deciding, LogAdmin, confirmation_page, counted, pointing
 from web.paginator import EstimatedPaginator
 from web.rest import parse_id
 
@@ -181,7 +181,7 @@ class CaseAdmin(Deciding, LogAdmin):
         if case.item and not case.item.is_open_to_all:
             return gettext("(%(audience)s: open it to read)") % {"audience": case.item.get_visibility_display()}
         if case.item:
-            return excerpt(rules.said(case.item), 80) or gettext("(no text)")
+            return excerpt(rules.item_text(case.item), 80) or gettext("(no text)")
         if case.session_id is None:
             return gettext("Account: %(name)s") % {"name": case.sender.username}
         subject: Subject | None = case.session
@@ -296,7 +296,7 @@ class CaseAdmin(Deciding, LogAdmin):
             ),
             len(senders),
         )
-        return ask(
+        return confirmation_page(
             self.admin_site,
             request,
             self.opts,

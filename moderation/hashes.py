@@ -52,7 +52,7 @@ FOUND = f"""
 """
 
 
-class KnownError(Exception):
+class DuplicateHashError(Exception):
     """There is a rule for this file."""
 
     def __init__(self, rule: PictureRule) -> None:
@@ -107,7 +107,7 @@ def block(*, rule: PictureRule, by: User) -> PictureRule:
     """Add a rule for media used from now on. Raises KnownError, TooManyRulesError."""
     fetch(ALONE)
     if known := PictureRule.objects.filter(sha256=rule.sha256).first():
-        raise KnownError(known)
+        raise DuplicateHashError(known)
     if PictureRule.objects.count() >= RULES:
         raise TooManyRulesError
     rule.phash, rule.by = telling(rule.phash), by

@@ -155,7 +155,7 @@ class PictureRuleAdmin(RuleAdmin):
         """If another admin just added the same rule, show theirs."""
         try:
             return super().changeform_view(request, *args, **options)
-        except hashes.KnownError as error:
+        except hashes.DuplicateHashError as error:
             self.message_user(request, _known(error.rule), messages.ERROR)
             return redirect("admin:moderation_picturerule_change", error.rule.pk)
         except hashes.TooManyRulesError:

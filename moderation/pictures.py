@@ -26,7 +26,7 @@ def hide(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
     if hidden:
         write(by, Verb.HIDE, item=item, note=note, after={"pictures": [str(number) for number in hidden]})
         if item.sender.is_active:
-            notifications.tell_of_pictures(item=item, text=note)
+            notifications.notify_of_pictures(item=item, text=note)
     return len(hidden)
 
 

@@ -15,20 +15,20 @@ from moderation import actions, export, hashes, reading, reports, rules, sentenc
 
 
 @receiver(item_submitted)
-def look(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
+def check_item(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
     """Check an item before it is published."""
     return [str(reason) for reason in rules.reasons(item)]
 
 
 @receiver(writing_began)
-def tell_beforehand(sender: object, author: User, **kwargs: Any) -> str:
+def hold_notice(sender: object, author: User, **kwargs: Any) -> str:
     """What authors learn before they write: until when their posts with links are held, or ""."""
     until = rules.links_held_until(author)
     return sentences.beforehand(until) if until else ""
 
 
 @receiver(held_shown)
-def tell_why(sender: object, item_ids: list[int], **kwargs: Any) -> dict[int, str]:
+def hold_reasons(sender: object, item_ids: list[int], **kwargs: Any) -> dict[int, str]:
     """Why these items wait, and how long that takes."""
     wait = waiting.usual()
     return {item_id: sentences.for_author(reasons, wait) for item_id, reasons in waiting.reasons_of(item_ids)}
@@ -37,14 +37,14 @@ def tell_why(sender: object, item_ids: list[int], **kwargs: Any) -> dict[int, st
 @receiver(item_held)
 def write_case(sender: type[Item], item: Item, reasons: list[str], **kwargs: Any) -> None:
     """Open a case in the transaction that holds the item."""
-    actions.record_hold(item=item, reasons=reasons, rules=rules.hit_rules(rules.said(item)))
+    actions.record_hold(item=item, reasons=reasons, rules=rules.hit_rules(rules.item_text(item)))
     if any(reason.startswith("picture:") for reason in reasons):
         found = [held.rule for held in hashes.holding(item)]
         hashes.count_attempts(user_id=item.sender_id, rules=found, item=item)
 
 
 @receiver(media_offered)
-def look_at_media(sender: type[MediaFile], media: Sequence[MediaFile], is_face: bool, **kwargs: Any) -> list[int]:
+def check_media(sender: type[MediaFile], media: Sequence[MediaFile], is_face: bool, **kwargs: Any) -> list[int]:
     """Check media before they are kept or used."""
     return hashes.refusing(media, is_face=is_face)
 
@@ -62,7 +62,7 @@ def count_attempts(sender: type[MediaFile], owner_id: int, rules: Sequence[int],
 
 
 @receiver(text_submitted)
-def look_at_text(sender: object, submission: Submission, **kwargs: Any) -> list[str]:
+def check_text(sender: object, submission: Submission, **kwargs: Any) -> list[str]:
     """Check a text before it is saved."""
     return [str(reason) for reason in rules.reasons_of(submission)]
 

@@ -112,7 +112,7 @@ def _version() -> UUID | None:
     return rows[0][0] if rows else None
 
 
-def said(item: Item) -> str:
+def item_text(item: Item) -> str:
     """All text of an item that people read."""
     warning, url = (item.content.get(name, "") for name in ("warning", "url"))
     answers = poll_options(item.content)
@@ -135,14 +135,14 @@ def reasons(item: Item) -> list[Reason]:
     if item.visibility == Visibility.SELF or item.is_private:
         return []
     before = None if is_new else _before(item)
-    if before is not None and (said(before), _captions(before)) == (said(item), _captions(item)):
+    if before is not None and (item_text(before), _captions(before)) == (item_text(item), _captions(item)):
         return []
     context = _context(item, is_new)
     if context is None or _is_exempt(context):
         return []
-    text, unread = said(item), []
+    text, unread = item_text(item), []
     try:
-        text = "\n".join([text, *map(captioning.said, item.media)])
+        text = "\n".join([text, *map(captioning.caption_text, item.media)])
     except StoreError:
         unread = [Reason("captions", "the captions could not be read")]
     found = _reasons(text, context, is_new) + unread

@@ -179,7 +179,7 @@ MARK = """
 
 
 # --- Acts that users are told of -------------------------------------------------------------------------
-def tell_of_item(*, item: Item) -> None:
+def notify_of_item(*, item: Item) -> None:
     """Notify of a repost, reply, quote or mention, in this order, each recipient at most once per item. A reply goes to
     the senders of the answered item and of the root, a message to everyone in its conversation.
     """
@@ -207,22 +207,22 @@ def tell_of_item(*, item: Item) -> None:
     _announce_and_push(told)
 
 
-def tell_of_like(*, item: Item, user: User) -> None:
+def notify_of_like(*, item: Item, user: User) -> None:
     """Notify the item's sender of a like."""
     _add(Kind.LIKE, item, user.pk)
 
 
-def tell_of_follow(*, follower: User, followee: User) -> None:
+def notify_of_follow(*, follower: User, followee: User) -> None:
     """Notify `followee` of a follower."""
     _add_to_today(Kind.FOLLOW, followee, follower)
 
 
-def tell_of_request(*, follower: User, followee: User) -> None:
+def notify_of_request(*, follower: User, followee: User) -> None:
     """Notify `followee` of a follow request."""
     _add_to_today(Kind.FOLLOW_REQUEST, followee, follower)
 
 
-def tell_of_acceptance(*, follower: User, followee: User) -> None:
+def notify_of_acceptance(*, follower: User, followee: User) -> None:
     """Notify `follower` that their request was accepted."""
     _add_to_today(Kind.FOLLOW_ACCEPTED, follower, followee)
 
@@ -232,13 +232,13 @@ def _add_to_today(kind: Kind, recipient: User, actor: User) -> None:
     _add_to(ADD_TO_TODAY[kind], BEGIN_TODAY, params)
 
 
-def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
+def notify_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
     """Notify users with a reminder that a session has started."""
     told = fetch(TELL_OF_SESSION, {"session": session_id, "host": host_id, "users": id_array(user_ids)})
     _announce_and_push(told)
 
 
-def tell_of_poll(*, item: Item, user_ids: Sequence[int]) -> None:
+def notify_of_poll(*, item: Item, user_ids: Sequence[int]) -> None:
     """Tell voters who see a poll that it has ended."""
     told = fetch(TELL_OF_POLL, {"item": item.pk, "sender": item.sender_id, "users": id_array(user_ids)})
     _announce_and_push(told)
@@ -250,13 +250,13 @@ def warn(*, user: User, text: str) -> None:
     _announce_later([user.pk])
 
 
-def tell_of_scheduled(*, user: User, item: Item | None) -> None:
+def notify_of_scheduled(*, user: User, item: Item | None) -> None:
     """Notify a user that a scheduled post was not published, or is held."""
     fetch(TELL_OF_SCHEDULED, {"user": user.pk, "item": item and item.pk})
     _announce_later([user.pk])
 
 
-def tell_of_pictures(*, item: Item, text: str) -> None:
+def notify_of_pictures(*, item: Item, text: str) -> None:
     """Notify the sender that moderators removed pictures, and why."""
     fetch(TELL_OF_PICTURES, {"user": item.sender_id, "item": item.pk, "text": text})
     _announce_later([item.sender_id])

@@ -26,7 +26,7 @@ from items.threads.muting import in_muted_thread
 from items.visibility import visible
 from notifications.models import WITHOUT_PEOPLE
 from notifications.sessions import SessionCard, sessions
-from relations.rules import READER, asks, follows, is_told
+from relations.rules import READER, follows, has_requested, is_told
 from storage.connections import fetch, id_array
 from storage.ids import SEQUENCE_BITS, moment
 from storage.paging import as_text, below, part_of
@@ -92,7 +92,7 @@ def act_shown(reader: str = READER) -> str:
             WHERE r.repost_of_id = n.item_id AND r.sender_id = a.actor_id AND r.status = 'published'
                 AND o.status = 'published' OFFSET 0)
         WHEN 'follow' THEN {follows("a.actor_id", "n.recipient_id", ON_THE_DAY)}
-        WHEN 'follow_request' THEN {asks("a.actor_id", "n.recipient_id", ON_THE_DAY)}
+        WHEN 'follow_request' THEN {has_requested("a.actor_id", "n.recipient_id", ON_THE_DAY)}
         WHEN 'follow_accepted' THEN {follows("n.recipient_id", "a.actor_id", ON_THE_DAY)}
         ELSE true
     END

@@ -19,45 +19,45 @@ from relations.signals import follow_accepted, follow_requested, followed
 
 
 @receiver([item_published, item_edited])
-def tell_of_item(sender: type[Item], item: Item, **kwargs: Any) -> None:
+def notify_of_item(sender: type[Item], item: Item, **kwargs: Any) -> None:
     """Notify of an item. Runs also after an edit, for new mentions, and after a wider audience."""
-    actions.tell_of_item(item=item)
+    actions.notify_of_item(item=item)
 
 
 @receiver(item_liked)
-def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> None:
+def notify_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> None:
     """Notify the item's sender of a like."""
-    actions.tell_of_like(item=item, user=user)
+    actions.notify_of_like(item=item, user=user)
 
 
 @receiver(poll_ended)
-def tell_of_poll(sender: type[Item], item: Item, user_ids: list[int], **kwargs: Any) -> None:
+def notify_of_poll(sender: type[Item], item: Item, user_ids: list[int], **kwargs: Any) -> None:
     """Tell voters and sender that a poll has ended."""
-    actions.tell_of_poll(item=item, user_ids=user_ids)
+    actions.notify_of_poll(item=item, user_ids=user_ids)
 
 
 @receiver(scheduled_ended)
-def tell_of_scheduled(sender: type[ScheduledPost], user: User, item: Item | None, **kwargs: Any) -> None:
+def notify_of_scheduled(sender: type[ScheduledPost], user: User, item: Item | None, **kwargs: Any) -> None:
     """Notify the author that a scheduled post was not published, or is held."""
-    actions.tell_of_scheduled(user=user, item=item)
+    actions.notify_of_scheduled(user=user, item=item)
 
 
 @receiver(followed)
-def tell_of_follow(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
+def notify_of_follow(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
     """Notify the followee."""
-    actions.tell_of_follow(follower=follower, followee=followee)
+    actions.notify_of_follow(follower=follower, followee=followee)
 
 
 @receiver(follow_requested)
-def tell_of_request(sender: type[FollowRequest], follower: User, followee: User, **kwargs: Any) -> None:
+def notify_of_request(sender: type[FollowRequest], follower: User, followee: User, **kwargs: Any) -> None:
     """Notify the followee of a follow request."""
-    actions.tell_of_request(follower=follower, followee=followee)
+    actions.notify_of_request(follower=follower, followee=followee)
 
 
 @receiver(follow_accepted)
-def tell_of_acceptance(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
+def notify_of_acceptance(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
     """Notify the follower of the acceptance."""
-    actions.tell_of_acceptance(follower=follower, followee=followee)
+    actions.notify_of_acceptance(follower=follower, followee=followee)
 
 
 @receiver(sessions_ended)

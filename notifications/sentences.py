@@ -53,7 +53,7 @@ def words_of(kind: str, item: ItemBody | None) -> str:
     return str(SENTENCES[kind])
 
 
-def said_of(kind: str, item: ItemBody | None, name: str) -> str:
+def act_sentence(kind: str, item: ItemBody | None, name: str) -> str:
     """The sentence of what one person did, as plain text."""
     return words_of(kind, item).format(people=pgettext("one person", "{first}").format(first=name))
 

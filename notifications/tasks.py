@@ -1,6 +1,6 @@
 from notifications import forgetting
 from notifications.push import waiting
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 
 
 @task("notifications.forget_old")
@@ -10,7 +10,7 @@ def forget_old() -> None:
 
 
 @task("notifications.sweep_pushes")
-@asks("notifications.sweep_pushes", waiting.DUE, work="pushes")
+@only_if_rows("notifications.sweep_pushes", waiting.DUE, work="pushes")
 def sweep_pushes() -> None:
     """Periodic: enqueue tasks of devices with a lost task, a dead worker or a pause that is over."""
     waiting.sweep()

@@ -53,7 +53,7 @@ def _shown() -> str:
     """
 
 
-class ToldAct(NamedTuple):
+class NotifiedAct(NamedTuple):
     """An act in a reader's notifications."""
 
     id: int
@@ -64,15 +64,15 @@ class ToldAct(NamedTuple):
 
 class _ActRow(NamedTuple):
     bound: int | None
-    act: ToldAct | None
+    act: NotifiedAct | None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "_ActRow":
         bound, act_id, *columns = row
-        return cls(bound, None if act_id is None else ToldAct(act_id, *columns))
+        return cls(bound, None if act_id is None else NotifiedAct(act_id, *columns))
 
 
-class WantedActs(NamedTuple):
+class ActFilter(NamedTuple):
     """The acts to list, between exclusive ids. Newest first unless `upward`."""
 
     kinds: Collection[str]
@@ -82,9 +82,9 @@ class WantedActs(NamedTuple):
     upward: bool = False
 
 
-def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> Part[ToldAct]:
+def acts_page(reader: User, wanted: ActFilter, *, limit: int) -> Part[NotifiedAct]:
     """The reader's notifications. At most two statements once it has found any."""
-    found: list[ToldAct] = []
+    found: list[NotifiedAct] = []
     bound: int | None = None
     for turn, scan in enumerate((limit + 1 + SCAN, *[WIDE] * WIDEST)):
         if found and turn > 1:
@@ -97,7 +97,7 @@ def acts_page(reader: User, wanted: WantedActs, *, limit: int) -> Part[ToldAct]:
     return part_of(found, limit, attrgetter("id"), bound=bound)
 
 
-def _looked_through(reader: User, wanted: WantedActs, count: int, scan: int) -> tuple[list[ToldAct], int | None]:
+def _looked_through(reader: User, wanted: ActFilter, count: int, scan: int) -> tuple[list[NotifiedAct], int | None]:
     """Up to `count` shown acts of the next `scan`, and the bound."""
     kinds = sorted(wanted.kinds)
     params = {"reader": reader.pk, "kinds": kinds, "count": count, "scan": scan}
@@ -114,7 +114,7 @@ def _statement(is_of_conversations: bool, is_upward: bool) -> str:
     return page_statement(acts.format(order=order), _shown(), "id", order)
 
 
-def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> list[ToldAct]:
+def unread_acts(reader: User, kinds: Collection[str], *, cap: int) -> list[NotifiedAct]:
     """The reader's unread acts, at most `cap`."""
     ((seen,),) = fetch(f"SELECT {mark()}", {"reader": reader.pk})
-    return list(acts_page(reader, WantedActs(kinds, above=seen), limit=cap).shown)
+    return list(acts_page(reader, ActFilter(kinds, above=seen), limit=cap).shown)

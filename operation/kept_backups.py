@@ -49,7 +49,7 @@ def place() -> BackupFolder:
     return BackupBucket(where)
 
 
-def kept(where: BackupFolder) -> list[DatedBackup]:
+def stored_backups(where: BackupFolder) -> list[DatedBackup]:
     """The backups, newest first. Raises BackupError."""
     found = []
     for match in filter(None, map(NAME.fullmatch, where.names())):
@@ -89,7 +89,7 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
         if not fetch(TRY_LOCK)[0][0]:
             raise BackupError("Another process is making a backup now.")
         where.make(name, partial(backup, now=now, progress=progress))
-    for each in superfluous(dated(kept(where), now), days=settings.BACKUP_DAYS, weeks=settings.BACKUP_WEEKS):
+    for each in superfluous(dated(stored_backups(where), now), days=settings.BACKUP_DAYS, weeks=settings.BACKUP_WEEKS):
         where.delete(each.name)
     metrics.backup_made_at.set(now.timestamp())
     return name
@@ -97,7 +97,7 @@ def make_kept(*, now: datetime, progress: Progress) -> str:
 
 def tend(*, now: datetime) -> None:
     """Make the daily backup if due. Raises BackupError."""
-    newest = next(iter(dated(kept(place()), now)), None)
+    newest = next(iter(dated(stored_backups(place()), now)), None)
     metrics.backup_made_at.set(newest.made_at.timestamp() if newest else 1)  # 0: no backups are wanted
     if is_due(newest, now):
         make_kept(now=now, progress=lambda member, size: None)

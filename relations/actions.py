@@ -30,7 +30,7 @@ MUTE = """
     RETURNING xmax::text = '0'
 """
 ABOUT = f"""
-    SELECT u.is_locked, {rules.follows("%(follower)s", "u.id")}, {rules.asks("%(follower)s", "u.id")}
+    SELECT u.is_locked, {rules.follows("%(follower)s", "u.id")}, {rules.has_requested("%(follower)s", "u.id")}
     FROM accounts_user u WHERE u.id = %(followee)s
 """
 ENDED = 1_000
@@ -80,7 +80,7 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
             show_reposts(follower=follower, followee=followee, reposts=reposts)
         return False
     if is_locked:
-        return _ask(follower, followee, reposts, waits=waits)
+        return _request_follow(follower, followee, reposts, waits=waits)
     if waits:  # the account was locked then
         FollowRequest.objects.filter(follower=follower, followee=followee).delete()
     _begin(follower, followee, following, reposts=reposts is not False)
@@ -128,7 +128,7 @@ def unfollow(*, follower: User, followee: User) -> bool:
 
 
 # --- Requests to follow ----------------------------------------------------------------------------------
-def _ask(follower: User, followee: User, reposts: bool | None, *, waits: bool) -> bool:
+def _request_follow(follower: User, followee: User, reposts: bool | None, *, waits: bool) -> bool:
     if waits:
         if reposts is not None:
             FollowRequest.objects.filter(follower=follower, followee=followee).update(reposts=reposts)

@@ -120,14 +120,14 @@ class RelationView(ApiView):
 NO_CONTENT: dict[Any, Any] = {204: None}
 
 
-class Asked(msgspec.Struct):
+class FollowRequested(msgspec.Struct):
     """A follow that waits for the user's approval: `requested`."""
 
     state: str
 
 
 FOLLOWED: dict[Any, Any] = {
-    202: OpenApiResponse(Asked, "The account is locked: a request waits for its user."),
+    202: OpenApiResponse(FollowRequested, "The account is locked: a request waits for its user."),
     204: None,
     409: OpenApiResponse(Problem, "The caller follows, or has asked to, as many as one may."),
 }
@@ -151,7 +151,7 @@ class FollowView(RelationView):
     def begun(self, user: User, other: User) -> HttpResponse:
         """Answer 202 while the request waits, else as every relation."""
         if other.is_locked and FollowRequest.objects.filter(follower=user, followee=other).exists():
-            return FeedResponse(Asked("requested"), status=202)
+            return FeedResponse(FollowRequested("requested"), status=202)
         return super().begun(user, other)
 
     def end(self, user: User, other: User) -> bool:

@@ -76,7 +76,7 @@ def _part(import_id: int) -> bool:
     user = User.objects.get(pk=row.user_id)
     lines = [msgspec.convert(line, Line) for line in row.lines[row.done : row.done + PART]] if user.is_active else []
     for line, outcome in do(user=user, kind=CsvKind(row.kind), lines=lines):
-        _note(row, line, outcome)
+        _record_outcome(row, line, outcome)
     row.done += len(lines)
     row.attempts, row.tried_at = 0, Now()
     is_done = len(lines) < PART or row.done >= row.total
@@ -88,7 +88,7 @@ def _part(import_id: int) -> bool:
     return is_done
 
 
-def _note(row: CsvImport, line: Line, outcome: str) -> None:
+def _record_outcome(row: CsvImport, line: Line, outcome: str) -> None:
     if outcome == "done":
         row.changed += 1
     elif outcome == "requested":

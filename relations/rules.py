@@ -24,7 +24,7 @@ def follows(follower: str, followee: str, also: str = "", *, is_probe: bool = Tr
     return _exists("relations_follow f", condition, is_probe=is_probe)
 
 
-def asks(follower: str, followee: str, also: str = "") -> str:
+def has_requested(follower: str, followee: str, also: str = "") -> str:
     """Whether one asks to follow the other."""
     condition = f"f.follower_id = {follower} AND f.followee_id = {followee} {also}"
     return _exists("relations_followrequest f", condition)
@@ -104,8 +104,8 @@ def may_be_proposed(user: str, reader: str) -> str:
     """Whether to suggest a user: active, another, and neither followed, asked, blocked nor muted by the reader."""
     other = f"{user}.id"
     return (
-        f"{user}.is_active AND {other} <> {reader} AND NOT {follows(reader, other)} AND NOT {asks(reader, other)} "
-        f"AND {is_wanted(reader, other)}"
+        f"{user}.is_active AND {other} <> {reader} AND NOT {follows(reader, other)} "
+        f"AND NOT {has_requested(reader, other)} AND {is_wanted(reader, other)}"
     )
 
 

@@ -3,13 +3,13 @@
 from django.dispatch import Signal
 
 # A user follows another.
-# Receivers: notifications.receivers.tell_of_follow.
+# Receivers: notifications.receivers.notify_of_follow.
 followed = Signal()
 
 # A user asks to follow one with a locked account.
-# Receivers: notifications.receivers.tell_of_request.
+# Receivers: notifications.receivers.notify_of_request.
 follow_requested = Signal()
 
 # A follow request was accepted.
-# Receivers: notifications.receivers.tell_of_acceptance.
+# Receivers: notifications.receivers.notify_of_acceptance.
 follow_accepted = Signal()

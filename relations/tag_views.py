@@ -7,7 +7,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from relations.tags import TagCapError, follow_tag, unfollow_tag
 from web.hashtags import canonical_tag
-from web.pages import PageRequest, go_on, limited
+from web.pages import PageRequest, limited, redirect_next
 
 VERBS = {"follow": follow_tag, "unfollow": unfollow_tag}
 
@@ -24,4 +24,4 @@ def relate_tag(request: PageRequest, reader: User, name: str, verb: str) -> Http
         VERBS[verb](user=reader, tag=tag)
     except TagCapError:
         messages.error(request, _("You've reached the limit of followed hashtags. Unfollow one first."))
-    return go_on(request, "tag", tag)
+    return redirect_next(request, "tag", tag)

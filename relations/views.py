@@ -18,7 +18,7 @@ from relations.forms import MuteForm
 from relations.models import FollowRequest
 from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, PeopleTable, mutes_among, people_page
 from relations.visibility import followed_among, is_username, standing, visible_user
-from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, wants_part
+from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, redirect_next, show, wants_part
 from web.rest import PAGE, position
 
 VERBS: dict[str, Callable[[User, User], bool]] = {
@@ -71,7 +71,7 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
     if not (has_changed or error or is_visible):
         raise Http404
     if not is_visible:  # the answer reveals nothing about the other user
-        return HttpResponse() if wants_part(request) else go_on(request, "home")
+        return HttpResponse() if wants_part(request) else redirect_next(request, "home")
     if request.POST.get("card") and not error and verb in TURNED_AWAY:
         return _turned_away(request, person, verb)
     if verb in DECIDED and (verb not in UNDOES or request.POST.get("listed")):
@@ -79,7 +79,7 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
     if not wants_part(request):
         if error:
             messages.error(request, error)
-        return go_on(request, "profile", person.username)
+        return redirect_next(request, "profile", person.username)
     return _part(request, reader, person, error)
 
 
@@ -127,7 +127,7 @@ def _turned_away(request: PageRequest, person: User, verb: str) -> HttpResponse:
     said = TURNED_AWAY[verb] % {"name": person.username}
     if not wants_part(request):
         messages.success(request, said)
-        return go_on(request, "profile", person.username)
+        return redirect_next(request, "profile", person.username)
     detail = {
         "username": person.username,
         "blocked": verb == "block",
@@ -143,8 +143,8 @@ def _decided(request: PageRequest, reader: User, person: User, verb: str, error:
         return show(request, "relations/_decided.html", {"said": said, "error": error})
     (messages.error if error else messages.success)(request, said)
     if verb in REQUEST_VERBS:
-        return go_on(request, "follow-requests")
-    return go_on(request, "followers", reader.username)
+        return redirect_next(request, "follow-requests")
+    return redirect_next(request, "followers", reader.username)
 
 
 @require_safe
@@ -183,7 +183,7 @@ def mute_for(request: PageRequest, reader: User, username: str) -> HttpResponse:
             form.add_error(None, _("You can't do this to yourself."))
         else:
             messages.success(request, TURNED_AWAY["mute"] % {"name": person.username})
-            return go_on(request, "profile", person.username)
+            return redirect_next(request, "profile", person.username)
     context = {"person": person, "form": form}
     return show(request, "relations/mute_for.html", context, status=INVALID if form.errors else 200)
 

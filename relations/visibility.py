@@ -12,7 +12,7 @@ from django.db.models.expressions import RawSQL
 
 from accounts.models import User, UserQuerySet, username_pattern
 from accounts.rows import user_columns, user_of
-from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, may_know_of, mutes
+from relations.rules import READER, blocks, follows, has_requested, leaves_reposts_out, may_know_of, mutes
 from storage.connections import fetch, id_array
 
 OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u.id"
@@ -23,7 +23,7 @@ STANDING = f"""
     SELECT {FOLLOWER_COUNT},
         u.following_count,
         {follows(READER, "u.id")}, {follows("u.id", READER)}, {blocks(READER, "u.id")}, {mutes(READER, "u.id")},
-        {leaves_reposts_out(READER, "u.id")}, {asks(READER, "u.id")}, {asks("u.id", READER)},
+        {leaves_reposts_out(READER, "u.id")}, {has_requested(READER, "u.id")}, {has_requested("u.id", READER)},
         (SELECT m.expires_at {OF_MUTE}), coalesce((SELECT m.notifications {OF_MUTE}), false)
     FROM accounts_user u WHERE u.id = %(user)s
 """

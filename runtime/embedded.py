@@ -334,7 +334,7 @@ class Valkey(EmbeddedServer):
 
     def answers(self) -> bool:
         """Whether it answers a PING."""
-        return ask(self.socket, b"PING\r\n").startswith(b"+PONG")
+        return exchange(self.socket, b"PING\r\n").startswith(b"+PONG")
 
 
 def feeds(home: Home) -> Valkey:
@@ -561,7 +561,7 @@ class Postgres(EmbeddedServer):
         """Whether a session is granted: the answer begins with `R`."""
         body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
         goodbye = b"X" + struct.pack("!I", 4)
-        return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
+        return exchange(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
 
 
 def check_major(data: Path) -> None:
@@ -580,7 +580,7 @@ def check_major(data: Path) -> None:
         )
 
 
-def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
+def exchange(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
     """The first bytes that a socket answers to a question, or empty."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:

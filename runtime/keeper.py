@@ -30,14 +30,14 @@ def main(data_dir: Path, names: Sequence[str]) -> None:
         os.close(answer)
 
     try:
-        keep(Home(data_dir), names, report)
+        run_servers(Home(data_dir), names, report)
     except (ServerError, ProgramError) as error:
         report(str(error))
     except OSError as error:
         report(f"The data folder {data_dir} cannot be used: {error}")
 
 
-def keep(home: Home, names: Sequence[str], report: Callable[[str], None]) -> None:
+def run_servers(home: Home, names: Sequence[str], report: Callable[[str], None]) -> None:
     """Run the servers until SIGTERM or the last lease. Raises ProgramError if they do not answer."""
     with lock_file(home, "keeper") as lock, lock_file(home, "lease") as lease:
         if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 0.3):

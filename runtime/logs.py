@@ -161,7 +161,7 @@ def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
 
 
 @task_prerun.connect
-def take_over(task: Any, **kwargs: Any) -> None:
+def set_context(task: Any, **kwargs: Any) -> None:
     """Set the request's id and the task's name for the logs of a beginning task."""
     given = task.request.get("request_id") or (task.request.headers or {}).get("request_id")
     request_id.set(given if isinstance(given, str) and SANE.fullmatch(given) else "")
@@ -169,7 +169,7 @@ def take_over(task: Any, **kwargs: Any) -> None:
 
 
 @task_postrun.connect
-def let_go(**kwargs: Any) -> None:
+def clear_context(**kwargs: Any) -> None:
     """Clear the request's id and the task's name when the task ends."""
     request_id.set("")
     task_name.set("")

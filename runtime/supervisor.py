@@ -131,7 +131,7 @@ class Supervisor:
             finally:
                 self._stop_all()
 
-    def ask_turn(self, number: int, frame: object) -> None:
+    def request_restart(self, number: int, frame: object) -> None:
         """Signal handler: request a restart by turns."""
         self.turns_asked += 1
 

@@ -61,7 +61,7 @@ class Up:
         self.options = options
         self.say = Terminal(options.log_format)
         self.supervisor = Supervisor([], tend=self.tend_servers, say=self.say)
-        self.supervisor.told = self.tell_of_turns
+        self.supervisor.told = self.report_restart
         self.is_stopping = False
 
     def run(self, *, demo: bool) -> None:
@@ -70,7 +70,7 @@ class Up:
         # Until the supervisor takes over, SIGTERM works like Ctrl-C.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
-        signal.signal(NEXT, self.supervisor.ask_turn)  # done once the site is up
+        signal.signal(NEXT, self.supervisor.request_restart)  # done once the site is up
         check_room(options.servers)
         with contextlib.suppress(KeyboardInterrupt), only_one_site(options.servers.home):
             end_leftovers(str(options.data_dir))
@@ -137,7 +137,7 @@ class Up:
         except ProgramError as error:
             raise UpError(str(error)) from error
 
-    def tell_of_turns(self, line: str) -> None:
+    def report_restart(self, line: str) -> None:
         """Report a restart's progress on the terminal, and to the waiting command."""
         self.say(line)
         with contextlib.suppress(OSError), turns_file(self.options.servers.home).open("a") as file:

@@ -47,7 +47,7 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
     """The files about plays for a user's data export."""
     trouble = ""
     try:
-        kept = _kept(reader.pk, now)
+        kept = _read_stored(reader.pk, now)
     except (PlayedUnavailableError, StoreUnavailableError):
         kept, trouble = StoredPlays([], [], []), " " + _("We couldn't read it just now. Try again later.")
     counted = _(
@@ -63,7 +63,7 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
     ]
 
 
-def _kept(user_id: int, now: datetime) -> StoredPlays:
+def _read_stored(user_id: int, now: datetime) -> StoredPlays:
     """Read everything stored about a user's plays. Reads Redis before the filters, like seen.checker."""
     dated, issued = played.dated(user_id), played.recent(user_id).issued
     this_month = month_of(now)

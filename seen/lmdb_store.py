@@ -167,13 +167,13 @@ class LmdbStore:
     def _environment(self) -> tuple[Any, list[Any]]:
         with self._opening:
             if self._opened is not None and self._opened[0] == os.getpid():
-                if self._look() != self._files:
+                if self._check_files() != self._files:
                     raise lmdb_file.TornError("its files were replaced while they were open. Restart all programs")
                 return self._opened[1], self._opened[2]
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._reserve_locks()
             with suppress(FileNotFoundError):  # a new one
-                self._look()
+                self._check_files()
             if self._opened is not None:
                 self._opened[1].close()  # inherited by a fork; the parent keeps using its own
             environment = lmdb.open(
@@ -181,11 +181,11 @@ class LmdbStore:
             )
             environment.reader_check()  # frees the slots of killed processes
             tables = [environment.open_db(name) for name in (b"filters", b"expiry", b"months")]
-            self._files = self._look()
+            self._files = self._check_files()
             self._opened = os.getpid(), environment, tables
             return environment, tables
 
-    def _look(self) -> list[tuple[int, int]]:
+    def _check_files(self) -> list[tuple[int, int]]:
         """Check that both files are whole, and return which ones they are. Raises TornError and OSError."""
         handle = os.open(self._data, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

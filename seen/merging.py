@@ -135,7 +135,7 @@ def merge_early(user_id: int, *, now: datetime) -> int:
     with errors():
         (left,) = pipelined(client(), [("ZCARD", keys.played_recent(user_id))])
     if plays and played.is_crowded(left):
-        played.ask_early([user_id], is_request=False)
+        played.enqueue_early_merges([user_id], is_request=False)
     return plays
 
 
@@ -255,7 +255,7 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
         if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count]:
             pipelined(client(), marks(again, now=now))
     crowded = [user_id for user_id, count in zip(user_ids, left, strict=True) if played.is_crowded(count)]
-    played.ask_early(crowded, is_request=False)
+    played.enqueue_early_merges(crowded, is_request=False)
 
 
 def mark_strays(*, now: datetime) -> int:

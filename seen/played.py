@@ -88,7 +88,7 @@ def client() -> redis.Redis:
     return _client(settings.PLAYED_URL, TIMEOUT_SECONDS)
 
 
-def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
+def _execute(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
     """Send commands to the plays' server. Raises PlayedUnavailableError.
 
     For a request, all replies must come within `PLAYED_TIMEOUT_SECONDS`.
@@ -97,7 +97,7 @@ def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
         if not is_request:
             return pipelined(client(), commands)
         patience = settings.PLAYED_TIMEOUT_SECONDS
-        with breaker.asking(patience):
+        with breaker.guard(patience):
             return pipelined(_client(settings.PLAYED_URL, patience), commands, patience_seconds=patience)
 
 
@@ -116,7 +116,7 @@ def errors() -> Iterator[None]:
 
 def is_marked() -> bool:
     """Whether any user played something lately. Raises PlayedUnavailableError."""
-    (found,) = _ask([("EXISTS", keys.played_kept())])
+    (found,) = _execute([("EXISTS", keys.played_kept())])
     return bool(found)
 
 
@@ -143,8 +143,8 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
         ("EVALSHA", TAKE, 1, keys.played_recent(user_id), most, *scores) for user_id, scores in by_user.items()
     ]
     kept = ("SET", keys.played_kept(), 1, "EX", int(KEPT_LIFE.total_seconds()))
-    sizes = dict(zip(by_user, _ask([*commands, *marks(by_user, now=now), kept]), strict=False))
-    ask_early([user_id for user_id, size in sizes.items() if size < 0 or is_crowded(size)])
+    sizes = dict(zip(by_user, _execute([*commands, *marks(by_user, now=now), kept]), strict=False))
+    enqueue_early_merges([user_id for user_id, size in sizes.items() if size < 0 or is_crowded(size)])
     full = [user_id for user_id, size in sizes.items() if size < 0]
     metrics.played_refused.inc(len(full))
     with errors():
@@ -157,14 +157,14 @@ def is_crowded(size: int) -> bool:
     return size >= int(settings.PLAYED_WAITING_CAP) // 2
 
 
-def ask_early(user_ids: Sequence[int], *, is_request: bool = True) -> None:
+def enqueue_early_merges(user_ids: Sequence[int], *, is_request: bool = True) -> None:
     """Enqueue early merges, one per user in `EARLY_SECONDS`. Raises PlayedUnavailableError."""
     if not user_ids:
         return
     commands: list[Command] = [
         ("SET", keys.played_early(user_id), 1, "NX", "EX", EARLY_SECONDS) for user_id in user_ids
     ]
-    marked = _ask(commands, is_request=is_request)
+    marked = _execute(commands, is_request=is_request)
     for user_id, is_first in zip(user_ids, marked, strict=True):
         if is_first:
             room_filled.send(sender=None, user_id=user_id)
@@ -190,13 +190,15 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True
             ("LTRIM", key, 0, ISSUED_COUNT - 1),
             ("EXPIRE", key, seconds),
         ]
-    _ask(commands, is_request=is_request)
+    _execute(commands, is_request=is_request)
 
 
 def recent(user_id: int) -> Recent:
     """The user's waiting plays, up to the bound, and issued items. Raises PlayedUnavailableError."""
     most = settings.PLAYED_WAITING_CAP
-    played, issued = _ask([("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)])
+    played, issued = _execute(
+        [("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)]
+    )
     return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
 
 
@@ -204,7 +206,7 @@ def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
     """Those of the ids whose plays wait, even beyond the bound. Raises PlayedUnavailableError."""
     key = keys.played_recent(user_id)
     parts = [item_ids[first : first + AT_ONCE] for first in range(0, len(item_ids), AT_ONCE)]
-    replies = _ask([("ZMSCORE", key, *part) for part in parts])
+    replies = _execute([("ZMSCORE", key, *part) for part in parts])
     scores = [score for reply in replies for score in reply]
     return [item_id for item_id, score in zip(item_ids, scores, strict=True) if score is not None]
 
@@ -214,7 +216,7 @@ def dated(user_id: int) -> list[Play]:
     found: dict[bytes, bytes] = {}
     cursor: Any = 0
     while True:  # ZSCAN returns everything that is there from its start to its end
-        ((cursor, reply),) = _ask([("ZSCAN", keys.played_recent(user_id), cursor, "COUNT", AT_ONCE)])
+        ((cursor, reply),) = _execute([("ZSCAN", keys.played_recent(user_id), cursor, "COUNT", AT_ONCE)])
         found.update(zip(reply[::2], reply[1::2], strict=True))
         if int(cursor) == 0:
             break

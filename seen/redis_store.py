@@ -76,11 +76,11 @@ class RedisStore:
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
         """Implements `FilterStore.read` in one round trip."""
-        return self._ask([("GET", self._key(key)) for key in keys])
+        return self._execute([("GET", self._key(key)) for key in keys])
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
         commands = [("GET", self._key(key)) for key in keys]
-        with _errors(), breaker.asking(self._patience):
+        with _errors(), breaker.guard(self._patience):
             return pipelined(self._request_client, commands, patience_seconds=self._patience)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
@@ -91,7 +91,7 @@ class RedisStore:
                 return
             olds = self.read(left)
             news = [change(key, old) for key, old in zip(left, olds, strict=True)]
-            replies = self._ask(
+            replies = self._execute(
                 [
                     ("EVALSHA", REPLACE, 1, self._key(key), _digest(old), new or b"", int(expires_at(key).timestamp()))
                     for key, old, new in zip(left, olds, news, strict=True)
@@ -116,7 +116,7 @@ class RedisStore:
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
-        with _errors(), breaker.asking(self._patience):
+        with _errors(), breaker.guard(self._patience):
             (found,) = pipelined(
                 self._request_client, [("EXISTS", keys.played_months())], patience_seconds=self._patience
             )
@@ -126,16 +126,16 @@ class RedisStore:
         cursor: Any = 0
         pattern = keys.played_filter(0, month)[:-1] + "*"
         while True:
-            ((cursor, found),) = self._ask([("SCAN", cursor, "MATCH", pattern, "COUNT", BATCH)])
-            cleared = sum(self._ask([("UNLINK", key) for key in found]))
+            ((cursor, found),) = self._execute([("SCAN", cursor, "MATCH", pattern, "COUNT", BATCH)])
+            cleared = sum(self._execute([("UNLINK", key) for key in found]))
             if cleared:
                 yield cleared
             if int(cursor) == 0:
-                self._ask([("HDEL", keys.played_months(), f"{month}:filters", f"{month}:size")])
+                self._execute([("HDEL", keys.played_months(), f"{month}:filters", f"{month}:size")])
                 return
 
     def _counts(self) -> dict[int, MonthStats]:
-        (found,) = self._ask([("HGETALL", keys.played_months())])
+        (found,) = self._execute([("HGETALL", keys.played_months())])
         counts = dict(zip(found[::2], found[1::2], strict=True))
         months = {int(name.split(b":")[0]) for name in counts}
         return {
@@ -148,9 +148,9 @@ class RedisStore:
         for key, old, new in written:
             for name, number in (("filters", more(old, new)), ("size", len(new or b"") - len(old or b""))):
                 counts[f"{key.month}:{name}"] = counts.get(f"{key.month}:{name}", 0) + number
-        self._ask([("HINCRBY", keys.played_months(), name, number) for name, number in counts.items() if number])
+        self._execute([("HINCRBY", keys.played_months(), name, number) for name, number in counts.items() if number])
 
-    def _ask(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def _execute(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         with _errors():
             return pipelined(self.client, commands)
 

@@ -19,7 +19,7 @@ def report(plays: Mapping[int, Sequence[int]], *, now: datetime) -> dict[int, fl
     try:
         full = played.take([Play(user_id, item_id, now) for user_id in admitted for item_id in plays[user_id]], now=now)
     except PlayedUnavailableError:
-        rates.give_back_each(SCOPE, {str(user_id): costs[str(user_id)] for user_id in admitted})
+        rates.refund_each(SCOPE, {str(user_id): costs[str(user_id)] for user_id in admitted})
         raise
-    rates.give_back_each(SCOPE, {str(user_id): costs[str(user_id)] for user_id in full})
+    rates.refund_each(SCOPE, {str(user_id): costs[str(user_id)] for user_id in full})
     return waits | dict.fromkeys(full, float(EARLY_SECONDS))

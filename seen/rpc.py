@@ -267,7 +267,7 @@ class RpcServer:
         self._health = HealthServicer(experimental_non_blocking=True)
         self._state: dict[str, str] = {}
         self._stopping = threading.Event()
-        self._watch = threading.Thread(target=self._look_again, name="health", daemon=True)
+        self._watch = threading.Thread(target=self._check_repeatedly, name="health", daemon=True)
         self._server = grpc.server(
             ThreadPoolExecutor(threads, thread_name_prefix="grpc"),
             options=OPTIONS,
@@ -280,7 +280,7 @@ class RpcServer:
 
     def start(self) -> None:
         """Start serving, and checking the servers behind it."""
-        self._look()
+        self._check()
         self._server.start()
         self._watch.start()
 
@@ -294,16 +294,16 @@ class RpcServer:
         self._server.stop(grace).wait()
         self._watch.join()
 
-    def _look_again(self) -> None:
+    def _check_repeatedly(self) -> None:
         """Check the servers again and again until `stop`, whatever a check raises."""
         while not self._stopping.wait(LOOK_SECONDS):
             try:
-                self._look()
+                self._check()
             except Exception:
                 logger.exception("the servers could not be checked, so gRPC reports NOT_SERVING")
-                self._tell(is_serving=False)
+                self._set_serving(is_serving=False)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         states = health.probed(
             {
                 "postgresql": health.postgresql_check(),
@@ -314,9 +314,9 @@ class RpcServer:
         if states != self._state:
             logger.info("servers: %s", ", ".join(f"{name} {state}" for name, state in states.items()))
             self._state = states
-        self._tell(is_serving=all(state == "ok" for state in states.values()))
+        self._set_serving(is_serving=all(state == "ok" for state in states.values()))
 
-    def _tell(self, *, is_serving: bool) -> None:
+    def _set_serving(self, *, is_serving: bool) -> None:
         status = HealthCheckResponse.SERVING if is_serving else HealthCheckResponse.NOT_SERVING
         for service in (OVERALL_HEALTH, SERVICE):
             self._health.set(service, status)

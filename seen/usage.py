@@ -34,12 +34,12 @@ class Usage:
         if time.monotonic() >= self._until and self._asking.acquire(blocking=self._answer is None):
             try:
                 if time.monotonic() >= self._until:
-                    self._ask()
+                    self._execute()
             finally:
                 self._asking.release()
         return bool(self._answer)
 
-    def _ask(self) -> None:
+    def _execute(self) -> None:
         try:
             self._answer = bool(settings.PLAYED_OLD_URL) or store().holds_any() or played.is_marked()
         except (PlayedUnavailableError, StoreUnavailableError):

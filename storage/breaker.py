@@ -58,7 +58,7 @@ class Breaker:
         return time.monotonic() < self._open_until
 
     @contextmanager
-    def asking(self, patience_seconds: float = float("inf")) -> Iterator[None]:
+    def guard(self, patience_seconds: float = float("inf")) -> Iterator[None]:
         """Wrap one question of at most `patience_seconds`. Raises OpenError while the server is left alone.
 
         `failures` open the breaker. redis-py's other errors count as answers.

@@ -32,7 +32,7 @@ class Guarded(redis.Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Run a command. Raises redis.ConnectionError while the server is left alone."""
         try:
-            with cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
+            with cache_breaker.guard(settings.REDIS_TIMEOUT_SECONDS):
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
         except OpenError as error:
             raise redis.ConnectionError(str(error)) from error

@@ -97,7 +97,7 @@ def feeds_for_tasks() -> redis.Redis:
 def feeds_errors() -> Iterator[None]:
     """Turn errors into `FeedsUnavailableError`, raised at once while the breaker is open."""
     try:
-        with feeds_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
+        with feeds_breaker.guard(settings.REDIS_TIMEOUT_SECONDS):
             yield
     except FAILURES as error:
         raise FeedsUnavailableError(str(error)) from error

@@ -35,7 +35,7 @@ WORK: dict[str, str] = {}
 """Name of work → the query of the times since which its rows wait (operation.gauges)."""
 
 
-def asks(task: str, query: str, *, work: str = "") -> Callable[[Function], Function]:
+def only_if_rows(task: str, query: str, *, work: str = "") -> Callable[[Function], Function]:
     """Decorate a periodic task: beat sends it only if the query has a row.
 
     `work`: what waits, if the query selects since when. A failed try must not move this time.
@@ -58,7 +58,7 @@ class HintTask(DjangoTask[Arguments, Result]):
     def apply_async(self, *args: Any, **options: Any) -> Any:
         """Send the task. None if the broker did not take it."""
         try:
-            with broker_breaker.asking():
+            with broker_breaker.guard():
                 return super().apply_async(*args, **options | {"confirm_timeout": CONFIRM_SECONDS})
         except OpenError:
             return None

@@ -2,7 +2,7 @@
 
 A replica *proposes*, and the primary verifies and hydrates.
 
-After a write a member reads the primary for `REPLICA_PIN_SECONDS`, on every device. `note_write` stores the time. A
+After a write a member reads the primary for `REPLICA_PIN_SECONDS`, on every device. `record_write` stores the time. A
 crash empties the unlogged table of times: then the row of user 0 is missing, and the next read writes one that stands
 for all lost times.
 
@@ -148,7 +148,7 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
         metrics.replica_reads.labels(OWN).inc()
         return read(PRIMARY)
     try:
-        with outage_of(REPLICA).asking(seconds or settings.REPLICA_TIMEOUT_SECONDS), _replica(seconds):
+        with outage_of(REPLICA).guard(seconds or settings.REPLICA_TIMEOUT_SECONDS), _replica(seconds):
             outcome = _measured_in(int(time.monotonic())).hindrance
             if not outcome:
                 found = read(REPLICA)
@@ -199,7 +199,7 @@ def _state(error: Error) -> str | None:
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
-def note_write(user_id: int | None) -> None:
+def record_write(user_id: int | None) -> None:
     """Note that a user may have written, after the last commit."""
     if not user_id or not is_configured():
         return

@@ -28,8 +28,8 @@ from stream.connections import OLDEST, OpenConnection, TooManyConnectionsError
 from stream.credentials import end_lapsed, end_revoked
 from stream.dialects import Dialect, Hearer
 from stream.event_log import BLOCK_SECONDS, OUTAGES_OF_REDIS, EventLog
-from stream.telling import Teller
 from stream.threads import in_thread
+from stream.writing import Writer
 from web import rates
 from web.rest import OUTAGES
 
@@ -70,7 +70,7 @@ class Hub:
         self.written: Position | None = None
         """Everything up to here was written. None until Redis has answered."""
         self._log = EventLog()
-        self._teller = Teller(self.connections)
+        self._teller = Writer(self.connections)
         self._of_user: dict[int, int] = {}
         self._revoked: dict[int, float] = {}
         """When a user had a revocation. A connection being opened may depend on what was revoked."""
@@ -235,7 +235,7 @@ class Hub:
                 await self._write(entries)
             except Exception:
                 self._log.position = self.written = entries[-1][0]
-                self._teller.tell_loss(self.written)
+                self._teller.write_loss(self.written)
                 raise
             if time.monotonic() < began + BLOCK_SECONDS:
                 self._log.stay()
@@ -245,7 +245,7 @@ class Hub:
         self.written = self.written or self._log.position
         if lost is not None:
             self.written = lost
-            self._teller.tell_loss(lost)
+            self._teller.write_loss(lost)
             for connection in self.connections:
                 connection.after = lost
 
@@ -254,7 +254,7 @@ class Hub:
         await self._end_revoked(entries)
         self._log.position = entries[-1][0]
         self._asked_at = time.monotonic()
-        telling = asyncio.ensure_future(self._teller.tell(entries))
+        telling = asyncio.ensure_future(self._teller.write_entries(entries))
         try:
             await self._look_ahead(telling, entries[-1][0])
         finally:
@@ -292,7 +292,7 @@ class Hub:
             if now >= connection.written_at + HEARTBEAT_SECONDS:
                 connection.put(self._heartbeat(connection, now - connection.written_at))
         if self.position is not None:
-            self._teller.tell_missed(self.position)
+            self._teller.write_missed(self.position)
 
     def _heartbeat(self, connection: OpenConnection, quiet: float) -> bytes:
         is_past = self.written is None or self.written < connection.after

@@ -191,7 +191,7 @@ def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, li
     return told
 
 
-def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str | None]]:
+def event_params(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str | None]]:
     """The parameters of `EVENTS`: each item as it is now and, if it is not new, as it was before."""
     asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
     return asked + [
@@ -206,7 +206,7 @@ def audience(
 
     Also returns by place the item that a reply answers, and the listeners whose home lacks the item.
     """
-    asked = asked_of(items)
+    asked = event_params(items)
     watching = [listener for listener in listeners if listener.item]
     rows = fetch(
         AUDIENCE,

@@ -75,7 +75,7 @@ async def converse(
     del opened  # the request is a fifth of an open connection's memory
     try:
         await send({"type": "websocket.accept", "subprotocol": protocol_of(scope)})
-        hearing = asyncio.ensure_future(_hear(hub, connection, answer, receive))
+        hearing = asyncio.ensure_future(_receive(hub, connection, answer, receive))
         hearing.add_done_callback(partial(_end, connection))
         try:
             await connection.serve(partial(_write, send))
@@ -97,7 +97,7 @@ def _end(connection: OpenConnection, hearing: asyncio.Future[int]) -> None:
     connection.close(GONE if hearing.cancelled() or hearing.exception() else hearing.result())
 
 
-async def _hear(hub: Hub, connection: OpenConnection, answer: Answer | None, receive: Receive) -> int:
+async def _receive(hub: Hub, connection: OpenConnection, answer: Answer | None, receive: Receive) -> int:
     began, said = time.monotonic(), 0
     while (message := await receive())["type"] == "websocket.receive":
         if time.monotonic() > began + SECONDS:

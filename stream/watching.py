@@ -8,7 +8,7 @@ from items.visibility import public_post, visible
 from relations.rules import members
 from storage.connections import fetch, id_array
 from storage.events import ItemEvent
-from stream.news import EVENTS, asked_of
+from stream.news import EVENTS, event_params
 from timeline.rules import shown
 from timeline.senders import LIST
 
@@ -62,7 +62,7 @@ def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -
     every = list(watches)
     if not every or not items:
         return []
-    asked = asked_of(items)
+    asked = event_params(items)
     rows = fetch(
         AUDIENCE,
         {

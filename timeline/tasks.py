@@ -4,7 +4,7 @@ from django.conf import settings
 
 from storage import deliveries
 from storage.connections import FeedsUnavailableError
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 from timeline import backfill, check, fanout
 from timeline.models import Delivery
 
@@ -13,7 +13,7 @@ CHECK_SECONDS = 2.0
 
 
 @task("timeline.sweep")
-@asks("timeline.sweep", f"{deliveries.due(Delivery)} UNION ALL {backfill.DUE}")
+@only_if_rows("timeline.sweep", f"{deliveries.due(Delivery)} UNION ALL {backfill.DUE}")
 def sweep() -> None:
     """Enqueue lost deliveries and backfills again."""
     deliveries.sweep(Delivery, fanout.fan_out)

@@ -90,7 +90,7 @@ class LogAdmin(ReadOnlyAdmin):
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------
-def ask(
+def confirmation_page(
     site: admin.AdminSite,
     request: HttpRequest,
     opts: Any,
@@ -143,7 +143,7 @@ class ActingAdmin(QuickListAdmin):
         """Ask before `action` changes these rows."""
         fields = [("action", action), *((ACTION_CHECKBOX_NAME, row.pk) for row in rows)]
         lines = [name(row) for row in rows]
-        return ask(
+        return confirmation_page(
             self.admin_site, request, self.opts, title=title, meaning=meaning, button=button, lines=lines, fields=fields
         )
 

@@ -93,7 +93,7 @@ def get(url: str, *, types: Collection[str], member: int) -> OutboundResponse:
         parsed = _checked(url)
         with (
             spending(member=member, host=parsed.host or ""),
-            _asked("GET", parsed, headers, None, until) as response,
+            _response("GET", parsed, headers, None, until) as response,
         ):
             if response.status in MOVED and (location := response.headers.get("Location")):
                 url = _joined(parsed.url, location)
@@ -111,7 +111,7 @@ def post(url: str, *, headers: Mapping[str, str], body: bytes, member: int) -> O
     parsed = _checked(url)
     with (
         spending(member=member, host=parsed.host or ""),
-        _asked("POST", parsed, headers, body, until) as response,
+        _response("POST", parsed, headers, body, until) as response,
     ):
         return _answer(parsed.url, response, until, is_read=True)
 
@@ -136,7 +136,7 @@ def _paid_by(scope: str, who: str, *, free: float = 0.0) -> Iterator[None]:
         yield
     finally:
         spent = max(0.0, time.monotonic() - began - free)
-        rates.give_back_each(scope, {who: reserved - math.ceil(spent * 1000)})
+        rates.refund_each(scope, {who: reserved - math.ceil(spent * 1000)})
 
 
 def is_public(address: Address) -> bool:
@@ -170,7 +170,7 @@ def _joined(url: str, location: str) -> str:
 
 
 @contextlib.contextmanager
-def _asked(
+def _response(
     method: str, url: Url, headers: Mapping[str, str], body: bytes | None, until: float
 ) -> Iterator[BaseHTTPResponse]:
     """Send a request and yield the answer. Closes the connection after it."""

@@ -89,12 +89,12 @@ def came_from(request: HttpRequest) -> str:
     return "" if address == "/" else address
 
 
-def go_on(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
+def redirect_next(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
     """Redirect to the page in `next`, else to `otherwise`. Nothing else follows `next`."""
     return HttpResponseRedirect(next_page(request) or reverse(otherwise, args=args))
 
 
-def go_to(request: PageRequest, address: str) -> HttpResponse:
+def redirect_to(request: PageRequest, address: str) -> HttpResponse:
     """Redirect to an address of this site. htmx then loads the whole page."""
     if wants_part(request):
         return HttpResponseClientRedirect(address)

@@ -123,7 +123,7 @@ class OwnSlots:
                 self._slots[key] = counted + cost, end
         return None if counted + cost <= calls else end - now
 
-    def give_back(self, key: str, cost: int) -> None:
+    def refund(self, key: str, cost: int) -> None:
         """Take back counted calls. As `GIVE_BACK` does."""
         with self._lock:
             if key in self._slots:
@@ -195,7 +195,7 @@ def hit_in_turn(callers: Sequence[tuple[str, str]]) -> float | None:
     """
     names = [_counter(scope, who) for scope, who in callers]
     limits = [number for scope, _ in callers for number in _limit_ms(scope)]
-    wait = _ask("EVALSHA", COUNT_IN_TURN, len(names), *names, *limits)
+    wait = _execute("EVALSHA", COUNT_IN_TURN, len(names), *names, *limits)
     if wait is None:
         waits = (_hit_own(scope, who) for scope, who in callers)
         return next((seconds for seconds in waits if seconds is not None), None)
@@ -211,17 +211,17 @@ def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
 def _count_each(scope: str, costs: Mapping[str, int]) -> list[Counted]:
     calls, period = _limit_ms(scope)
     counting = [("EVALSHA", COUNT, 1, _counter(scope, who), calls, period, cost) for who, cost in costs.items()]
-    answers = _ask_all(counting)
+    answers = _execute_all(counting)
     if answers is None:
         return [Counted(_hit_own(scope, who, cost)) for who, cost in costs.items()]
     return [Counted.of(scope, answer) for answer in answers]
 
 
-def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
+def refund_each(scope: str, costs: Mapping[str, int]) -> None:
     """Take back counted calls that were refused for another reason."""
-    if _ask_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()]) is None:
+    if _execute_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()]) is None:
         for who, cost in costs.items():
-            own.give_back(_counter(scope, who), cost)
+            own.refund(_counter(scope, who), cost)
 
 
 class Call:
@@ -266,11 +266,11 @@ class Call:
             return None
         self.slots.clear()  # another caller's
         if user is None:  # the credential was marked, but has ended since
-            _ask("DEL", _mark(self._credential))
+            _execute("DEL", _mark(self._credential))
             return self._count(ATTEMPT, self._address)
         names = _mark(self._credential), _counter(ATTEMPT, self._address), _counter(self._scope, str(user))
         rest = MARK_SECONDS * 1000, user, *_limit_ms(self._scope), int(marked is None)
-        answer = _ask("EVALSHA", VOUCH, len(names), *names, *rest)
+        answer = _execute("EVALSHA", VOUCH, len(names), *names, *rest)
         return self._noted(Counted.of(self._scope, answer)) if answer is not None else None
 
     def as_attempt(self) -> float | None:
@@ -280,21 +280,21 @@ class Call:
         So a restricted app cannot use up its user's calls.
         """
         if self._marked is not None:
-            give_back_each(self._scope, {str(self._marked): 1})
+            refund_each(self._scope, {str(self._marked): 1})
         self.slots.clear()
         return self._count(ATTEMPT, self._address)
 
     def as_stranger(self) -> float | None:
         """Count the call for the address instead of the user. None if it may go on, else the seconds to wait."""
         if self._marked is not None:
-            give_back_each(self._scope, {str(self._marked): 1})
+            refund_each(self._scope, {str(self._marked): 1})
             self.slots.clear()
         return self._count(self._scope, self._address) if self._credential and self._is_counted else None
 
     def _count_credential(self) -> float | None:
         names = _mark(self._credential), _counter(ATTEMPT, self._address)
         rest = MARK_SECONDS * 1000, keys.rate(self._scope, ""), *_limit_ms(self._scope), *_limit_ms(ATTEMPT)
-        found = _ask("EVALSHA", COUNT_CREDENTIAL, len(names), *names, *rest)
+        found = _execute("EVALSHA", COUNT_CREDENTIAL, len(names), *names, *rest)
         if found is None:
             self._is_counted = False
             return None
@@ -323,7 +323,7 @@ class Claimed:
 
 def mark(credential: str, user: int) -> None:
     """Mark a credential that was just issued."""
-    _ask("SET", _mark(credential), user, "PX", MARK_SECONDS * 1000)
+    _execute("SET", _mark(credential), user, "PX", MARK_SECONDS * 1000)
 
 
 def token_credential(token: str) -> str:
@@ -346,17 +346,17 @@ def _hit_own(scope: str, who: str, cost: int = 1) -> float | None:
     return own.count(_counter(scope, who), *limit(scope), cost) if scope in GUARDED else None
 
 
-def _ask(*command: Any) -> Any:
-    answers = _ask_all([command])
+def _execute(*command: Any) -> Any:
+    answers = _execute_all([command])
     return None if answers is None else answers[0]
 
 
-def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
+def _execute_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
     """Send commands to the cache server. None on an error."""
     if not commands:
         return []
     try:
-        with cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
+        with cache_breaker.guard(settings.REDIS_TIMEOUT_SECONDS):
             return pipelined(_client(), commands)
     except redis.ResponseError:
         metrics.cache_refused.inc()

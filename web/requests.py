@@ -42,18 +42,18 @@ class RequestMiddleware:
         response = self.get_response(request)
         response.headers[logs.HEADER] = about
         if may_have_written(request, response):
-            replica.note_write(known_user(request))
-        note(request, response, time.perf_counter() - began)
+            replica.record_write(known_user(request))
+        count_and_log(request, response, time.perf_counter() - began)
         return response
 
 
 @receiver(request_finished)
-def let_go(**kwargs: Any) -> None:
+def clear_request_id(**kwargs: Any) -> None:
     """Clear the request's id after the answer. Not in the middleware, because Django may log errors later."""
     logs.request_id.set("")
 
 
-def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+def count_and_log(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
     """Count an answered request, and log it."""
     route, method, status = route_of(request), method_of(request), response.status_code
     child = _children.get((route, method, status))

@@ -22,7 +22,7 @@ from accounts.about.site import current
 from media.actions import MediaError
 from media.decoder import DecoderBusyError
 from media.files import StoreError
-from web.admin import QuickListAdmin, ask, is_writing
+from web.admin import QuickListAdmin, confirmation_page, is_writing
 from web.uploads import one_medium
 
 PREVIEW = "_preview"
@@ -203,7 +203,7 @@ class RuleAdmin(OwnersAdmin):
         if rule is None or not self.has_delete_permission(request, rule):
             raise PermissionDenied
         if request.method != "POST":
-            return ask(
+            return confirmation_page(
                 self.admin_site,
                 request,
                 self.opts,

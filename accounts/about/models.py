@@ -37,7 +37,7 @@ class SignUp(models.TextChoices):
     CLOSED = "closed", pgettext_lazy("sign-up", "closed")
 
 
-class Looking(models.TextChoices):
+class PublicAccess(models.TextChoices):
     """Who may see public pages."""
 
     EVERYBODY = "everybody", _("anyone, no login needed")
@@ -118,9 +118,9 @@ class SiteSettings(models.Model):
     looking = models.CharField(
         _("who can browse"),
         max_length=16,
-        choices=Looking.choices,
-        default=Looking.EVERYBODY,
-        db_default=Looking.EVERYBODY,
+        choices=PublicAccess.choices,
+        default=PublicAccess.EVERYBODY,
+        db_default=PublicAccess.EVERYBODY,
         help_text=_("Public posts, profiles and search."),
     )
     sign_up = models.CharField(

@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
-from accounts.about.models import NAME, Looking, SignUp
+from accounts.about.models import NAME, PublicAccess, SignUp
 from storage.connections import fetch
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Site(msgspec.Struct, frozen=True):
     """#rrggbb, or "" for the default colour."""
     language: str = ""
     time_zone: str = ""
-    looking: str = Looking.EVERYBODY
+    looking: str = PublicAccess.EVERYBODY
     chosen_sign_up: str = SignUp.OPEN
     """The admin's choice. `sign_up` is what counts."""
     members_invite: bool = False
@@ -72,7 +72,7 @@ class Site(msgspec.Struct, frozen=True):
     @property
     def is_for_members(self) -> bool:
         """Whether strangers see only description and sign-up."""
-        return self.looking == Looking.MEMBERS
+        return self.looking == PublicAccess.MEMBERS
 
     @property
     def zone(self) -> tzinfo:
@@ -94,7 +94,7 @@ class Site(msgspec.Struct, frozen=True):
         return self.announcement if until is None or until > timezone.now() else ""
 
 
-UNREAD = Site(looking=Looking.MEMBERS, chosen_sign_up=SignUp.CLOSED)
+UNREAD = Site(looking=PublicAccess.MEMBERS, chosen_sign_up=SignUp.CLOSED)
 """The site until the first read succeeds. It is closed, because the real one may be."""
 COLUMNS = (
     "name",
@@ -169,7 +169,7 @@ class SiteCopy:
 kept = SiteCopy()
 
 
-def known() -> Site:
+def last_known() -> Site:
     """The last copy, without any server."""
     return kept.last
 

@@ -10,7 +10,7 @@ from accounts.about.logo import ICONS, drawn_icon
 from accounts.about.site import current
 from accounts.models import User
 from media.files import CACHING, StoreError
-from web.pages import PageRequest, go_on, show, uncounted
+from web.pages import PageRequest, redirect_next, show, uncounted
 
 PEOPLE = 8
 """Users shown on the page."""
@@ -33,7 +33,7 @@ def _people() -> list[User]:
 @require_POST
 def dismiss_announcement(request: PageRequest) -> HttpResponse:
     """Hide the announcement in this browser. Without a CSRF token, so that strangers get the same page."""
-    response = go_on(request, "home")
+    response = redirect_next(request, "home")
     announcing.dismiss(response, current().news)
     return response
 

@@ -6,12 +6,12 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import normalize_newlines
 
 from accounts.about.logo import icon_url, logo_url
-from accounts.about.site import Site, known
+from accounts.about.site import Site, last_known
 
 
-def known_site() -> Site:
+def last_known_site() -> Site:
     """The site without a query, for error pages."""
-    return known()
+    return last_known()
 
 
 def paragraphs(text: str) -> SafeString:

@@ -161,25 +161,27 @@ def _check(candidate: SignUpInput, *, is_by_admin: bool = False, asks_reason: bo
         last_seen_at=timezone.now(),
     )
     errors: dict[str, list[ValidationError]] = {}
-    _note(errors, "", user.clean_fields, ["password"])
-    _note(errors, "password", check_password_shape, candidate.password, user)
+    _collect_errors(errors, "", user.clean_fields, ["password"])
+    _collect_errors(errors, "password", check_password_shape, candidate.password, user)
     if not is_by_admin:
-        _note(errors, "email", _check_email, candidate.email)
+        _collect_errors(errors, "email", _check_email, candidate.email)
     if asks_reason:
-        _note(errors, "reason", _check_reason, candidate.reason)
+        _collect_errors(errors, "reason", _check_reason, candidate.reason)
     for field, text in (("username", user.username), ("display_name", user.display_name)):
         if field not in errors and (error := refused(user, text)):
             errors[field] = [error]
         if field not in errors and not is_by_admin:
-            _note(errors, field, check_imitation, text)
+            _collect_errors(errors, field, check_imitation, text)
     if "username" not in errors:
-        _note(errors, "username", _check_name, user.username)
+        _collect_errors(errors, "username", _check_name, user.username)
     if errors:
         raise ValidationError(errors)
     return user
 
 
-def _note(errors: dict[str, list[ValidationError]], field: str, check: Callable[..., None], *args: Any) -> None:
+def _collect_errors(
+    errors: dict[str, list[ValidationError]], field: str, check: Callable[..., None], *args: Any
+) -> None:
     try:
         check(*args)
     except ValidationError as error:
@@ -231,7 +233,7 @@ def _check_name(username: str) -> None:
         raise _name_taken()
     if HeldName.objects.filter(digest__in=HeldName.digests_of(username), until__gt=timezone.now()).exists():
         raise _name_taken()
-    if User.objects.looking_like(username).exists():
+    if User.objects.similar_to(username).exists():
         words = _("This username looks too much like an existing one. Choose another.")
         raise ValidationError({"username": ValidationError(words, code="confusable")})
 
@@ -257,7 +259,7 @@ def count_code(address: str, code: str) -> float | None:
         return None
     wait = rates.hit("invite", address)
     if wait is None and invitations.is_good(code):
-        rates.give_back_each("invite", {address: 1})
+        rates.refund_each("invite", {address: 1})
     return wait
 
 

@@ -22,7 +22,7 @@ def approve(*, application_id: int) -> User | None:
     if application is None:
         return None
     user = admit(application)
-    _tell(application, "application_approved", user)
+    _send_letter(application, "application_approved", user)
     return user
 
 
@@ -32,11 +32,11 @@ def reject(*, application_id: int) -> bool:
     application = _taken(application_id)
     if application is None:
         return False
-    _tell(application, "application_rejected")
+    _send_letter(application, "application_rejected")
     return True
 
 
-def _tell(application: Application, kind: str, user: User | None = None) -> None:
+def _send_letter(application: Application, kind: str, user: User | None = None) -> None:
     if application.email:
         mail.send(
             kind=kind,

@@ -38,7 +38,7 @@ def demote(*, user: User, by: User | None = None) -> bool:
     User.objects.filter(pk=user.pk).update(is_auto_big_v=False)
     if not _any(big_v_demotion_requested.send(sender=User, user=user)):
         return False
-    _note(user, BigVChange.Kind.DEMOTION, by=by, origin=_origin(by))
+    _record_change(user, BigVChange.Kind.DEMOTION, by=by, origin=_origin(by))
     return True
 
 
@@ -47,14 +47,14 @@ def allow_tagging(*, user: User, by: User | None = None) -> bool:
     """Allow automatic tagging again. False if already allowed."""
     if not User.objects.filter(pk=user.pk, is_auto_big_v=False).update(is_auto_big_v=True):
         return False
-    _note(user, BigVChange.Kind.ALLOWED, by=by, origin=_origin(by))
+    _record_change(user, BigVChange.Kind.ALLOWED, by=by, origin=_origin(by))
     return True
 
 
 def complete_demotion(*, user: User) -> None:
     """Remove the flag after the backfill, with the user locked."""
     User.objects.filter(pk=user.pk).update(is_big_v=False)
-    _note(user, BigVChange.Kind.DEMOTED, by=None, origin=BigVChange.Origin.AUTOMATIC)
+    _record_change(user, BigVChange.Kind.DEMOTED, by=None, origin=BigVChange.Origin.AUTOMATIC)
 
 
 def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
@@ -87,11 +87,11 @@ def _make(user: User, *, by: User | None, origin: BigVChange.Origin) -> bool:
         User.objects.filter(pk=user.pk).update(is_auto_big_v=True)
     is_taken_back = _any(big_v_made.send(sender=User, user=user))
     if not was_big_v:
-        _note(user, BigVChange.Kind.MADE, by=by, origin=origin)
+        _record_change(user, BigVChange.Kind.MADE, by=by, origin=origin)
     elif is_taken_back:
-        _note(user, BigVChange.Kind.TAKEN_BACK, by=by, origin=origin)
+        _record_change(user, BigVChange.Kind.TAKEN_BACK, by=by, origin=origin)
     elif not was_auto:
-        _note(user, BigVChange.Kind.ALLOWED, by=by, origin=origin)
+        _record_change(user, BigVChange.Kind.ALLOWED, by=by, origin=origin)
     return not (was_big_v and was_auto) or is_taken_back
 
 
@@ -103,5 +103,5 @@ def _origin(by: User | None) -> BigVChange.Origin:
     return BigVChange.Origin.ADMIN if by else BigVChange.Origin.COMMAND
 
 
-def _note(user: User, kind: BigVChange.Kind, *, by: User | None, origin: BigVChange.Origin) -> None:
+def _record_change(user: User, kind: BigVChange.Kind, *, by: User | None, origin: BigVChange.Origin) -> None:
     BigVChange.objects.create(user=user, kind=kind, by=by, origin=origin)

@@ -44,6 +44,6 @@ def see(user_id: int) -> None:
 def see_place(request: HttpRequest) -> None:
     """Record where the session was seen, about hourly."""
     try:
-        places.note(request)
+        places.record_visit(request)
     except (DatabaseError, *OUTAGES) as error:
         logger.warning("the device of user %s was not recorded: %s", request.user.pk, error)

@@ -93,15 +93,15 @@ def _send_all() -> tuple[int, bool]:
                 sent += _try(letter_id, connection)
             except UNREACHED as error:
                 cache.set(keys.mail_pause(), 1, PAUSE_SECONDS)
-                _note(letter_id, error)
+                _record_error(letter_id, error)
                 logger.warning(
-                    "the mail server failed. Sending is tried again in %s s: %s", PAUSE_SECONDS, _said(error)
+                    "the mail server failed. Sending is tried again in %s s: %s", PAUSE_SECONDS, _error_line(error)
                 )
                 if isinstance(error, SoftTimeLimitExceeded):
                     raise
                 return sent, False
             except Exception as error:  # an error of the site: the log has its traceback
-                _note(letter_id, error)
+                _record_error(letter_id, error)
                 raise
     finally:
         if connection is not None:
@@ -137,24 +137,24 @@ def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
             letter.save(update_fields=["state", "sent_at", "context", "error"])
     except smtplib.SMTPRecipientsRefused as error:
         is_final = all(code >= 500 for code, _words in error.recipients.values())
-        _note(letter_id, error, is_final=is_final)
+        _record_error(letter_id, error, is_final=is_final)
         _close(connection)
         return False
     except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
-        _note(letter_id, error)
+        _record_error(letter_id, error)
         _close(connection)
         return False
     return True
 
 
-def _note(letter_id: int, error: BaseException, *, is_final: bool = False) -> None:
+def _record_error(letter_id: int, error: BaseException, *, is_final: bool = False) -> None:
     """Store a letter's error. A final error or the last attempt makes the letter failed."""
     letters = Letter.objects.filter(pk=letter_id, state=LetterState.WAITING)
-    letters.update(error=_said(error))
+    letters.update(error=_error_line(error))
     (letters if is_final else letters.filter(attempts__gte=ATTEMPTS)).update(state=LetterState.FAILED)
 
 
-def _said(error: BaseException) -> str:
+def _error_line(error: BaseException) -> str:
     """The error on one line of at most 300 characters, without the letter's text."""
     return " ".join(f"{type(error).__name__}: {error}".split())[:300]
 
@@ -164,7 +164,7 @@ def _close(connection: BaseEmailBackend) -> None:
     try:
         connection.close()
     except OSError as error:
-        logger.info("the mail server did not close the connection properly: %s", _said(error))
+        logger.info("the mail server did not close the connection properly: %s", _error_line(error))
 
 
 def unsent() -> QuerySet[Letter]:

@@ -1,9 +1,9 @@
 from accounts.mail import sending
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 
 
 @task("mail.sweep", soft_time_limit=sending.SECONDS)
-@asks("mail.sweep", sending.WAITING, work="letters")
+@only_if_rows("mail.sweep", sending.WAITING, work="letters")
 def sweep() -> None:
     """Periodic: send due letters and tidy up."""
     sending.sweep()

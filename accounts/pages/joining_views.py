@@ -17,10 +17,10 @@ from accounts.joining import actions as joining
 from accounts.joining import first_admin, invitations
 from accounts.models import User
 from accounts.pages.forms import InvitationForm, JoinForm, SignUpForm
-from accounts.pages.views import tell
+from accounts.pages.views import add_errors
 from accounts.signing_in import guard
 from web import rates
-from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, too_many
+from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, redirect_next, show, too_many
 
 FORBIDDEN = 403
 GONE = 410
@@ -32,7 +32,7 @@ GONE = 410
 def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
     """Create an account and sign in, or apply."""
     if request.user.is_authenticated:
-        return go_on(request, "home")
+        return redirect_next(request, "home")
     form = JoinForm(request.POST if request.method == "POST" else None, initial={"invite": code})
     if request.method == "POST":
         return _join(request, form)
@@ -56,7 +56,7 @@ def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
         joining.check(candidate, invite=invite)
     except ValidationError as error:
         told = {field: problems for field, problems in error.error_dict.items() if field not in form.errors}
-        tell(form, ValidationError(told), {"invite": NON_FIELD_ERRORS})
+        add_errors(form, ValidationError(told), {"invite": NON_FIELD_ERRORS})
     except joining.ClosedError:
         return _gate(request, form, "")
     return _gate(request, form, form["invite"].value() or "")
@@ -73,7 +73,7 @@ def _welcome(request: PageRequest, user: User, candidate: joining.SignUpInput) -
     login(request, user)
     if candidate.email:
         messages.success(request, _("We sent you an email. Open its link or enter its code to confirm your address."))
-    response = go_on(request, "welcome")
+    response = redirect_next(request, "welcome")
     guard.remember(response, user)
     return response
 

@@ -22,7 +22,7 @@ from accounts.pages.forms import AddressCodeForm, AddressForm, AppForm, PasskeyF
 from accounts.pages.signing_in_views import answer_of
 from accounts.signing_in import places, second_factors, sign_in, step_up
 from accounts.signing_in.second_factors import Type
-from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, is_local, limited, next_page, show, too_many
+from web.pages import FORM_METHODS, INVALID, PageRequest, is_local, limited, next_page, redirect_next, show, too_many
 
 APP_SECRET = "app_secret"  # noqa: S105 (a session key)
 
@@ -52,7 +52,7 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
                 "code", _("Wrong or expired code. Each code works once, for a short time. Try the next one.")
             )
         else:
-            return _go_on_proven(request)
+            return _redirect_proven(request)
     context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(reader)}
     context |= _carried(request)
     return show(request, "accounts/confirm.html", context, status=INVALID if form.errors else 200)
@@ -64,7 +64,7 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
 @require_POST
 def confirm_options(request: PageRequest, reader: User) -> HttpResponse:
     """Challenge for the reader's passkeys."""
-    return JsonResponse(second_factors.ask_passkey(user=reader, session=request.session))
+    return JsonResponse(second_factors.passkey_options(user=reader, session=request.session))
 
 
 @never_cache
@@ -80,7 +80,7 @@ def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
     except second_factors.SecondFactorRefusedError:
         messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
         return redirect("confirm-identity")
-    return _go_on_proven(request)
+    return _redirect_proven(request)
 
 
 OWN_FIELDS = frozenset({"csrfmiddlewaretoken", READER_FIELD, "act", "next", "password", "code", "answer"})
@@ -96,12 +96,12 @@ def _carried(request: HttpRequest) -> dict[str, Any]:
     return {"act": act, "carried": fields}
 
 
-def _go_on_proven(request: HttpRequest) -> HttpResponseRedirect:
-    step_up.note(request)
+def _redirect_proven(request: HttpRequest) -> HttpResponseRedirect:
+    step_up.record_proof(request)
     act = request.POST.get("act", "")
     if is_local(act):
         return HttpResponseRedirect(act, preserve_request=True)
-    return go_on(request, "settings")
+    return redirect_next(request, "settings")
 
 
 # --- The account, and its e-mail address -----------------------------------------------------------------
@@ -195,7 +195,7 @@ def _email(request: PageRequest, reader: User, form: AddressForm, code: AddressC
 @require_safe
 def devices(request: PageRequest, reader: User) -> HttpResponse:
     """The reader's sessions, API tokens and apps."""
-    places.note(request)
+    places.record_visit(request)
     context = {
         "sessions": places.sessions(reader, request.session.session_key),
         "tokens": places.tokens(reader),

@@ -21,7 +21,17 @@ from accounts.pages.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, 
 from accounts.proofs import EndedError
 from accounts.signing_in import guard, recovery, second_factors, sign_in
 from web import rates
-from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, keeps_opener, limited, next_page, show, too_many
+from web.pages import (
+    FORM_METHODS,
+    INVALID,
+    PageRequest,
+    keeps_opener,
+    limited,
+    next_page,
+    redirect_next,
+    show,
+    too_many,
+)
 
 GONE = 410
 
@@ -33,7 +43,7 @@ GONE = 410
 def log_in(request: PageRequest) -> HttpResponse:
     """Sign in by name or address."""
     if request.user.is_authenticated:
-        return go_on(request, "home")
+        return redirect_next(request, "home")
     form = LoginForm(request.POST or None)
     if request.method == "POST":
         password = form.cleaned_data["password"] if form.is_valid() else ""
@@ -45,10 +55,10 @@ def log_in(request: PageRequest) -> HttpResponse:
             if form.is_valid():
                 form.add_error(None, WAITING if isinstance(error, sign_in.WaitingError) else WRONG_LOGIN)
         except sign_in.CodeNeededError as error:
-            sign_in.put_off(request, error.user)
+            sign_in.remember_first_step(request, error.user)
             return redirect(_with_next(request, "login-code"))
         else:
-            return _let_in(request, user)
+            return _start_session(request, user)
     status = INVALID if form.errors else 200
     return show(request, "accounts/login.html", {"form": form, "next": next_page(request)}, status=status)
 
@@ -58,7 +68,7 @@ def log_in(request: PageRequest) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def log_in_code(request: PageRequest) -> HttpResponse:
     """The second factor, after the password."""
-    user = sign_in.put_off_user(request)
+    user = sign_in.remembered_user(request)
     if user is None:
         return redirect(_with_next(request, "login"))
     form = CodeForm(request.POST or None)
@@ -72,7 +82,7 @@ def log_in_code(request: PageRequest) -> HttpResponse:
                 "code", _("Wrong or expired code. Each code works once, for a short time. Try the next one.")
             )
         else:
-            return _let_in(request, user)
+            return _start_session(request, user)
     context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(user)}
     return show(request, "accounts/login_code.html", context, status=INVALID if form.errors else 200)
 
@@ -84,7 +94,7 @@ def passkey_options(request: PageRequest) -> HttpResponse:
     wait = guard.attempt_passkey(request)
     if wait is not None:
         return too_many(request, wait)
-    return JsonResponse(second_factors.ask_passkey(user=sign_in.put_off_user(request), session=request.session))
+    return JsonResponse(second_factors.passkey_options(user=sign_in.remembered_user(request), session=request.session))
 
 
 @keeps_opener
@@ -97,14 +107,14 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
         return too_many(request, wait)
     try:
         user = second_factors.use_passkey(
-            user=sign_in.put_off_user(request),
+            user=sign_in.remembered_user(request),
             session=request.session,
             answer=answer_of(request.POST.get("answer", "")),
         )
     except second_factors.SecondFactorRefusedError:
         messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
         return redirect(_with_next(request, "login"))
-    return _let_in(request, user)
+    return _start_session(request, user)
 
 
 def answer_of(text: str) -> Any:
@@ -118,13 +128,13 @@ def answer_of(text: str) -> Any:
     return answer
 
 
-def _let_in(request: PageRequest, user: User) -> HttpResponseRedirect:
+def _start_session(request: PageRequest, user: User) -> HttpResponseRedirect:
     try:
         sign_in.begin(request, user)
     except EndedError:
         messages.error(request, WRONG_LOGIN)
         return redirect(_with_next(request, "login"))
-    response = go_on(request, "home")
+    response = redirect_next(request, "home")
     guard.remember(response, user)
     return response
 
@@ -137,14 +147,14 @@ def _with_next(request: HttpRequest, name: str) -> str:
 # --- Forgotten passwords ---------------------------------------------------------------------------------
 @never_cache
 @require_http_methods(FORM_METHODS)
-def ask_reset(request: PageRequest) -> HttpResponse:
+def request_reset(request: PageRequest) -> HttpResponse:
     """Request a reset letter. Unknown accounts get the same answer."""
     form = ResetForm(request.POST or None)
     if form.is_valid():
         wait = rates.hit("reset", rates.address(request))
         if wait is not None:
             return too_many(request, wait)
-        recovery.ask(asked=form.cleaned_data["username_or_email"], language=translation.get_language() or "")
+        recovery.request_reset(asked=form.cleaned_data["username_or_email"], language=translation.get_language() or "")
         return redirect("password-reset-asked")
     return show(request, "accounts/reset.html", {"form": form}, status=INVALID if form.errors else 200)
 

@@ -28,18 +28,18 @@ from accounts.models import User
 from accounts.pages.forms import DeleteForm, PasswordForm, PreferencesForm, ProfileForm
 from accounts.presenting import FacesError, present
 from accounts.signing_in import guard
-from accounts.signing_in.step_up import ask, is_proven, proven_by_factor
+from accounts.signing_in.step_up import is_proven, proven_by_factor, redirect_to_proof
 from media.actions import MediaError
 from media.files import CACHING
 from web.pages import (
     FORM_METHODS,
     INVALID,
     PageRequest,
-    go_on,
-    go_to,
     has_keys,
     limited,
     next_page,
+    redirect_next,
+    redirect_to,
     set_keys_cookie,
     set_theme_cookie,
     show,
@@ -87,7 +87,7 @@ def _chosen_language(request: PageRequest) -> HttpResponse:
         raise BadRequest("language is none of this site's")
     if isinstance(request.user, User):
         actions.edit_preferences(user=request.user, language=chosen)
-    response = go_on(request, "home")
+    response = redirect_next(request, "home")
     set_language_cookie(response, chosen)
     return response
 
@@ -103,7 +103,7 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
         _present(form, reader)
         if not form.errors:
             messages.success(request, _("Saved."))
-            return go_to(request, reverse("settings-profile"))
+            return redirect_to(request, reverse("settings-profile"))
     status = INVALID if form.errors else 200
     return show(request, "accounts/settings.html", {"form": form}, part="accounts/_profile.html", status=status)
 
@@ -171,7 +171,7 @@ def password(request: PageRequest, reader: User) -> HttpResponse:
         try:
             user = actions.change_password(user=reader, **form.cleaned_data)
         except ValidationError as error:
-            tell(form, error, {"current_password": "current", "new_password": "new"})
+            add_errors(form, error, {"current_password": "current", "new_password": "new"})
         else:
             update_session_auth_hash(request, user)
             messages.success(request, _("Password changed. You're logged out on all other devices."))
@@ -201,7 +201,7 @@ def data(request: PageRequest, reader: User) -> HttpResponseBase:
     """Download one's data, after a proof that leads back: a download leaves the page open."""
     if request.method != "POST":
         return show(request, "accounts/data.html")
-    return archive_response(reader) if is_proven(request) else ask(request.path)
+    return archive_response(reader) if is_proven(request) else redirect_to_proof(request.path)
 
 
 @sensitive_post_parameters("password")
@@ -218,7 +218,7 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
             actions.check_own_password(user=reader, password=form.cleaned_data["password"], field="password")
             actions.delete_account(user=reader, by_owner=True)
         except ValidationError as error:
-            tell(form, error, {})
+            add_errors(form, error, {})
         except actions.LastSuperuserError:
             form.add_error(None, _("You're this site's last admin. Make another member an admin first."))
         else:
@@ -260,7 +260,7 @@ def _settings(request: PageRequest, template: str, form: forms.Form) -> HttpResp
     return show(request, template, {"form": form}, status=INVALID if form.errors else 200)
 
 
-def tell(form: forms.Form, error: ValidationError, fields: dict[str, str]) -> None:
+def add_errors(form: forms.Form, error: ValidationError, fields: dict[str, str]) -> None:
     """Show an action's errors in the form."""
     for field, problems in error.error_dict.items():
         form.add_error(fields.get(field, field), problems)

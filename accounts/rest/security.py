@@ -78,7 +78,7 @@ class TokenView(ApiView):
             raise step_up.code_refused(error) from error
         rates.mark(rates.token_credential(token), user.pk)
         if not guard.known_device(caller, user):
-            sign_in.tell(caller, user)
+            sign_in.send_notice(caller, user)
         response = FeedResponse(Token(token))
         guard.remember(response, user)
         return response
@@ -101,5 +101,5 @@ class PasswordResetView(ApiView):
         """Request a letter with a link to set a password. The answer does not tell whether the account exists."""
         fields = body(request, WantedReset)
         spend("reset", rates.address(request._request))
-        recovery.ask(asked=fields["username_or_email"], language="")
+        recovery.request_reset(asked=fields["username_or_email"], language="")
         return FeedResponse(Accepted("A letter is on its way, if there is such an account."), status=202)

@@ -79,7 +79,7 @@ def _known_name(agent: str) -> str:
     return browser or system
 
 
-def note(request: HttpRequest) -> None:
+def record_visit(request: HttpRequest) -> None:
     """Record where and when this session was seen."""
     key, user_id = request.session.session_key, request.session.get(SESSION_KEY)
     if key and user_id and current().takes_notes:

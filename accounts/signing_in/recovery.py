@@ -19,7 +19,7 @@ from accounts import addresses, passwords
 from accounts.actions import check_password_shape, write_password
 from accounts.mail import actions as mail
 from accounts.models import ResetRequest, User
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 from web import rates
 
 AT_ONCE = 100
@@ -45,14 +45,14 @@ tokens = Tokens()
 
 
 @transaction.atomic
-def ask(*, asked: str, language: str) -> None:
+def request_reset(*, asked: str, language: str) -> None:
     """Request a letter for this name or address."""
     ResetRequest.objects.create(asked=asked.strip()[:254], language=language)
     work_off.delay_on_commit()
 
 
 @task("accounts.send_resets")
-@asks("accounts.send_resets", "SELECT created_at FROM accounts_resetrequest", work="password resets")
+@only_if_rows("accounts.send_resets", "SELECT created_at FROM accounts_resetrequest", work="password resets")
 def work_off() -> int:
     """Handle waiting requests, each once. Also periodic, for lost tasks."""
     ResetRequest.objects.filter(created_at__lt=Now() - KEPT).delete()
@@ -121,5 +121,5 @@ def set_password(*, number: str, token: str, new: str) -> User:
     if held is None or not tokens.check_token(held, token):  # used or ended meanwhile
         raise SpentResetError
     write_password(user=user, hashed=hashed)
-    addresses.tell(user, "password_changed")
+    addresses.send_notice(user, "password_changed")
     return user

@@ -148,7 +148,7 @@ def set_up_app(*, user: User, secret: str, code: str) -> None:
     data = {SECRETS[Type.TOTP]: sealing.seal(secret), "last_step": step}
     Authenticator.objects.create(user=user, type=Type.TOTP, data=data)
     _add_recovery_codes(user)
-    addresses.tell(user, "factor_added", factor="app")
+    addresses.send_notice(user, "factor_added", factor="app")
 
 
 # --- Passkeys --------------------------------------------------------------------------------------------
@@ -190,10 +190,10 @@ def add_passkey(*, user: User, session: SessionBase, name: str, credential: Any)
     data = {"name": name[:NAME_LENGTH], "credential": credential}
     Authenticator.objects.create(user=user, type=Type.WEBAUTHN, data=data)
     _add_recovery_codes(user)
-    addresses.tell(user, "factor_added", factor="passkey")
+    addresses.send_notice(user, "factor_added", factor="passkey")
 
 
-def ask_passkey(*, user: User | None, session: SessionBase) -> dict[str, Any]:
+def passkey_options(*, user: User | None, session: SessionBase) -> dict[str, Any]:
     """Options for a proof by a passkey. Without a user, by anybody's."""
     options: dict[str, Any]
     options, session[CHALLENGE] = _webauthn().proof(_passkeys(user) if user is not None else [])
@@ -243,7 +243,7 @@ def remove(*, user: User, row_id: int) -> bool:
         return False
     if not is_set(user):
         Authenticator.objects.filter(user=user).delete()
-    addresses.tell(user, "factor_removed")
+    addresses.send_notice(user, "factor_removed")
     return True
 
 
@@ -265,7 +265,7 @@ def renew_recovery_codes(*, user: User) -> None:
         raise SecondFactorRefusedError
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
     _add_recovery_codes(user)
-    addresses.tell(user, "recovery_codes_renewed")
+    addresses.send_notice(user, "recovery_codes_renewed")
 
 
 @transaction.atomic
@@ -274,7 +274,7 @@ def forget(*, user: User) -> bool:
     User.objects.held().get(pk=user.pk)
     gone, _rows = Authenticator.objects.filter(user=user).delete()
     if gone:
-        addresses.tell(user, "factor_removed")
+        addresses.send_notice(user, "factor_removed")
     return bool(gone)
 
 

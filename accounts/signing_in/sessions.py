@@ -121,7 +121,7 @@ class SessionStore(DatabaseStore):
         row = rows[0]
         self.generation, self.is_long_unseen = row.generation, row.is_long_unseen
         if key and row.generation is not None:
-            _keep(key, row.generation, row.expires, row.text)
+            _store_copy(key, row.generation, row.expires, row.text)
         return self._noted(row.text)
 
     def _noted(self, text: str) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class SessionStore(DatabaseStore):
 
 
 # --- Copies ----------------------------------------------------------------------------------------------
-def _keep(key: str, generation: int, expires: float, text: str) -> None:
+def _store_copy(key: str, generation: int, expires: float, text: str) -> None:
     seconds = min(KEPT.total_seconds(), expires - time.time())
     signed = _signer(key).sign(f"{generation} {expires} {text}")
     cache.set(keys.session(_digest(key)), signed, max(1, int(seconds)))

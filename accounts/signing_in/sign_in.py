@@ -109,7 +109,7 @@ def check_code(request: HttpRequest, *, user: User, code: str) -> None:
 
 
 # --- Between the password and the second factor ----------------------------------------------------------
-def put_off(request: HttpRequest, user: User) -> None:
+def remember_first_step(request: HttpRequest, user: User) -> None:
     """Remember that the password was right. A new session key prevents session fixation."""
     request.session.cycle_key()
     request.session[PENDING] = {
@@ -119,7 +119,7 @@ def put_off(request: HttpRequest, user: User) -> None:
     }
 
 
-def put_off_user(request: HttpRequest) -> User | None:
+def remembered_user(request: HttpRequest) -> User | None:
     """The user whose password was right in this session lately."""
     pending: Any = request.session.get(PENDING)
     if not pending or not 0 <= pending["until"] - time.time() <= PENDING_SECONDS:  # a clock may have been set back
@@ -142,12 +142,12 @@ def begin(request: HttpRequest, user: User) -> None:
         proofs.hold(user)
         login(request, user, backend=BACKEND)
         if is_new:
-            tell(request, user)
+            send_notice(request, user)
 
 
-def tell(request: HttpRequest, user: User) -> None:
+def send_notice(request: HttpRequest, user: User) -> None:
     """Write the owner about a sign-in from somewhere new."""
-    addresses.tell(user, "new_sign_in", **whence(request))
+    addresses.send_notice(user, "new_sign_in", **whence(request))
 
 
 def whence(request: HttpRequest) -> dict[str, str]:

@@ -32,7 +32,7 @@ OPEN_SECONDS = 3_600
 """How long an admin form may stay open after its proof, so that no text is lost."""
 
 
-def note(request: HttpRequest) -> None:
+def record_proof(request: HttpRequest) -> None:
     """Record a proof in the session."""
     request.session[PROVEN] = time.time()
 
@@ -134,9 +134,11 @@ def _denied() -> PermissionDenied:
 
 
 def _ask(request: HttpRequest) -> HttpResponseBase:
-    return ask(request.path if request.method == "GET" else next_page(request) or reverse("settings-account"))
+    return redirect_to_proof(
+        request.path if request.method == "GET" else next_page(request) or reverse("settings-account")
+    )
 
 
-def ask(back: str) -> HttpResponseBase:
+def redirect_to_proof(back: str) -> HttpResponseBase:
     """Redirect to the proof page, and then to `back`."""
     return redirect(f"{reverse('confirm-identity')}?{urlencode({'next': back})}")

@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 from accounts.models import User
 from clientapi.entities import Relationship
-from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, may_be_named, mutes
+from relations.rules import READER, blocks, follows, has_requested, leaves_reposts_out, may_be_named, mutes
 from storage.connections import fetch, id_array
 
 ASKED = 80
@@ -11,7 +11,7 @@ ASKED = 80
 RELATIONSHIPS = f"""
     SELECT u.id, {follows(READER, "u.id")}, {leaves_reposts_out(READER, "u.id")}, {follows("u.id", READER)},
         {blocks(READER, "u.id")}, {mutes(READER, "u.id")}, {mutes(READER, "u.id", "AND m.notifications")},
-        {asks(READER, "u.id")}, {asks("u.id", READER)}
+        {has_requested(READER, "u.id")}, {has_requested("u.id", READER)}
     FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) JOIN accounts_user u ON u.id = asked.id
     WHERE {may_be_named("u", READER)} ORDER BY asked.place
 """

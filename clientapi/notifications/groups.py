@@ -21,7 +21,7 @@ from clientapi.statuses.presenting import statuses
 from items.hydrate import hydrate
 from items.models import Context
 from notifications.models import Kind
-from notifications.ungrouped import ToldAct, WantedActs, acts_page
+from notifications.ungrouped import ActFilter, NotifiedAct, acts_page
 from storage import ids
 
 GROUPED = frozenset({"favourite", "reblog", "follow"})
@@ -73,11 +73,11 @@ class Group(NamedTuple):
     """A group of acts, newest first: those on the page, and all that were found."""
 
     key: str
-    on_page: list[ToldAct]
-    every: list[ToldAct]
+    on_page: list[NotifiedAct]
+    every: list[NotifiedAct]
 
 
-def key_of(act: ToldAct, grouped: Collection[str] = GROUPED) -> str:
+def key_of(act: NotifiedAct, grouped: Collection[str] = GROUPED) -> str:
     """The key of the group to which an act belongs."""
     kind = TYPES[Kind(act.kind)]
     if kind not in GROUPED or kind not in grouped:
@@ -101,12 +101,12 @@ def page(reader: User, asked: Wanted, chosen: Chosen, grouped: Collection[str]) 
     return _joined(found.acts, _beyond(reader, found.acts, asked, chosen), grouped), found
 
 
-def _joined(acts: Iterable[ToldAct], beyond: Iterable[ToldAct], grouped: Collection[str]) -> list[Group]:
+def _joined(acts: Iterable[NotifiedAct], beyond: Iterable[NotifiedAct], grouped: Collection[str]) -> list[Group]:
     groups: dict[str, Group] = {}
     for act in acts:
         key = key_of(act, grouped)
         groups.setdefault(key, Group(key, [], [])).on_page.append(act)
-    others: dict[str, list[ToldAct]] = {}
+    others: dict[str, list[NotifiedAct]] = {}
     for act in beyond:
         others.setdefault(key_of(act, grouped), []).append(act)
     return [
@@ -115,13 +115,13 @@ def _joined(acts: Iterable[ToldAct], beyond: Iterable[ToldAct], grouped: Collect
     ]
 
 
-def _beyond(reader: User, acts: list[ToldAct], asked: Wanted, chosen: Chosen) -> list[ToldAct]:
+def _beyond(reader: User, acts: list[NotifiedAct], asked: Wanted, chosen: Chosen) -> list[NotifiedAct]:
     kinds = [kind for kind in chosen.kinds if TYPES[kind] in GROUPED]
     if not acts or not kinds:
         return []
     newest, oldest = acts[0].id, acts[-1].id
-    above = WantedActs(kinds, _day(newest).stop, newest, chosen.account_id, upward=True)
-    below = WantedActs(kinds, oldest, _day(oldest).start - 1, chosen.account_id)
+    above = ActFilter(kinds, _day(newest).stop, newest, chosen.account_id, upward=True)
+    below = ActFilter(kinds, oldest, _day(oldest).start - 1, chosen.account_id)
     is_first = asked.max_id is None and not asked.goes_up
     found = [] if is_first else acts_page(reader, above, limit=NEAR).shown
     return [*found, *acts_page(reader, below, limit=NEAR).shown]
@@ -148,7 +148,7 @@ def one(reader: User, key: str) -> Group | None:
     except ValueError:
         return None
     kinds = [kind for kind, name in TYPES.items() if name == match[1]]
-    shown = acts_page(reader, WantedActs(kinds, span.stop, span.start - 1), limit=NEAR).shown
+    shown = acts_page(reader, ActFilter(kinds, span.stop, span.start - 1), limit=NEAR).shown
     acts = [act for act in sorted(shown, reverse=True) if key_of(act) == key]
     return Group(key, acts, acts) if acts else None
 
@@ -160,7 +160,7 @@ def presented(groups: list[Group], reader: User, *, is_partial: bool = False) ->
     names = {group.key: list(dict.fromkeys(str(act.actor_id) for act in group.every)) for group in groups}
     accounts = accounts_by_id({name for found in names.values() for name in found[:SAMPLES]})
     told = [
-        _told(group, [name for name in names[group.key][:SAMPLES] if name in accounts])
+        _group_json(group, [name for name in names[group.key][:SAMPLES] if name in accounts])
         for group in groups
         if not group.every[0].item_id or str(group.every[0].item_id) in shown
     ]
@@ -173,7 +173,7 @@ def presented(groups: list[Group], reader: User, *, is_partial: bool = False) ->
     return body
 
 
-def _told(group: Group, people: list[str]) -> NotificationGroup:
+def _group_json(group: Group, people: list[str]) -> NotificationGroup:
     newest, on_page = group.every[0], group.on_page
     return NotificationGroup(
         group_key=group.key,

@@ -17,7 +17,7 @@ from items.hydrate import hydrate
 from items.models import Context
 from notifications.models import Kind
 from notifications.push import messages
-from notifications.ungrouped import ToldAct, WantedActs, acts_page, unread_acts
+from notifications.ungrouped import ActFilter, NotifiedAct, acts_page, unread_acts
 from storage import ids
 from storage.paging import below
 
@@ -41,7 +41,7 @@ class Notification(msgspec.Struct):
 class NoticePage(NamedTuple):
     """A page of acts, newest first, and the ids of its Link."""
 
-    acts: list[ToldAct]
+    acts: list[NotifiedAct]
     next_id: int | None
     prev_id: int | None
 
@@ -66,16 +66,16 @@ def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage
     """A page of acts: the newest below `max_id`, or those directly above `min_id`."""
     if not chosen.kinds:
         return NoticePage([], None, None)
-    wanted = WantedActs(chosen.kinds, below(asked.max_id), asked.above, chosen.account_id, asked.goes_up)
+    wanted = ActFilter(chosen.kinds, below(asked.max_id), asked.above, chosen.account_id, asked.goes_up)
     found = acts_page(reader, wanted, limit=asked.limit)
     acts = sorted(found.shown, reverse=True)
     newest, oldest = (acts[0].id, acts[-1].id) if acts else (None, None)
     return NoticePage(acts, *asked.beside(newest, oldest, found.last_id, found.has_more))
 
 
-def one(reader: User, notice_id: int) -> ToldAct | None:
+def one(reader: User, notice_id: int) -> NotifiedAct | None:
     """The act of this notification."""
-    wanted = WantedActs(EVERYTHING.kinds, below=notice_id + 1, above=notice_id - 1)
+    wanted = ActFilter(EVERYTHING.kinds, below=notice_id + 1, above=notice_id - 1)
     return next(iter(acts_page(reader, wanted, limit=1).shown), None)
 
 
@@ -84,12 +84,12 @@ def unread(reader: User) -> int:
     return len(unread_among(reader, EVERYTHING))
 
 
-def unread_among(reader: User, chosen: Chosen) -> list[ToldAct]:
+def unread_among(reader: User, chosen: Chosen) -> list[NotifiedAct]:
     """The unread notifications, at most `UNREAD_CAP`."""
     return unread_acts(reader, chosen.kinds, cap=UNREAD_CAP) if chosen.kinds else []
 
 
-def presented(acts: Collection[ToldAct], reader: User) -> list[Notification]:
+def presented(acts: Collection[NotifiedAct], reader: User) -> list[Notification]:
     """Mastodon's notifications of these acts."""
     item_ids = list(dict.fromkeys(act.item_id for act in acts if act.item_id))
     shown = {int(status.id): status for status in statuses(hydrate(item_ids, reader, Context.NOTIFICATIONS), reader)}

@@ -50,7 +50,7 @@ def register(*, name: str, addresses: list[str], asked: str = "", website: str =
         raise RegistrationRefusedError(f"redirect_uris must hold 1 to {ADDRESSES} addresses")
     for address in addresses:
         check_address(address)
-    held = scopes.known(asked) if scopes.parsed(asked) else [scopes.DEFAULT]
+    held = scopes.known_scopes(asked) if scopes.parsed(asked) else [scopes.DEFAULT]
     if not held or len(asked) > SCOPES_LENGTH:
         raise RegistrationRefusedError("scopes must name one that this site has")
     if website and (len(website) > WEBSITE_LENGTH or not website.startswith(("https://", "http://"))):

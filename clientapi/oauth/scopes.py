@@ -52,14 +52,14 @@ def parsed(text: str) -> list[str]:
     return list(dict.fromkeys(text.replace("+", " ").split()))
 
 
-def known(text: str) -> list[str]:
+def known_scopes(text: str) -> list[str]:
     """Distinct known scopes in a text. Apps also name other servers' scopes."""
     return [scope for scope in parsed(text) if scope in WORDS]
 
 
 def reduced(text: str) -> str:
     """The text without unknown scopes. If all are unknown they stay, to be refused later."""
-    return " ".join(known(text)) or text
+    return " ".join(known_scopes(text)) or text
 
 
 def covers(held: Collection[str], scope: str) -> bool:

@@ -12,7 +12,7 @@ from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
 from notifications import actions
 from notifications.models import ReadMark
-from notifications.ungrouped import ToldAct
+from notifications.ungrouped import NotifiedAct
 from storage import ids
 from timeline.models import ReadingPosition
 from timeline.position import save_position
@@ -62,7 +62,7 @@ class NotificationView(ClientView):
         return FeedResponse(shown[0])
 
 
-def notice_or_404(act_id: int, reader: User) -> ToldAct:
+def notice_or_404(act_id: int, reader: User) -> NotifiedAct:
     """The act of a notification. Raises NotFound."""
     found = notices.one(reader, act_id)
     if found is None:

@@ -32,7 +32,7 @@ from items.profiles.pins import pin, pinned_ids, unpin
 from items.text import ARTICLE_LENGTH, MEDIA_AN_ITEM, WARNING_LENGTH
 from items.threads.muting import mute_thread, unmute_thread
 from items.versions import Version, versions_of
-from items.viewing import tell_viewed
+from items.viewing import announce_view
 from media.actions import MediaError
 from media.models import MediaFile, MediaKind
 from web.rest import FeedResponse, idempotency_key
@@ -162,7 +162,7 @@ class StatusView(OpenView):
         item = body_or_404(status_id, reader)
         pinned = pinned_ids(reader) if item.sender.id == str(reader.pk) and isinstance(reader, User) else None
         response = FeedResponse(statuses([item], reader, pinned=pinned)[0])
-        tell_viewed(request._request, response, item, reader)
+        announce_view(request._request, response, item, reader)
         return response
 
     def put(self, request: Request, status_id: int) -> HttpResponse:

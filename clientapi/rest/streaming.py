@@ -14,7 +14,7 @@ from accounts.signing_in.grants import Grant, password_mark
 from clientapi.errors import NOT_FOUND, ClientError, ClientView, caller_of
 from clientapi.oauth.bearer import OUTSIDE, BearerToken, StreamAuthentication
 from clientapi.streaming.streaming import CLIENTS
-from clientapi.streaming.streams import ClientHearer, ScopeError, Stream, UnknownError, heard, stream_of
+from clientapi.streaming.streams import ClientHearer, ScopeError, Stream, UnknownError, after_message, stream_of
 from stream.api import Admission
 from web.credentials import ANY_SCOPE
 from web.rest import OutageError
@@ -82,7 +82,7 @@ def _elsewhere(request: Request) -> HttpResponse:
 
 def _answer(held: frozenset[str], hearer: ClientHearer, text: str) -> tuple[ClientHearer, bytes]:
     try:
-        return heard(hearer, msgspec.json.decode(text), held), b""
+        return after_message(hearer, msgspec.json.decode(text), held), b""
     except (msgspec.DecodeError, RecursionError):
         return hearer, _refusal("The message is no JSON", 400)
     except UnknownError as error:

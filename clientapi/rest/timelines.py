@@ -7,7 +7,7 @@ from clientapi.paging import answer, wanted
 from clientapi.params import Params
 from clientapi.statuses import timelines
 from clientapi.statuses.presenting import statuses
-from items.likes.kept import Kept
+from items.likes.saved import Kept
 from items.tags.tags import Besides
 from relations.list_api import list_or_404
 from web.hashtags import canonical_tag
@@ -76,7 +76,7 @@ def _tags(params: Params, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in tags if tag))
 
 
-class KeptView(ClientView):
+class SavedStatusesView(ClientView):
     """The caller's bookmarks or likes."""
 
     kept: Kept
@@ -84,15 +84,15 @@ class KeptView(ClientView):
     def get(self, request: Request) -> HttpResponse:
         """List the items, newest bookmark or like first."""
         reader = caller_of(request)
-        page = timelines.kept(reader, self.kept, wanted(Params(request)))
+        page = timelines.saved_page(reader, self.kept, wanted(Params(request)))
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
-class BookmarksView(KeptView):
+class BookmarksView(SavedStatusesView):
     scopes = "bookmarks"
     kept = "bookmark"
 
 
-class FavouritesView(KeptView):
+class FavouritesView(SavedStatusesView):
     scopes = "favourites"
     kept = "like"

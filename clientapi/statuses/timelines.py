@@ -12,7 +12,7 @@ from accounts.models import User
 from clientapi.paging import Wanted
 from clientapi.statuses.presenting import Reader
 from items.bodies import ItemBody
-from items.likes.kept import Kept, placed_page
+from items.likes.saved import Kept, placed_page
 from items.listing import ItemPage
 from items.newest import newest_page
 from items.profiles.pins import pinned_items
@@ -137,7 +137,7 @@ def pinned(owner: User, reader: Reader, asked: Wanted) -> TimelinePage:
     return TimelinePage(page, page[-1].id if has_more else None, page[0].id)
 
 
-def kept(reader: User, kind: Kept, asked: Wanted) -> TimelinePage:
+def saved_page(reader: User, kind: Kept, asked: Wanted) -> TimelinePage:
     """A page of bookmarks or likes. The Link has the ids of these, not of items."""
     page = placed_page(
         reader, kind, last_id=asked.max_id, since_id=asked.since_id or 0, min_id=asked.min_id, limit=asked.limit

@@ -295,7 +295,7 @@ def _payloads(told: Sequence[StreamEvent]) -> Payloads:
     encoded = {shape: _encode(status) for shape, status in shown.items()}
     payloads = {pair: encoded[shape] for pair, shape in shapes.items()}
     sees = {pair for pair, shape in shapes.items() if shape.inside and shape.inside.state == "accepted"}
-    for pair, met in _met(pairs, items, sees).items():
+    for pair, met in _matching_filters(pairs, items, sees).items():
         payloads[pair] = _encode(_with_filters(shown[shapes[pair]], met))
     return Payloads(payloads, {item_id for item_id, item in items.items() if item.media})
 
@@ -433,7 +433,7 @@ def _answered(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody])
 book = Book()
 
 
-def _met(
+def _matching_filters(
     pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody], sees: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], list[FilterRule]]:
     """By item and reader: the filter rules that match. `sees`: pairs whose reader sees the quoted item."""
@@ -477,7 +477,7 @@ def _personal(hearers: Sequence[ClientHearer], entries: Sequence[Entry]) -> Iter
                             yield place, hearer, message(hearer, stream, "filters_changed", None)
 
 
-class LastTold:
+class LastNotified:
     """The newest notification sent to each of `KNOWN` readers. For one thread only."""
 
     def __init__(self) -> None:
@@ -496,7 +496,7 @@ class LastTold:
             self._of.popitem(last=False)
 
 
-last_told = LastTold()
+last_told = LastNotified()
 
 
 def _notified(

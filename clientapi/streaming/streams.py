@@ -84,7 +84,7 @@ def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: st
 
 
 # --- The messages of a socket's client ------------------------------------------------------------------
-def heard(hearer: ClientHearer, message: Any, held: Collection[str]) -> ClientHearer:
+def after_message(hearer: ClientHearer, message: Any, held: Collection[str]) -> ClientHearer:
     """The hearer after the client's message: `subscribe` or `unsubscribe`. Raises like `stream_of`."""
     if not isinstance(message, dict) or message.get("type") not in ("subscribe", "unsubscribe"):
         raise UnknownError("Unknown message type")

@@ -35,7 +35,7 @@ def begin(*, user: User, file: IO[bytes], is_for_self: bool = False, takes_profi
     folder = folder_of(secrets.token_hex(16))
     folder.mkdir(mode=0o700, parents=True)
     try:
-        _keep(file, folder / ARCHIVE)
+        _store_upload(file, folder / ARCHIVE)
         with transaction.atomic():
             made = ArchiveImport.objects.create(
                 user=user, folder=folder.name, is_for_self=is_for_self, takes_profile=takes_profile
@@ -65,7 +65,7 @@ def purge(*, user: User, limit: int) -> int:
     return gone[0] + imports[0]
 
 
-def _keep(file: IO[bytes], path: Path) -> None:
+def _store_upload(file: IO[bytes], path: Path) -> None:
     name = getattr(file, "temporary_file_path", None)
     if name is not None:
         try:

@@ -28,7 +28,7 @@ class _Actor(msgspec.Struct):
     attachment: Any = ()
 
 
-def bring(row: ArchiveImport, folder: Path) -> None:
+def import_extras(row: ArchiveImport, folder: Path) -> None:
     """Fill empty parts of the profile. Can be repeated."""
     user = User.objects.active().filter(pk=row.user_id).first()
     if user is None or not row.takes_profile:

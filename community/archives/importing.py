@@ -76,7 +76,7 @@ def run(import_id: int, turn: str | None = None) -> bool:
         return not _claimed(row, turn) and row.attempts >= ATTEMPTS
     try:
         with _alone(folder) as lock:
-            if _claimed(row, turn) and not _go_on(row, folder, lock):
+            if _claimed(row, turn) and not _resume(row, folder, lock):
                 return False
             if is_running(import_id):
                 return False
@@ -114,7 +114,7 @@ def _alone(folder: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
+def _resume(row: ArchiveImport, folder: Path, lock: int) -> bool:
     began = time.monotonic()
     if row.total is None:
         try:
@@ -136,7 +136,7 @@ def _go_on(row: ArchiveImport, folder: Path, lock: int) -> bool:
             elif kind := _next_list(row):
                 _list_part(row, kind, lists)
             else:
-                extras.bring(row, folder)
+                extras.import_extras(row, folder)
                 _end(row)
                 return True
     except StoppedError:
@@ -202,10 +202,10 @@ def _part(row: ArchiveImport, folder: Path, posts: ArchiveOutbox, until: float) 
         locked, user = _locked(row)
         for post in part.posts:
             try:
-                _bring(row, user, part, post)
+                _import_post(row, user, part, post)
             except LeftOutError as error:
                 part.leave_out(error.why, post.address)
-        _note(locked, part, len(raw))
+        _record_left_out(locked, part, len(raw))
     row.done = locked.done
 
 
@@ -243,7 +243,7 @@ def _parent(part: _PostsPart, post: Post) -> Item | Post | None:
     return part.items.get(post.parent) or next((one for one in part.posts if one.origin == post.parent), None)
 
 
-def _bring(row: ArchiveImport, user: User, part: _PostsPart, post: Post) -> None:
+def _import_post(row: ArchiveImport, user: User, part: _PostsPart, post: Post) -> None:
     parent = part.items.get(post.parent)
     if post.parent and parent is None:
         raise LeftOutError("reply")
@@ -289,7 +289,7 @@ def _content(post: Post, pictures: Shown | None) -> dict[str, object]:
     return content
 
 
-def _note(row: ArchiveImport, part: _PostsPart, count: int) -> None:
+def _record_left_out(row: ArchiveImport, part: _PostsPart, count: int) -> None:
     came = [part.media[origin] for origin in part.items if origin in part.media]
     row.done += count
     row.brought += part.brought
@@ -310,7 +310,7 @@ def _list_part(row: ArchiveImport, kind: ListKind, lists: Lists) -> None:
     with transaction.atomic():
         locked, user = _locked(row)
         progress = locked.progress()[kind]
-        notes = listed.bring(user, kind, lists.entries(kind), progress)
+        notes = listed.import_names(user, kind, lists.entries(kind), progress)
         locked.lists = (locked.lists or {}) | {kind.value: msgspec.to_builtins(progress)}
         locked.notes = [*locked.notes, *notes][:NOTES]
         locked.attempts, locked.tried_at = 0, Now()

@@ -17,7 +17,7 @@ from accounts.models import User
 from community.archives import archive, finding
 from community.archives.finding import OutboxError
 from community.archives.models import BroughtItem, ListKind, ListProgress
-from community.archives.outbox import digest, said
+from community.archives.outbox import digest, one_line
 from items import actions as items
 from items.models import Item, Pin, Status
 from items.pages.addresses import item_id_at
@@ -77,7 +77,7 @@ class ImportTally:
         """Count a left-out entry, and perhaps its name."""
         self.left_out[why] += 1
         if name and why not in EXPECTED:
-            self.notes.append([said(name, ADDRESS_LENGTH), why])
+            self.notes.append([one_line(name, ADDRESS_LENGTH), why])
 
 
 @dataclass
@@ -168,14 +168,14 @@ def _address(entry: bytes) -> str:
 
 
 # --- Bringing --------------------------------------------------------------------------------------------
-def bring(user: User, kind: ListKind, entries: Sequence[Entry], progress: ListProgress) -> list[list[str]]:
+def import_names(user: User, kind: ListKind, entries: Sequence[Entry], progress: ListProgress) -> list[list[str]]:
     """Import the next entries. Return left-out names with reasons."""
     size = importing.PART if kind in CSV else FEATURED if kind == ListKind.PINS else TOGETHER
     part, some = _ListPart(), entries[progress.done : min(progress.done + size, progress.total)]
     if kind in CSV:
         _relate(user, CSV[kind], [one for one in some if isinstance(one, Line)], part)
     else:
-        _keep(user, kind, [one for one in some if isinstance(one, str)], part)
+        _store_names(user, kind, [one for one in some if isinstance(one, str)], part)
     progress.done = progress.done + len(some) if some else progress.total
     progress.brought += part.brought
     progress.requested += part.requested
@@ -193,7 +193,7 @@ def _relate(user: User, kind: CsvKind, lines: Sequence[Line], part: _ListPart) -
             part.leave_out(outcome, f"{line.title}: {line.name}" if line.title else line.name)
 
 
-def _keep(user: User, kind: ListKind, addresses: Sequence[str], part: _ListPart) -> None:
+def _store_names(user: User, kind: ListKind, addresses: Sequence[str], part: _ListPart) -> None:
     posts = _posts(user, addresses)
     known: list[str] = []
     for address in addresses:

@@ -40,7 +40,7 @@ def shown(user_id: int, folder: Path, post: Post) -> Shown:
                 if not _fits(found, kind):
                     found.left_out.append("more")
                     continue
-                row = _kept(user_id, file, attachment, f"archive-{post.origin[:40]}-{place}")
+                row = _stored(user_id, file, attachment, f"archive-{post.origin[:40]}-{place}")
             except (MediaError, KeyConflictError):
                 found.left_out.append("refused")
                 continue
@@ -55,7 +55,7 @@ def _fits(found: Shown, kind: MediaKind) -> bool:
     return kind == MediaKind.IMAGE and found.type == ItemType.IMAGE and len(found.rows) < MEDIA_AN_ITEM
 
 
-def _kept(user_id: int, file: IO[bytes], attachment: ArchivedAttachment, key: str) -> MediaFile:
+def _stored(user_id: int, file: IO[bytes], attachment: ArchivedAttachment, key: str) -> MediaFile:
     words = beginning(attachment.description, DESCRIPTION_LENGTH)
     return patiently(lambda: upload(owner_id=user_id, file=file, description=words, focus=attachment.focus, key=key))
 

@@ -142,7 +142,7 @@ class Count(NamedTuple):
     times: int
 
 
-class Note(NamedTuple):
+class LeftOut(NamedTuple):
     """A left-out item: its original address, and why."""
 
     address: str
@@ -222,10 +222,10 @@ class ArchiveImport(ClaimedRow):
         return bool(self.left_out) or any(one.left_out for one in self.progress().values())
 
     @property
-    def noted(self) -> list[Note]:
+    def noted(self) -> list[LeftOut]:
         """The first items left out."""
         known = LIST_REASONS | REASONS | MEDIA_REASONS | PART_REASONS
-        return [Note(address, str(known.get(why, why))) for address, why in self.notes]
+        return [LeftOut(address, str(known.get(why, why))) for address, why in self.notes]
 
 
 class BroughtItem(models.Model):

@@ -108,7 +108,7 @@ def post_of(item: bytes) -> Post:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise LeftOutError("unreadable") from error
     named = _text(note.id) or _text(activity.id)
-    address = said(named, 500)
+    address = one_line(named, 500)
     if _text(note.type) not in ("Note", "Question", "Article"):
         raise LeftOutError("kind", address)
     written_at = _moment(note.published) or _moment(activity.published)
@@ -190,7 +190,7 @@ def _language(said: Any) -> str:
 def _poll(note: _Object) -> str:
     for several in (note.oneOf, note.anyOf):
         named = [one.get("name") for one in _listed(several)[:OPTIONS] if isinstance(one, dict)]
-        options = [option for name in named if (option := said(_text(name), 200))]
+        options = [option for name in named if (option := one_line(_text(name), 200))]
         if options:
             return "\n".join(f"- {option}" for option in options)
     return ""
@@ -226,6 +226,6 @@ def _focus(said: Any) -> tuple[float, float]:
     return (x, y) if x == x and y == y else (0.0, 0.0)
 
 
-def said(text: str, longest: int) -> str:
+def one_line(text: str, longest: int) -> str:
     """Storable text on one line."""
     return " ".join(UNSTORABLE.sub("", text).split())[:longest]

@@ -1,9 +1,9 @@
 from community.archives import importing
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 
 
 @task("moving.sweep")
-@asks("moving.sweep", importing.LEFT, work="imports of archives")
+@only_if_rows("moving.sweep", importing.LEFT, work="imports of archives")
 def sweep() -> None:
     """Periodic: queue lost imports, and tidy up."""
     importing.sweep()

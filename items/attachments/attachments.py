@@ -76,7 +76,7 @@ def withdraw(item: Item) -> None:
     """Give an item's files new addresses."""
     if item.media or item.content.get("media"):  # all of them may be hidden
         is_deleted = item.status == Status.DELETED
-        rows = attaching.put_away(item.pk, for_good=is_deleted)
+        rows = attaching.withdraw_media(item.pk, for_good=is_deleted)
         show(item, [] if is_deleted else rows)
 
 
@@ -94,7 +94,7 @@ def rename(item_ids: Iterable[int]) -> None:
 def restore(item: Item) -> None:
     """Undo `withdraw`."""
     if not item.media and item.content.get("media"):
-        show(item, attaching.bring_back(item.pk))
+        show(item, attaching.restore_media(item.pk))
 
 
 def renew(item: Item) -> None:

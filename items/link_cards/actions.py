@@ -33,7 +33,7 @@ from media.models import MediaFile
 from media.objects import entry_of
 from storage import events
 from storage.connections import fetch
-from storage.queue import asks, task
+from storage.queue import only_if_rows, task
 from web.hosts import is_own
 from web.outbound import OutboundError, OverBudgetError, spending
 
@@ -119,11 +119,11 @@ def is_refused(host: str) -> bool:
 def expect(item: Item) -> None:
     """Have a worker give an item its card. The task may get lost."""
     if settings.LINK_CARDS and item.link_card_id is None and link_of(item):
-        give.delay_on_commit(item.pk)
+        assign_card.delay_on_commit(item.pk)
 
 
 @task("items.give_link_card")
-def give(item_id: int) -> None:
+def assign_card(item_id: int) -> None:
     """Give an item its card, and have its page read."""
     with transaction.atomic():
         item = Item.objects.select_for_update(no_key=True, of=("self",)).filter(pk=item_id).first()
@@ -137,7 +137,7 @@ def give(item_id: int) -> None:
         )
         Item.objects.filter(pk=item_id).update(link_card=card)
         if card.facts:
-            _tell([item])
+            _announce_cards([item])
         if _wait(card):
             read_waiting.delay_on_commit()
 
@@ -156,7 +156,9 @@ def _wait(card: LinkCard) -> bool:
 
 # --- Reading pages ---------------------------------------------------------------------------------------
 @task("items.read_link_pages")
-@asks("items.read_link_pages", "SELECT asked_at FROM items_linkcard WHERE state = 'waiting'", work="link previews")
+@only_if_rows(
+    "items.read_link_pages", "SELECT asked_at FROM items_linkcard WHERE state = 'waiting'", work="link previews"
+)
 def read_waiting() -> bool:
     """Read pages for a few seconds. True if there may be more, which another task reads."""
     until = time.monotonic() + TURN_SECONDS
@@ -201,7 +203,7 @@ def _picture(addresses: Iterable[str], member: int) -> tuple[MediaFile | None, s
         try:
             file = pages.read_picture(address, member=member)
             with spending(member=member):
-                picture = linked.keep(file)
+                picture = linked.store_picture(file)
         except (OutboundError, MediaError, DecoderBusyError, StoreError) as error:
             failure = f"picture: {error}"[:200]
             continue
@@ -224,7 +226,7 @@ def _write(card_id: int, page: pages.RemotePage, picture: MediaFile | None, erro
         )
         is_new, card.facts = card.facts != (made := msgspec.to_builtins(facts)), made
         if is_new:
-            _tell(_newest(card))
+            _announce_cards(_newest(card))
         card.save(update_fields=["state", "error", "facts", "picture"])
         _release(before)
         return
@@ -235,7 +237,7 @@ def _newest(card: LinkCard) -> Iterable[Item]:
     return Item.objects.filter(link_card=card).order_by("-pk").only("pk", "visibility")[:TOLD]
 
 
-def _tell(items: Iterable[Item]) -> None:
+def _announce_cards(items: Iterable[Item]) -> None:
     news = [events.Edited(item.pk, item.visibility) for item in items]
     transaction.on_commit(partial(events.announce, *news))
 
@@ -261,7 +263,7 @@ def _empty(card: LinkCard) -> None:
     before, card.facts, card.picture, card.state = card.picture_id, None, None, CardState.DONE
     card.save(update_fields=["facts", "picture", "is_removed", "state"])
     _release(before)
-    _tell(_newest(card))
+    _announce_cards(_newest(card))
 
 
 @transaction.atomic

@@ -9,7 +9,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from items.conversations.conversations import accept, conversation_of, conversations_page, put_away
 from items.profiles.profile import visible_item
-from web.pages import PageRequest, go_on, limited, show
+from web.pages import PageRequest, limited, redirect_next, show
 from web.rest import position
 
 
@@ -65,4 +65,4 @@ def remove(request: PageRequest, reader: User, conversation_id: int) -> HttpResp
     if not put_away(reader=reader, conversation_id=conversation_id):
         raise Http404
     messages.success(request, _("Removed. A new message brings it back."))
-    return go_on(request, "conversations")
+    return redirect_next(request, "conversations")

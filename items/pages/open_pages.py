@@ -118,7 +118,7 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
             return response
         key = keys.page(_digest(request))
         found = cache.get(key)
-        kept = _kept(key, found)
+        kept = _read_cached(key, found)
         if kept is not None and kept.stands():
             return _again(request, kept)
         page = view(request, *args, **kwargs)
@@ -127,7 +127,7 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
         if found is None:
             cache.set(key, ASKED, KEPT.total_seconds())
         else:
-            _keep(key, request, page)
+            _write_cached(key, request, page)
         page.response.headers["ETag"] = _etag(page.response.content, str(request.csp_nonce))  # type: ignore[attr-defined]
         return _shared(request, page.response)
 
@@ -160,7 +160,7 @@ def _digest(request: HttpRequest) -> str:
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:32]
 
 
-def _kept(key: str, found: Any) -> CachedPage | None:
+def _read_cached(key: str, found: Any) -> CachedPage | None:
     if not isinstance(found, str) or found == ASKED:
         return None
     try:
@@ -173,7 +173,7 @@ def _signer(key: str) -> signing.Signer:
     return signing.Signer(salt=f"items.open_pages {key}")
 
 
-def _keep(key: str, request: HttpRequest, page: OpenPage) -> None:
+def _write_cached(key: str, request: HttpRequest, page: OpenPage) -> None:
     body = gzip.compress(page.response.content, COMPRESSION, mtime=0)
     if len(body) > LARGEST_BYTES:
         return

@@ -7,7 +7,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from items.finding import own_item
 from items.profiles import pins
-from web.pages import PageRequest, go_on, limited
+from web.pages import PageRequest, limited, redirect_next
 
 
 @require_POST
@@ -24,7 +24,7 @@ def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
         messages.error(request, _("You can pin up to %(count)d posts. Unpin one first.") % {"count": pins.PINS})
     else:
         messages.success(request, _("Pinned to your profile."))
-    return go_on(request, "profile", reader.username)
+    return redirect_next(request, "profile", reader.username)
 
 
 @require_POST
@@ -34,4 +34,4 @@ def unpin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Unpin a post."""
     pins.unpin(item_id=own_item(item_id, reader).pk)
     messages.success(request, _("Unpinned."))
-    return go_on(request, "profile", reader.username)
+    return redirect_next(request, "profile", reader.username)

@@ -10,7 +10,7 @@ from items.finding import item_or_404
 from items.hydrate import hydrate
 from items.pages.cards import Cards
 from items.pages.forms import ItemForm
-from web.pages import PageRequest, go_on, limited, show, wants_part
+from web.pages import PageRequest, limited, redirect_next, show, wants_part
 
 
 @require_POST
@@ -36,7 +36,7 @@ def vote(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if not wants_part(request):
         if problem:
             messages.error(request, problem)
-        return go_on(request, "item", item.pk)
+        return redirect_next(request, "item", item.pk)
     content = Cards(reader).content(hydrate([item.pk], reader)[0])
     return show(request, "items/_voted.html", {"poll": content.poll, "problem": problem})
 

@@ -21,7 +21,7 @@ from items.pages.reading import full_time
 from items.profiles.profile import visible_item
 from items.quotes import NotQuotableError
 from items.text import ContentError, poll_end
-from web.pages import PageRequest, go_to, limited, next_page, show
+from web.pages import PageRequest, limited, next_page, redirect_to, show
 
 OF_COMPOSER = frozenset({"text", "media", "warning", "sensitive", "poll"})
 """The parts of the content that the composer shows. Apps may send others, which stay."""
@@ -80,7 +80,7 @@ def delete(request: PageRequest, reader: User, post_id: int) -> HttpResponse:
     post = own_or_404(scheduling.scheduled_post, reader, post_id)
     scheduling.cancel(sender=reader, post_id=post.pk)
     messages.success(request, _("Deleted."))
-    return go_to(request, reverse("scheduled"))
+    return redirect_to(request, reverse("scheduled"))
 
 
 # --- The composer ----------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def answer(request: PageRequest, post: ScheduledPost, reader: User, spot: str) -
     words = _("Scheduled for %(time)s.") % {"time": full_time(post.publish_at)}
     if spot == "write":
         messages.success(request, words)
-        return go_to(request, next_page(request) or reverse("scheduled"))
+        return redirect_to(request, next_page(request) or reverse("scheduled"))
     response = HttpResponse()
     if spot != "slot":
         answered = visible_item(post.post["reply_to"], reader) if post.post["reply_to"] else None

@@ -64,7 +64,7 @@ def tag(request: PageRequest, name: str) -> OpenPage:
 @signed_in
 def complete(request: PageRequest, reader: User) -> HttpResponse:
     """Completions, for complete.js."""
-    found = completions(_asked(request), reader)
+    found = completions(_search_query(request), reader)
     return show(request, "items/_completions.html", {"completions": found})
 
 
@@ -72,7 +72,7 @@ def complete(request: PageRequest, reader: User) -> HttpResponse:
 @signed_in
 def emoji(request: PageRequest, reader: User) -> HttpResponse:
     """Emoji with a name, or of a group, for the picker."""
-    asked, group = _asked(request), request.GET.get("group", "")
+    asked, group = _search_query(request), request.GET.get("group", "")
     found = emoji_named(asked, SHOWN) if asked else emoji_of_group(group if group in GROUPS else GROUPS[0])
     context = {"found": found, "groups": [] if asked else [emoji_of_group(one)[0] for one in GROUPS]}
     return show(request, "items/_emoji.html", context)
@@ -81,7 +81,7 @@ def emoji(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 def search(request: PageRequest) -> HttpResponse:
     """Matching people and items; without a query, popular hashtags."""
-    last_id, asked = position(request), _asked(request)
+    last_id, asked = position(request), _search_query(request)
     if not asked or len(asked) > QUERY_LENGTH:
         context: dict[str, Any] = NOTHING_SOUGHT | {
             "q": asked,
@@ -110,7 +110,7 @@ def search(request: PageRequest) -> HttpResponse:
     return show(request, "items/search.html", context, part="" if only_people else "items/_more.html")
 
 
-def _asked(request: PageRequest) -> str:
+def _search_query(request: PageRequest) -> str:
     asked = once(request.GET, "q").strip()
     try:
         check_text(asked)

@@ -20,7 +20,7 @@ from items.bodies import ItemBody, Sender
 from items.conversations.conversations import mark_read, people_of, request_of
 from items.finding import body_or_404, item_or_404, own_item, quote_or_404, take_back_or_404
 from items.hydrate import hydrate
-from items.likes.kept import Kept, kept_page
+from items.likes.saved import Kept, saved_page
 from items.models import Item, Status, Visibility
 from items.pages import scheduled_views
 from items.pages.cards import Cards
@@ -34,7 +34,7 @@ from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
 from items.threads.muting import mute_thread, muted_among, unmute_thread
 from items.threads.threads import above, thread_page
 from items.versions import KEPT, Version, versions_of
-from items.viewing import tell_viewed
+from items.viewing import announce_view
 from media.actions import PICTURES_AN_ITEM, MediaError
 from media.attaching import free
 from media.objects import media_object
@@ -47,11 +47,11 @@ from web.pages import (
     PageRequest,
     View,
     fetches_ahead,
-    go_on,
-    go_to,
     limited,
     named_ids,
     next_page,
+    redirect_next,
+    redirect_to,
     show,
     wants_part,
 )
@@ -130,7 +130,7 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
         context["preview"] = item_preview(item, reverse("item", args=[item.shown.id]))
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
-        tell_viewed(request, response, item, request.user, replies=shown)
+        announce_view(request, response, item, request.user, replies=shown)
         if isinstance(in_conversation, User) and request.method == "GET" and not fetches_ahead(request):
             mark_read(reader=in_conversation, item_id=int(item.id))
     return OpenPage(response, [item, *higher, *shown])
@@ -218,10 +218,10 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
     if spot != "write":
         return _answer_in_place(request, new, reader, spot)
     if new.status == Status.IN_REVIEW:
-        _say_held(request, new, reader)
+        _explain_held(request, new, reader)
     else:
         messages.success(request, _("Published."))
-    return go_to(request, next_page(request) or _place_of(new, reader))
+    return redirect_to(request, next_page(request) or _place_of(new, reader))
 
 
 def _composer(request: PageRequest, reader: User) -> HttpResponse:
@@ -230,7 +230,7 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
     quoted = body_or_404(quoted_id, reader).shown if quoted_id is not None else None
     if quoted and not may_quote(quoted, reader):
         messages.info(request, not_allowed())
-        return go_on(request, "item", quoted.id)
+        return redirect_next(request, "item", quoted.id)
     form = ItemForm.fresh(answered, reader)
     if quoted:
         form.initial["quote_of"], form.quoted = quoted.id, Cards(reader).quoted(quoted)
@@ -320,7 +320,7 @@ def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -
     return trigger_client_event(part, event, detail, after="settle")
 
 
-def _say_held(request: PageRequest, item: Item, reader: User) -> None:
+def _explain_held(request: PageRequest, item: Item, reader: User) -> None:
     messages.info(request, _held_words(hydrate([item.pk], reader)[0]))
 
 
@@ -405,7 +405,7 @@ def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     item = item_or_404(item_id, reader)
     mute_thread(user=reader, item=item)
     messages.success(request, _("Thread muted. You won't get notifications from it."))
-    return go_on(request, "item", item.repost_of_id or item.pk)
+    return redirect_next(request, "item", item.repost_of_id or item.pk)
 
 
 @require_POST
@@ -415,7 +415,7 @@ def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Unmute the thread of an item."""
     take_back_or_404(item_id, reader, lambda item: unmute_thread(user=reader, item=item))
     messages.success(request, _("Thread unmuted."))
-    return go_on(request, "home")
+    return redirect_next(request, "home")
 
 
 @require_safe
@@ -423,7 +423,7 @@ def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 def kept_items(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
     """What the reader bookmarked or likes, newest first."""
     last_id = position(request)
-    page = kept_page(reader, kept, last_id=last_id)
+    page = saved_page(reader, kept, last_id=last_id)
     shown = Cards(request.user).of(page.items, answered=answered_senders(page.items, reader))
     context = {"page": page, "cards": shown, "is_first": last_id is None, "kept": kept}
     return show(request, "items/kept.html", context, part="items/_more.html")
@@ -432,14 +432,14 @@ def kept_items(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
 def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
     shown = visible_item(item.repost_of_id or item.pk, reader)
     if not wants_part(request):
-        return _back_to(request, shown) if shown else go_on(request, "home")
+        return _back_to(request, shown) if shown else redirect_next(request, "home")
     if shown is None:
         return HttpResponse()
     return show(request, "items/_acts.html", {"card": Cards(request.user).one(shown)})
 
 
 def _back_to(request: PageRequest, item: ItemBody) -> HttpResponse:
-    response = go_on(request, "item", item.id)
+    response = redirect_next(request, "item", item.id)
     if next_page(request) and "#" not in response["Location"]:
         response["Location"] += f"#item-{parse_id(request.POST.get('entry', '')) or item.id}"
     return response
@@ -465,7 +465,7 @@ def revoke_quote(request: PageRequest, reader: User, item_id: int) -> HttpRespon
     quote = quote_or_404(item_id, reader)
     actions.revoke_quote(quote=quote)
     messages.success(request, _("Removed. That quote no longer shows your post."))
-    return go_on(request, "item", quote.quote_of_id)
+    return redirect_next(request, "item", quote.quote_of_id)
 
 
 # --- Editing and deleting --------------------------------------------------------------------------------
@@ -510,10 +510,10 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
             said = {"words": _held_words(shown)} if is_held else {}
             return trigger_client_event(part, "saved", said)
         if is_held:
-            _say_held(request, own, reader)
+            _explain_held(request, own, reader)
         else:
             messages.success(request, _("Saved."))
-        return go_to(request, reverse("item", args=[own.pk]))
+        return redirect_to(request, reverse("item", args=[own.pk]))
     if request.method != "POST":
         form.fields["text"].widget.attrs["autofocus"] = True
     context = {"item": hydrate([own.pk], reader)[0], "form": form, "spot": spot}
@@ -535,4 +535,4 @@ def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if wants_part(request):
         return trigger_client_event(HttpResponse(), "deleted")
     messages.success(request, _("Deleted."))
-    return go_on(request, "home")
+    return redirect_next(request, "home")

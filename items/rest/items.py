@@ -13,8 +13,8 @@ from items import actions
 from items.bodies import ItemBody
 from items.finding import body_or_404, item_or_404, quote_or_404, take_back_or_404
 from items.hydrate import hydrate
-from items.likes.kept import kept_page
 from items.likes.people import LIKERS, REPOSTERS
+from items.likes.saved import saved_page
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
 from items.profiles.pins import pin, unpin
@@ -22,7 +22,7 @@ from items.profiles.profile import replies_page
 from items.quotes import quotes_page
 from items.text import TITLE_LENGTH
 from items.threads.muting import mute_thread, unmute_thread
-from items.viewing import tell_viewed
+from items.viewing import announce_view
 from relations.api import UserPage, user_page
 from web.openapi import EMPTY_BODY, IDEMPOTENCY_KEY
 from web.rest import (
@@ -122,7 +122,7 @@ class ItemView(PublicApiView):
         reader = reader_of(request)
         item = body_or_404(item_id, reader)
         response = FeedResponse(item)
-        tell_viewed(request._request, response, item, reader)
+        announce_view(request._request, response, item, reader)
         return response
 
     @extend_schema(
@@ -209,7 +209,7 @@ class BookmarksView(ApiView):
     @extend_schema(operation_id="list_bookmarks")
     def get(self, request: Request) -> HttpResponse:
         """Bookmarks, newest first. `last_id` is a bookmark's id."""
-        return FeedResponse(kept_page(signed_in(request), "bookmark", **self.bounds))
+        return FeedResponse(saved_page(signed_in(request), "bookmark", **self.bounds))
 
 
 class LikesView(ApiView):
@@ -219,7 +219,7 @@ class LikesView(ApiView):
     @extend_schema(operation_id="list_likes")
     def get(self, request: Request) -> HttpResponse:
         """Liked items, newest like first. `last_id` is a like's id."""
-        return FeedResponse(kept_page(signed_in(request), "like", **self.bounds))
+        return FeedResponse(saved_page(signed_in(request), "like", **self.bounds))
 
 
 class RepostView(ApiView):

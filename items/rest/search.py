@@ -45,14 +45,14 @@ class SearchView(PublicApiView):
     def get(self, request: Request) -> HttpResponse:
         """Matching items, newest first, and users."""
         reader = reader_of(request)
-        query = parse(_asked(request))
+        query = parse(_search_query(request))
         page = search_items(query, reader, **self.bounds)
         found = search_users(query, reader) if self.bounds["last_id"] is None else []
         users = [UserCard.of(user) for user in found]
         return FeedResponse(SearchPage(page.items, users, page.last_id, page.has_more))
 
 
-def _asked(request: Request) -> str:
+def _search_query(request: Request) -> str:
     values = request.query_params.getlist("q")
     asked = values[0].strip() if len(values) == 1 else ""
     try:

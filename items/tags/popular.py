@@ -49,12 +49,12 @@ SHOWN = f"""
 
 def popular_tags(reader: User | AnonymousUser) -> list[str]:
     """At most `COUNT` hashtags, each on a visible item."""
-    return _shown([one for one in _kept() if _is_popular(one)][:COUNT], reader)
+    return _shown([one for one in _read_cached() if _is_popular(one)][:COUNT], reader)
 
 
 def subjects(reader: User) -> list[str]:
     """`popular_tags`, then hashtags that only one sender uses."""
-    return _shown(_kept()[:COUNT], reader)
+    return _shown(_read_cached()[:COUNT], reader)
 
 
 def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
@@ -67,7 +67,7 @@ def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
     return _shown([one for one in found if one[0].startswith(begin) and _is_popular(one)][:count], reader)
 
 
-def _kept() -> list[Any]:
+def _read_cached() -> list[Any]:
     found = cache.get(keys.popular_tags())
     return found if _is_proposal(found) else _count()
 

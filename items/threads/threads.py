@@ -16,7 +16,7 @@ from items.bodies import ItemBody
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS, ItemRow, bodies, id_of
 from items.listing import SCAN
 from items.models import Context
-from items.visibility import VISIBLE, said_visible
+from items.visibility import VISIBLE, post_visible
 from relations.rules import READER, follows
 from storage.connections import fetch
 from storage.paging import as_text, part_of
@@ -55,7 +55,7 @@ def _answers(item: str) -> str:
 IS_ANSWER = f"""
     (reply.reply_to_id = %(item)s OR NOT EXISTS (
         SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.id = reply.reply_to_id AND {said_visible("i", "s")} OFFSET 0))
+        WHERE i.id = reply.reply_to_id AND {post_visible("i", "s")} OFFSET 0))
 """
 
 

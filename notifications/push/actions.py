@@ -140,7 +140,7 @@ def end_sessions(*, user: User) -> None:
     PushSubscription.objects.filter(user=user, token_id=None).delete()
 
 
-def keep_quiet(*, user: User, hours: tuple[int, int] | None) -> None:
+def set_quiet_hours(*, user: User, hours: tuple[int, int] | None) -> None:
     """Push nothing between these hours."""
     if hours is None or hours[0] == hours[1]:
         QuietHours.objects.filter(user=user).delete()

@@ -16,7 +16,7 @@ from accounts.signing_in.sealing import SealError, unseal
 from items.bodies import ItemBody
 from items.models import Visibility
 from notifications.models import Kind, PushSubscription, PushWords
-from notifications.sentences import said_of
+from notifications.sentences import act_sentence
 
 TYPES = {
     Kind.REPLY: "mention",
@@ -51,7 +51,7 @@ def message(told: MessageFacts, subscription: PushSubscription, *, others: int =
             "notification_id": told.act_id,
             "notification_type": TYPES.get(Kind(told.kind), told.kind),
             "icon": _absolute(_icon(told.actor)),
-            "title": said_of(told.kind, told.item, told.actor.name),
+            "title": act_sentence(told.kind, told.item, told.actor.name),
             "body": _with_others(_body(told, subscription.words), others, is_capped=is_capped),
             "url": _address(told),
         }

@@ -38,7 +38,7 @@ def push(request: PageRequest, reader: User) -> HttpResponse:
     initial = {"begins": str(row.begins), "ends": str(row.ends)} if row else {}
     form = QuietForm(request.POST if request.method == "POST" else None, initial=initial)
     if form.is_valid():
-        actions.keep_quiet(user=reader, hours=form.hours())
+        actions.set_quiet_hours(user=reader, hours=form.hours())
         return _saved(request)
     devices = _devices(reader, request.session.session_key)
     context = {

@@ -59,7 +59,7 @@ def backups(now: datetime) -> Findings:
     if not settings.BACKUP_TO_SECRET:
         yield judge("backups", "the site makes none by itself (FEEDSITE_BACKUP_TO is not set)")
         return
-    found = kept_backups.kept(kept_backups.place())
+    found = kept_backups.stored_backups(kept_backups.place())
     dated = kept_backups.dated(found, now)
     newest = next(iter(dated), None)
     age = now - newest.made_at if newest else timedelta.max

@@ -130,7 +130,7 @@ class RetainedRows(NamedTuple):
 AT_ONCE = timedelta()
 
 
-def kept() -> Iterator[RetainedRows]:
+def retentions() -> Iterator[RetainedRows]:
     """Rows with a lifetime, except those that only a full scan would find."""
     yield RetainedRows(Session, "expire_date", AT_ONCE, "accounts.clear_sessions")
     yield RetainedRows(AddressCheck, "expires_at", AT_ONCE, "accounts.clear_sessions")
@@ -169,18 +169,18 @@ STAGES: dict[type[Model], str] = {
 def old_rows(*, staged: int = STAGED) -> Findings:
     """Report overdue rows, and too many staged changes."""
     well = True
-    for each in kept():
+    for each in retentions():
         late = _late(each)
         well &= not late
         if late:
             said = f"{late:,} rows{' or more' * (late == COUNTED)} are at least {GRACE.days} days overdue for deletion"
-            yield judge(f"rows of {each.name}", said, warning=True, todo=_look_at(each.task))
+            yield judge(f"rows of {each.name}", said, warning=True, todo=_advice(each.task))
     for model, task in STAGES.items():
         waiting = model._default_manager.all()[:staged].count()
         well &= waiting < staged
         if waiting >= staged:
             said = f"{waiting:,} or more are waiting"
-            yield judge(f"rows of {model._meta.db_table}", said, warning=True, todo=_look_at(task))
+            yield judge(f"rows of {model._meta.db_table}", said, warning=True, todo=_advice(task))
     if well:
         yield judge("old rows", "are deleted in time")
 
@@ -196,7 +196,7 @@ def _late(each: RetainedRows) -> int:
     return late.order_by()[:COUNTED].count()
 
 
-def _look_at(task: str) -> str:
+def _advice(task: str) -> str:
     return f"Check that beat and a worker run. If so, the worker's log says why {task} fails: docs/runbook.md, Backlog."
 
 

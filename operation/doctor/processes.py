@@ -15,7 +15,7 @@ PAGE_SECONDS = 10.0
 
 def process(name: str, url: str) -> Findings:
     """Check that a process answers /healthz."""
-    status, said = _asked(url, "/healthz", WAIT_SECONDS)
+    status, said = _request(url, "/healthz", WAIT_SECONDS)
     yield judge(name, said, warning=status != 200, todo=f"Start it. If it listens elsewhere, add --{name} URL.")
 
 
@@ -25,12 +25,12 @@ def web(url: str) -> Findings:
         yield finding
         if finding.state != OK:
             return
-    status, said = _asked(url, "/readyz", WAIT_SECONDS)
+    status, said = _request(url, "/readyz", WAIT_SECONDS)
     is_ready = status == 200 or ("secret key" not in said and "static files" not in said)
     yield judge("web readiness", said, error=not is_ready, todo="Fix what is named here: docs/runbook.md, No answer.")
     if status != 200 and is_ready:
         return  # a server does not answer; other checks report it
-    status, said = _asked(url, "/about", PAGE_SECONDS)
+    status, said = _request(url, "/about", PAGE_SECONDS)
     yield judge(
         "web page",
         said,
@@ -39,7 +39,7 @@ def web(url: str) -> Findings:
     )
 
 
-def _asked(url: str, path: str, seconds: float) -> tuple[int, str]:
+def _request(url: str, path: str, seconds: float) -> tuple[int, str]:
     """Ask a process as the proxy does. Returns the status (0: no answer) and a description."""
     place, shown = urlsplit(url), url if path == "/healthz" else f"{url}{path}"
     kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection

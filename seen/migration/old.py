@@ -115,7 +115,7 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
     phase = _decoded(data).phase
     if phase == Phase.CUT_OVER or (mark and phase == Phase.RUNNING):
         return _NOTHING
-    (reply,) = _ask([("ZRANGE", _key(user_id), 0, -1)])
+    (reply,) = _execute([("ZRANGE", _key(user_id), 0, -1)])
     return _numbers(reply)[0]
 
 
@@ -132,7 +132,7 @@ def write(scores: Mapping[int, Sequence[int]]) -> None:
             return
     except StoreUnavailableError:
         pass  # a play written twice does no harm
-    _ask([("ZADD", _key(user_id), *pairs) for user_id, pairs in scores.items()])
+    _execute([("ZADD", _key(user_id), *pairs) for user_id, pairs in scores.items()])
 
 
 # --- Merging -----------------------------------------------------------------------------------------------
@@ -191,10 +191,10 @@ def client() -> redis.Redis:
     return _client(settings.PLAYED_OLD_URL, TIMEOUT_SECONDS)
 
 
-def _ask(commands: Sequence[Command]) -> list[Any]:
+def _execute(commands: Sequence[Command]) -> list[Any]:
     """Send commands to the old server. Raises RedisError and OSError."""
     patience = settings.PLAYED_TIMEOUT_SECONDS
-    with breaker.asking(patience):
+    with breaker.guard(patience):
         return pipelined(_client(settings.PLAYED_OLD_URL, patience), commands, patience_seconds=patience)
 
 

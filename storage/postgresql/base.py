@@ -103,7 +103,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self._come(super().get_new_connection(conn_params))
         breaker = outage_of(self.alias)
         try:
-            with breaker.asking(conn_params["connect_timeout"]):
+            with breaker.guard(conn_params["connect_timeout"]):
                 connection = self._come(super().get_new_connection(conn_params))
         except OpenError as error:
             raise psycopg.OperationalError(str(error)) from error

@@ -5,8 +5,8 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.about import looking, site
-from accounts.about.models import Looking
+from accounts.about import members_only, site
+from accounts.about.models import PublicAccess
 from tests.support.addresses import api_patterns, page_names
 from tests.support.api import API, client_of
 from tests.support.factories import ItemFactory, UserFactory
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _for_members() -> None:
-    site.kept.set(site.Site(looking=Looking.MEMBERS))
+    site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
 
 
 def test_strangers_find_no_search_and_no_column_that_would_lead_them_away(client: Client) -> None:
@@ -95,4 +95,4 @@ def test_a_site_for_everybody_shows_its_profiles(client: Client) -> None:
 
 
 def test_the_list_of_open_pages_is_of_now() -> None:
-    assert {*page_names, "schema", "docs"} >= looking.OPEN
+    assert {*page_names, "schema", "docs"} >= members_only.OPEN

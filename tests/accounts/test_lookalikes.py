@@ -68,7 +68,7 @@ def test_names_that_differ_to_the_eye_are_let_in(taken: str, wanted: str) -> Non
 
 def test_those_who_look_alike_since_before_stay() -> None:
     both = UserFactory(username="paul"), UserFactory(username="pau1")
-    assert {user.pk for user in User.objects.looking_like("PAUL")} == {user.pk for user in both}
+    assert {user.pk for user in User.objects.similar_to("PAUL")} == {user.pk for user in both}
     for user in both:
         actions.edit_profile(user=user, bio="Still here.")
         user.full_clean(exclude=["password"])

@@ -129,5 +129,5 @@ def test_a_place_ends_with_its_session(ann: User, rf: RequestFactory) -> None:
     late = rf.get("/", headers={"user-agent": FIREFOX})
     late.session = old.session
     tasks.clear_sessions()
-    places.note(late)  # it answers after its session has ended
+    places.record_visit(late)  # it answers after its session has ended
     assert [row.session_key for row in SessionOrigin.objects.all()] == [new.session.session_key]

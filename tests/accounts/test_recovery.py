@@ -34,7 +34,7 @@ def with_address(name: str = "ann", address: str = "ann@example.org") -> User:
 
 
 def link_for(asked: str) -> str:
-    recovery.ask(asked=asked, language="en")
+    recovery.request_reset(asked=asked, language="en")
     recovery.work_off()
     letter = Letter.objects.get(kind="reset")
     path: str = re.sub(r"^https?://[^/]+", "", letter.context["link"])
@@ -186,7 +186,7 @@ def test_bad_bodies(body: Any) -> None:
 @pytest.mark.django_db
 def test_a_request_waits_a_day_for_a_worker() -> None:
     with_address()
-    recovery.ask(asked="ann", language="en")
+    recovery.request_reset(asked="ann", language="en")
     ResetRequest.objects.update(created_at=timezone.now() - timedelta(hours=25))
     assert recovery.work_off() == 0
     assert not Letter.objects.exists()

@@ -167,6 +167,7 @@ ALLOWED = (
     Allowed("admin", "", WHOLE, "a list of the admin: few people, one table at a time"),
 )
 UNSPOKEN = {
+    "operation/locks.py:SELECT pg_terminate_backend(": "an operator's line",
     "runtime/management/commands/migrate.py": "before there is a site",
     "accounts/levels/policy.py": "one row",
     "storage/indexes.py": "migrations",
@@ -214,6 +215,7 @@ UNRUN_COMMANDS = {
     "flush": "removes all",
     "generateschema": "",
     "load": "loads a data set",
+    "makemigrations": "asks which migrations are applied",
     "messages": "",
     "migrate": "",
     "prepare": "migrates",

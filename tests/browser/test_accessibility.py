@@ -74,8 +74,8 @@ class World:
         self.friend = UserFactory.create(username="friend")
         self.blocked = UserFactory.create(username="blocked")
         self.newcomer = UserFactory.create(username="newcomer", is_locked=True)
-        self.asking = UserFactory.create(username="asking", bio="Asks.")
-        FollowRequest.objects.create(follower=self.asking, followee=self.reader)
+        self.guard = UserFactory.create(username="asking", bio="Asks.")
+        FollowRequest.objects.create(follower=self.guard, followee=self.reader)
         follow(follower=self.reader, followee=self.newcomer)
         for person in (self.writer, self.friend):
             follow(follower=self.reader, followee=person)
@@ -98,7 +98,7 @@ class World:
         say(self.friend, "too", reply_to=self.deep)
         self.own = say(self.reader, "mine", visibility="self")
         self.talk = say(self.writer, "@reader a zebra, in private", visibility="mentioned")
-        say(self.asking, "@reader hello", visibility="mentioned")
+        say(self.guard, "@reader hello", visibility="mentioned")
         hold(item=say(self.reader, "looked at"), reasons=["words"])
         reject(item=say(self.reader, "refused"))
         for person in (self.reader, self.friend):

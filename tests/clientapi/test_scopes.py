@@ -11,7 +11,7 @@ from django.utils import timezone
 from oauth2_provider.models import AccessToken
 
 from accounts.about import announcing, site
-from accounts.about.models import Looking, SiteSettings
+from accounts.about.models import PublicAccess, SiteSettings
 from accounts.actions import dismiss_announcement
 from accounts.models import User
 from clientapi.errors import ClientView, MissingView
@@ -193,7 +193,7 @@ def test_a_token_without_the_scope_reads_what_strangers_read(route: str) -> None
 
 
 def test_a_site_for_members_alone_shows_strangers_lists_to_no_narrow_token(user: User) -> None:
-    SiteSettings.objects.update_or_create(pk=1, defaults={"looking": Looking.MEMBERS})
+    SiteSettings.objects.update_or_create(pk=1, defaults={"looking": PublicAccess.MEMBERS})
     site.kept.forget()
     Caller(user, "write:media").get("v1/trends/statuses", status=403)
     Caller(user, "read:statuses").get("v1/trends/statuses")

@@ -15,7 +15,7 @@ from accounts.models import User
 from clientapi.oauth.actions import OUT_OF_BAND, register
 from clientapi.streaming import streaming
 from clientapi.streaming.streaming import news_for
-from clientapi.streaming.streams import ClientHearer, Stream, UnknownError, heard, stream_of
+from clientapi.streaming.streams import ClientHearer, Stream, UnknownError, after_message, stream_of
 from items import actions as items
 from items.conversations.conversations import put_away
 from items.filters import filters
@@ -209,7 +209,7 @@ class TestOneself:
     def test_notifications_are_told_once(self) -> None:
         reader, other = UserFactory.create_batch(2)
         item = say(reader)
-        streaming.last_told = streaming.LastTold()
+        streaming.last_told = streaming.LastNotified()
         assert told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)] == []
         items.like(user=other, item=item)
         found = told([hearer(reader), hearer(other)], Notified(reader.pk, {}))
@@ -222,7 +222,7 @@ class TestOneself:
     def test_each_of_several_who_like_at_once_is_told(self) -> None:
         reader, *others = UserFactory.create_batch(4)
         item = say(reader)
-        streaming.last_told = streaming.LastTold()
+        streaming.last_told = streaming.LastNotified()
         for other in others:
             items.like(user=other, item=item)
         found = told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)]
@@ -231,7 +231,7 @@ class TestOneself:
     def test_what_came_long_before_is_not_told_again(self) -> None:
         """For example by a read mark, after a time without open apps."""
         reader, *others = UserFactory.create_batch(3)
-        streaming.last_told = streaming.LastTold()
+        streaming.last_told = streaming.LastNotified()
         items.like(user=others[0], item=say(reader))
         assert told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)]
         items.like(user=others[1], item=say(reader))
@@ -253,21 +253,21 @@ class TestStreams:
     )
     def test_what_a_client_says_may_be_anything(self, wrong: Any) -> None:
         with pytest.raises(UnknownError):
-            heard(ClientHearer(1, (), True), wrong, ALL)
+            after_message(ClientHearer(1, (), True), wrong, ALL)
 
     def test_streams_come_and_go(self) -> None:
-        one = heard(ClientHearer(1, (), True), {"type": "subscribe", "stream": "user"}, ALL)
-        two = heard(one, {"type": "subscribe", "stream": "hashtag", "tag": "cats"}, ALL)
+        one = after_message(ClientHearer(1, (), True), {"type": "subscribe", "stream": "user"}, ALL)
+        two = after_message(one, {"type": "subscribe", "stream": "hashtag", "tag": "cats"}, ALL)
         assert [stream.name for stream in two.streams] == [("user",), ("hashtag", "cats")]
-        assert heard(two, {"type": "subscribe", "stream": "user"}, ALL) == two
-        assert heard(two, {"type": "unsubscribe", "stream": "hashtag", "tag": "cats"}, ALL) == one
+        assert after_message(two, {"type": "subscribe", "stream": "user"}, ALL) == two
+        assert after_message(two, {"type": "unsubscribe", "stream": "hashtag", "tag": "cats"}, ALL) == one
 
     def test_a_connection_has_so_many_streams(self) -> None:
         full = ClientHearer(1, (), True)
         for number in range(20):
-            full = heard(full, {"type": "subscribe", "stream": "hashtag", "tag": f"t{number}"}, ALL)
+            full = after_message(full, {"type": "subscribe", "stream": "hashtag", "tag": f"t{number}"}, ALL)
         with pytest.raises(UnknownError):
-            heard(full, {"type": "subscribe", "stream": "user"}, ALL)
+            after_message(full, {"type": "subscribe", "stream": "user"}, ALL)
 
 
 @pytest.fixture(scope="module")

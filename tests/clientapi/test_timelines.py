@@ -12,7 +12,7 @@ import pytest
 from accounts.models import User
 from items import actions as items
 from items import listing
-from items.likes import kept
+from items.likes import saved
 from items.models import Item, Visibility
 from items.profiles.pins import pin
 from items.text import hashtags
@@ -231,7 +231,7 @@ def walks(caller: Caller, path: str, expected: list[int], chance: random.Random)
 @pytest.mark.slow
 @pytest.mark.parametrize("scan", [1, 2, 500])
 def test_kept_lists_are_the_same_both_ways(scan: int, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "SCAN", scan)
+    monkeypatch.setattr(saved, "SCAN", scan)
     chance, said = random.Random(scan), [ItemFactory() for _ in range(11)]  # noqa: S311 (a made-up world)
     chance.shuffle(said)
     for item in [ItemFactory(), *said]:  # `min_id` cannot name a place below the first id

@@ -3,7 +3,7 @@ import pytest
 from accounts.models import User
 from community import demo, demo_order
 from items.filters import filters
-from items.likes.kept import kept_page
+from items.likes.saved import saved_page
 from items.models import Item
 from items.profiles import pins
 from relations import lists
@@ -21,7 +21,7 @@ def test_readers_have_order_in_what_they_read() -> None:
         assert own.members == demo_order.MEMBERS
         assert list_page(reader, own.id).items
         assert len(pins.pinned_items(reader, reader)) == 1
-        assert len(kept_page(reader, "bookmark").items) == demo_order.KEPT
+        assert len(saved_page(reader, "bookmark").items) == demo_order.KEPT
         (phrase,) = filters.filters_of(reader)
         assert Item.objects.filter(content__text__icontains=phrase.phrase).exists()
 

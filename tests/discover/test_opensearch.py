@@ -378,7 +378,7 @@ def test_until_everything_is_loaded_postgresql_recalls(reader: User) -> None:
 def test_without_an_address_nobody_is_asked(settings: Any) -> None:
     assert settings.OPENSEARCH_URL == ""
     work()
-    indexing.note([1])
+    indexing.enqueue_changes([1])
     indexing.load_again()
     post()
     assert source(UserFactory.create()) == "postgres"

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils.module_loading import import_string
 
 from accounts.about import site
-from accounts.about.models import Looking
+from accounts.about.models import PublicAccess
 from accounts.actions import issue_token
 from accounts.models import User
 from tests.support.answers import whole
@@ -30,7 +30,7 @@ OWN_PATH = [
     "feedsite.api_path.ApiMiddleware",
     "web.compression.CompressionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "accounts.about.looking.LookingMiddleware",
+    "accounts.about.members_only.MembersOnlyMiddleware",
     "accounts.levels.presence.PresenceMiddleware",
     "web.outage.OutageMiddleware",
 ]
@@ -121,7 +121,7 @@ def test_the_answer_is_that_of_the_whole_way(
     method: str, address: str, is_for_members: bool, settings: Any, reader: User
 ) -> None:
     if is_for_members:
-        site.kept.set(site.Site(looking=Looking.MEMBERS))
+        site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
     address = address.format(item=ItemFactory(sender=UserFactory(username="sender")).pk)
     own = [{"Authorization": credential(kind, reader)} for kind in HOMES]
     wrong = [{"Authorization": f"{kind} wrong"} for kind in (*HOMES, "Basic")]
@@ -151,7 +151,6 @@ PAGES_ONLY = {
     "django.middleware.clickjacking.XFrameOptionsMiddleware": "JSON is shown in no frame, and the policy forbids it",
     "django_htmx.middleware.HtmxMiddleware": "htmx asks pages",
     "accounts.access.ReaderMiddleware": "a page that names its reader takes the long path",
-    "allauth.account.middleware.AccountMiddleware": "allauth serves pages",
 }
 """Middlewares that calls of the APIs without a session do not pass, and why."""
 

@@ -95,7 +95,7 @@ OTHERS = {
     "web.letters.compiled": "a pattern of ours",
     "items.text.check_poll": "options of at most 80 characters, each looked at once",
     "notifications.sentences.words_of": "a kind of ours",
-    "notifications.sentences.said_of": "a kind of ours and a bounded name",
+    "notifications.sentences.act_sentence": "a kind of ours and a bounded name",
     "accounts.about.words.paragraphs": "the site's own words, which superusers write",
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
     "web.icons.icon": "the names of our icons",

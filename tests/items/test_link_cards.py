@@ -41,7 +41,7 @@ PAGE = (
 @pytest.fixture(autouse=True)
 def work(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Run the enqueued card tasks as a worker would."""
-    tasks = (link_cards.give, link_cards.read_waiting, link_cards.remove_refused)
+    tasks = (link_cards.assign_card, link_cards.read_waiting, link_cards.remove_refused)
     workers = Workers({task.name: task.run for task in tasks}, drops_others=True)
     monkeypatch.setattr(celery.app, "send_task", workers.send_task)
 
@@ -106,7 +106,7 @@ def test_only_public_items_have_their_links_asked(
     work()
     actions.edit(item=said, content={"text": f"again {far.url('/')}"})
     work()
-    link_cards.give(item_id=said.pk)  # a task enqueued while it was public
+    link_cards.assign_card(item_id=said.pk)  # a task enqueued while it was public
     work()
     assert not far.paths
     assert not LinkCard.objects.exists()
@@ -213,7 +213,7 @@ def test_workers_at_once(
     far.rules |= {f"/{number}": slowly for number in range(3)}
     items = [linking(ann, far, f"/{number}") for number in range(3)]
     for item in items:
-        link_cards.give(item_id=item.pk)
+        link_cards.assign_card(item_id=item.pk)
     at_once(*[link_cards.read_waiting] * 4)
     work()
     assert sorted(far.paths) == ["/0", "/1", "/2"]
@@ -226,7 +226,7 @@ def test_a_worker_that_died(ann: User, far: FarServer, work: Callable[[], None])
     linking(ann, far)
     linking(ann, far, "/2")
     for item in Item.objects.all():
-        link_cards.give(item_id=item.pk)
+        link_cards.assign_card(item_id=item.pk)
     LinkCard.objects.filter(url=far.url("/")).update(state=CardState.ASKED, asked_at=Now())
     work()
     assert not far.paths
@@ -251,7 +251,7 @@ def test_a_link_that_was_gone_before_the_worker_came(
     """Else whoever links first and deletes at once takes the card from all others for a day."""
     far.rules["/"] = answer(PAGE)
     said = linking(ann, far)
-    link_cards.give(item_id=said.pk)
+    link_cards.assign_card(item_id=said.pk)
     actions.delete(item=said)
     work()
     assert not far.paths

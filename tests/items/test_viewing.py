@@ -11,7 +11,7 @@ from items import actions as items
 from items.hydrate import hydrate
 from items.models import Item
 from items.signals import item_viewed
-from items.viewing import tell_viewed
+from items.viewing import announce_view
 from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def test_it_is_told_when_the_answer_has_been_sent(told: list[dict[str, Any]]) ->
     item: Item = ItemFactory()
     request = RequestFactory().get(f"/items/{item.pk}")
     response = HttpResponse("the page")
-    tell_viewed(request, response, hydrate([item.pk], reader)[0], reader)
+    announce_view(request, response, hydrate([item.pk], reader)[0], reader)
     assert told == [], "the reader does not have the page yet"
     response.close()
     assert [one["item"].id for one in told] == [str(item.pk)]

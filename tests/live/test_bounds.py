@@ -105,7 +105,7 @@ def a_site() -> None:
 def page(reader: User, before: LivePage | None = None, size: int = 5) -> LivePage:
     at = {"session_id": before.session_id, "last_id": before.last_id} if before else {}
     found = live_page(User.objects.get(pk=reader.pk), page_size=size, now=timezone.now(), **at)  # type: ignore[arg-type]
-    found.keep()
+    found.store()
     return found
 
 

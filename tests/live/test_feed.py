@@ -54,7 +54,7 @@ def page(reader: User, before: LivePage | None = None, *, write: bool = True, **
         at = {"session_id": before.session_id, "last_id": before.last_id} | at
     found = live_page(User.objects.get(pk=reader.pk), **{"now": timezone.now(), "page_size": 2} | at)
     if write:
-        found.keep()
+        found.store()
     return found
 
 
@@ -80,7 +80,7 @@ def test_a_page_costs_the_same_whatever_the_reader_follows(
         with statements() as queries, count_asked() as asked:
             found = live_page(user, **{"page_size": 3, "now": timezone.now()} | at)
         spent.append((found.sources, len(queries), asked.round_trips))
-        found.keep()
+        found.store()
         return found
 
     first = cost(page_size=1)
@@ -244,7 +244,7 @@ def test_the_next_page_waits_for_a_snapshot_on_its_way(
     def pause(seconds: float) -> None:
         pauses.append(seconds)
         if len(pauses) == 3:
-            first.keep()
+            first.store()
 
     monkeypatch.setattr(feed, "WAIT_SECONDS", SHORT)
     monkeypatch.setattr(feed, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pause))
@@ -305,13 +305,13 @@ def test_walks_need_no_redis(reader: User, workers: Workers, feeds_server: Valke
 def test_a_kept_snapshot_expires_and_is_kept_by_reading(reader: User) -> None:
     now = timezone.now()
     snapshot = WalkSnapshot.take(reader.pk, 7, [3, -4], 1, now)
-    snapshot.keep([3, -4], 1, now)
+    snapshot.store([3, -4], 1, now)
     late = now + timedelta(minutes=29)
-    found = snapshot.kept(3, late)
+    found = snapshot.stored(3, late)
     assert found is not None
     assert (found.is_entry, found.entries, found.lives) == (True, [-4], [3])
-    assert snapshot.kept(None, late + timedelta(minutes=29)) is not None
-    assert snapshot.kept(None, late + timedelta(minutes=90)) is None
+    assert snapshot.stored(None, late + timedelta(minutes=29)) is not None
+    assert snapshot.stored(None, late + timedelta(minutes=90)) is None
 
 
 # --- Snapshot cap ----------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ def test_many_are_told_in_batches_and_once_though_a_worker_dies(
 ) -> None:
     fans = crowd(session, MANY)
     actions.start(session=session, now=NOW)
-    tell, calls = notifications.tell_of_session, []
+    tell, calls = notifications.notify_of_session, []
 
     def dying(**kwargs: Any) -> None:
         tell(**kwargs)
@@ -127,7 +127,7 @@ def test_many_are_told_in_batches_and_once_though_a_worker_dies(
         if len(calls) == 2:
             raise ConnectionError("the worker dies before the commit")
 
-    monkeypatch.setattr(notifications, "tell_of_session", dying)
+    monkeypatch.setattr(notifications, "notify_of_session", dying)
     with pytest.raises(ConnectionError):
         reminders.send(session.pk, size=BATCH)
     assert len(told(session)) == BATCH, "the first batch stands, the second is as if it had not been"

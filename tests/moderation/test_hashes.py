@@ -212,7 +212,7 @@ def waiting() -> bool:
 
 def test_one_rule_a_file_and_so_many_rules(moderator: User, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = blocked(moderator)
-    with pytest.raises(hashes.KnownError):
+    with pytest.raises(hashes.DuplicateHashError):
         blocked(moderator)
     monkeypatch.setattr(hashes, "RULES", 1)
     with pytest.raises(hashes.TooManyRulesError):

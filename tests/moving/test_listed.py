@@ -340,7 +340,7 @@ def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monke
         if kind is None:
             break
         kills(made.pk, ACTS.get(kind, "relations.importing._act"))
-        kills(made.pk, "community.archives.listed.bring")
+        kills(made.pk, "community.archives.listed.import_names")
         kills(made.pk, "community.archives.importing._list_part")  # the second time after the part
     kills(made.pk, "community.archives.importing.extras.bring")
     assert importing.run(made.pk)

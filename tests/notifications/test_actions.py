@@ -131,7 +131,7 @@ def test_what_waits_for_a_moderator_is_told_when_it_is_approved(ann: User, bob: 
     assert told(ann) == [("reply", ["Bob"])]
 
     held = Item.objects.create(sender=bob, content={"text": "@ann"}, status=Status.IN_REVIEW)
-    actions.tell_of_item(item=held)
+    actions.notify_of_item(item=held)
     assert len(told(ann)) == 1
     items.approve(item=held)
     assert told(ann) == [("mention", ["Bob"]), ("reply", ["Bob"])]
@@ -308,13 +308,13 @@ def test_every_act_bears_the_recipient_of_its_entry(ann: User, bob: User) -> Non
     say(bob, "hello @ann")
     say(bob, "see this", quote_of=post)
     relations.follow(follower=bob, followee=ann)
-    actions.tell_of_request(follower=bob, followee=ann)
-    actions.tell_of_acceptance(follower=ann, followee=bob)
-    actions.tell_of_session(session_id=7, host_id=bob.pk, user_ids=[ann.pk])
-    actions.tell_of_poll(item=post, user_ids=[bob.pk])
+    actions.notify_of_request(follower=bob, followee=ann)
+    actions.notify_of_acceptance(follower=ann, followee=bob)
+    actions.notify_of_session(session_id=7, host_id=bob.pk, user_ids=[ann.pk])
+    actions.notify_of_poll(item=post, user_ids=[bob.pk])
     actions.warn(user=ann, text="careful")
-    actions.tell_of_pictures(item=post, text="no")
-    actions.tell_of_scheduled(user=ann, item=None)
+    actions.notify_of_pictures(item=post, text="no")
+    actions.notify_of_scheduled(user=ann, item=None)
     assert set(Notification.objects.values_list("kind", flat=True)) == set(Kind)
     assert Act.objects.count() == Act.objects.filter(recipient=F("notification__recipient")).count() == len(Kind)
 

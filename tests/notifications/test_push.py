@@ -108,7 +108,7 @@ def test_every_kind(device: Device, reader: User, other: User) -> None:
     session = live.create(
         host=host, title="Cats live", starts_at=timezone.now() + timedelta(hours=1), now=timezone.now()
     )
-    notifications.tell_of_session(session_id=session.pk, host_id=host.pk, user_ids=[reader.pk])
+    notifications.notify_of_session(session_id=session.pk, host_id=host.pk, user_ids=[reader.pk])
     assert titles(device) == [
         "Other replied to you",
         "Other quoted your post",
@@ -126,7 +126,7 @@ def test_the_end_of_polls(device: Device, reader: User, other: User) -> None:
     asked = {"options": ["tea", "coffee"], "closes_in": 3600}
     for sender in (other, reader):
         poll = items.publish(sender=sender, type="poll", content={"text": "Which?", "poll": asked})
-        notifications.tell_of_poll(item=poll, user_ids=[reader.pk])
+        notifications.notify_of_poll(item=poll, user_ids=[reader.pk])
     assert titles(device) == ["A poll you voted in has ended", "Your poll has ended"]
     assert {(message["notification_type"], message["body"]) for message in device.messages} == {("poll", "Which?")}
 
@@ -309,9 +309,9 @@ def test_quiet_hours(hours: tuple[int, int], hour: int, is_quiet: bool) -> None:
 
 def test_nothing_is_pushed_in_quiet_hours(device: Device, reader: User, other: User) -> None:
     now = timezone.now().hour
-    actions.keep_quiet(user=reader, hours=(now, (now + 2) % 24))
+    actions.set_quiet_hours(user=reader, hours=(now, (now + 2) % 24))
     say(other, "@reader one")
-    actions.keep_quiet(user=reader, hours=None)
+    actions.set_quiet_hours(user=reader, hours=None)
     say(other, "@reader two")
     assert [message["body"] for message in device.messages] == ["@reader two"]
     assert not QuietHours.objects.exists()
@@ -586,7 +586,7 @@ def test_reading_and_removing(client: Client, device: Device, reader: User) -> N
 
 
 def test_purge_leaves_nothing(device: Device, reader: User) -> None:
-    actions.keep_quiet(user=reader, hours=(1, 2))
+    actions.set_quiet_hours(user=reader, hours=(1, 2))
     from notifications import forgetting
 
     assert forgetting.forget_user(user=reader, limit=100) == 2

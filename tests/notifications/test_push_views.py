@@ -130,7 +130,7 @@ def test_strangers_and_other_methods(client: Client, row: PushSubscription) -> N
 
 
 def test_the_export_has_no_secrets(reader: User, row: PushSubscription) -> None:
-    actions.keep_quiet(user=reader, hours=(22, 7))
+    actions.set_quiet_hours(user=reader, hours=(22, 7))
     *_others, devices, hours = files(reader)
     (device,) = devices.rows
     assert device.server == "push.example.org"

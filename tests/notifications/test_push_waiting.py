@@ -215,7 +215,7 @@ def test_quiet_hours_begin_while_an_act_waits(device: Device, queue: Queue, read
     say(other, "@reader")
     queue.step()
     hour = timezone.now().hour
-    actions.keep_quiet(user=reader, hours=(hour, (hour + 2) % 24))
+    actions.set_quiet_hours(user=reader, hours=(hour, (hour + 2) % 24))
     queue.work()
     assert device.messages == []
 
@@ -254,7 +254,7 @@ def test_a_live_session_is_not_told_of_when_it_is_old(
     session = live.create(
         host=host, title="Cats live", starts_at=timezone.now() + timedelta(hours=1), now=timezone.now()
     )
-    notifications.tell_of_session(session_id=session.pk, host_id=host.pk, user_ids=[reader.pk])
+    notifications.notify_of_session(session_id=session.pk, host_id=host.pk, user_ids=[reader.pk])
     queue.step()
     monkeypatch.setattr(sending, "LIFE", {"live": -1})
     queue.work()

@@ -69,7 +69,7 @@ def test_changes_that_nothing_folds_are_told() -> None:
 
 def test_every_kept_row_has_a_periodic_task() -> None:
     tasks = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()} | {"discover.index"}
-    assert {each.task for each in growth.kept()} | set(growth.STAGES.values()) <= tasks
+    assert {each.task for each in growth.retentions()} | set(growth.STAGES.values()) <= tasks
 
 
 @pytest.mark.django_db(transaction=True)

@@ -22,7 +22,7 @@ from accounts.models import User
 from operation import backup, dumps, kept_backups, tasks, upgrade
 from operation.doctor import disks
 from operation.dumps import BackupError
-from operation.kept_backups import DatedBackup, is_due, kept, place, superfluous
+from operation.kept_backups import DatedBackup, is_due, place, stored_backups, superfluous
 from relations import actions as relations
 from runtime import metrics
 from runtime.environment import OptionsError, checked
@@ -92,7 +92,7 @@ def test_the_task_makes_one_a_day_and_removes_old_ones(folder: Path, caplog: pyt
     for name in (*old, *others, "feedsite-20260101T030000Z.backup.x1.part"):
         (folder / name).write_text("")
     tasks.back_up()
-    newest, *older = kept(place())
+    newest, *older = stored_backups(place())
     assert zipfile.ZipFile(folder / newest.name).testzip() is None
     assert timezone.now() - newest.made_at < timedelta(minutes=5)
     assert 8 <= len(older) <= 9, "6 further days, and the newest of 4 weeks, of which they fill one or two"
@@ -102,7 +102,7 @@ def test_the_task_makes_one_a_day_and_removes_old_ones(folder: Path, caplog: pyt
         newest.made_at.timestamp(), abs=1
     )
     tasks.back_up()
-    assert kept(place())[0] == newest, "one a day"
+    assert stored_backups(place())[0] == newest, "one a day"
     assert not caplog.records
 
 
@@ -115,7 +115,7 @@ def test_one_that_fails_is_logged_and_tried_again(
     assert [each.partition(": exit")[0] for each in caplog.messages] == ["the backup failed: pg_dump failed"]
     assert list(folder.iterdir()) == []
     tasks.back_up()
-    assert len(kept(place())) == 1
+    assert len(stored_backups(place())) == 1
 
 
 @pytest.mark.sessions
@@ -138,7 +138,7 @@ def test_the_command_without_a_file(folder: Path, settings: Any) -> None:
     out = io.StringIO()
     call_command("backup", stdout=out)
     assert re.match(r"feedsite-\d{8}T\d{6}Z\.backup\. It holds secrets", out.getvalue())
-    assert (folder / kept(place())[0].name).stat().st_mode & 0o777 == 0o600
+    assert (folder / stored_backups(place())[0].name).stat().st_mode & 0o777 == 0o600
     assert folder.stat().st_mode & 0o777 == 0o700
     settings.BACKUP_TO_SECRET = ""
     with pytest.raises(CommandError, match="set FEEDSITE_BACKUP_TO"):
@@ -162,7 +162,7 @@ def test_one_of_no_day_is_none(folder: Path, settings: Any, day: str) -> None:
     folder.mkdir()
     (folder / f"feedsite-{day}Z.backup").touch()
     kept_backups.tend(now=datetime(2026, 11, 28, 12, tzinfo=UTC))
-    assert [each.name for each in kept(place())] == ["feedsite-20261128T120000Z.backup"]
+    assert [each.name for each in stored_backups(place())] == ["feedsite-20261128T120000Z.backup"]
 
 
 def test_one_of_the_future_ends_no_backups(folder: Path, settings: Any) -> None:
@@ -178,15 +178,15 @@ def test_one_of_the_future_ends_no_backups(folder: Path, settings: Any) -> None:
     assert findings["backup dates"].state == "warning"
     assert "3 of the future" in findings["backup dates"].text
     tasks.back_up()
-    names = [each.name for each in kept(place())]
+    names = [each.name for each in stored_backups(place())]
     assert set(later) < set(names), "they are left alone"
-    (newest, *_) = kept_backups.dated(kept(place()), timezone.now())
+    (newest, *_) = kept_backups.dated(stored_backups(place()), timezone.now())
     assert timezone.now() - newest.made_at < timedelta(minutes=5)
     assert metrics.registry.get_sample_value("feedsite_backup_made_seconds") == pytest.approx(
         newest.made_at.timestamp(), abs=1
     )
     tasks.back_up()
-    assert [each.name for each in kept(place())] == names, "one a day"
+    assert [each.name for each in stored_backups(place())] == names, "one a day"
     assert "backups" not in {each.name for each in disks.backups(timezone.now()) if each.state != "ok"}
 
 
@@ -200,7 +200,7 @@ def test_a_bucket_keeps_them_and_gives_them_back(server: BucketServer, settings:
     for each in made(*range(3, 40), now=timezone.now()):
         where.bucket.client.put_object(Bucket="backups", Key=each.name, Body=b"")  # type: ignore[attr-defined]
     tasks.back_up()
-    newest, *older = kept(where)
+    newest, *older = stored_backups(where)
     assert 8 <= len(older) <= 9
     assert not list((settings.DATA_DIR / "backups" / "unsent").iterdir()), "nothing stays here"
     out = io.StringIO()

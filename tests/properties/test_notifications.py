@@ -28,7 +28,7 @@ from items.threads.muting import mute_thread, unmute_thread
 from notifications import actions, feed
 from notifications.feed import Entry, notifications_page, unread_count
 from notifications.models import CHOOSABLE, Act, Kind, Notification, ReadMark, Silenced
-from notifications.ungrouped import ToldAct, WantedActs, acts_page, unread_acts
+from notifications.ungrouped import ActFilter, NotifiedAct, acts_page, unread_acts
 from relations import actions as relations
 from relations.models import Block, Follow, Mute
 from storage.ids import SEQUENCE_BITS
@@ -95,12 +95,12 @@ def oracle(reader: User) -> list[tuple[int, Line]]:
     return lines
 
 
-def told_acts(reader: User) -> list[ToldAct]:
+def told_acts(reader: User) -> list[NotifiedAct]:
     """The acts, newest first, each checked by itself."""
     mark = ReadMark.objects.filter(user=reader).first()
     choice = Silenced.objects.filter(user=reader).first()
     return [
-        ToldAct(act.pk, entry.kind, entry.item_id, act.actor_id)
+        NotifiedAct(act.pk, entry.kind, entry.item_id, act.actor_id)
         for act in Act.objects.filter(recipient=reader).order_by("-id").select_related("actor")
         if act.pk > (mark.put_away if mark else 0)
         and (entry := Notification.objects.filter(pk=act.notification_id).first())
@@ -113,11 +113,11 @@ def told_acts(reader: User) -> list[ToldAct]:
     ]
 
 
-def walked(reader: User, kinds: Collection[str], limit: int, *, upward: bool) -> list[ToldAct]:
+def walked(reader: User, kinds: Collection[str], limit: int, *, upward: bool) -> list[NotifiedAct]:
     """All acts, page by page."""
     found, edge = [], None
     while True:
-        wanted = WantedActs(kinds, upward=upward)
+        wanted = ActFilter(kinds, upward=upward)
         if edge is not None:
             wanted = wanted._replace(above=edge) if upward else wanted._replace(below=edge)
         page = acts_page(reader, wanted, limit=limit)

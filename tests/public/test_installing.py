@@ -12,7 +12,7 @@ from PIL import Image
 
 from accounts.about import site
 from accounts.about.logo import ICONS, drawn_icon, set_logo
-from accounts.about.models import Looking
+from accounts.about.models import PublicAccess
 from accounts.models import User
 from tests.support.factories import UserFactory
 
@@ -123,7 +123,7 @@ def test_pages_may_have_this_worker_and_no_other(client: Client) -> None:
 
 @pytest.mark.parametrize("path", ["/worker.js", "/offline", "/manifest.webmanifest"])
 def test_a_site_for_members_has_them_too(client: Client, path: str) -> None:
-    site.kept.set(site.Site(looking=Looking.MEMBERS))
+    site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
     assert client.get(path).status_code == 200
 
 

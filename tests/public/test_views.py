@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.about import site
-from accounts.about.models import Looking
+from accounts.about.models import PublicAccess
 from accounts.actions import edit_preferences, edit_profile
 from accounts.models import User
 from discover.refreshing import refresh_popular
@@ -165,7 +165,7 @@ def test_robots_are_led_to_the_sitemap(client: Client) -> None:
 
 
 def test_robots_are_kept_from_a_site_for_members(client: Client) -> None:
-    site.kept.set(site.Site(looking=Looking.MEMBERS))
+    site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
     assert client.get("/robots.txt").content == b"User-agent: *\nDisallow: /\n"
 
 
@@ -191,7 +191,7 @@ def test_no_cache_tells_of_a_site_that_is_for_members_since(client: Client, send
     for path in ("/sitemap.xml", "/sitemap-people-0.xml", "/manifest.webmanifest"):
         answer = client.get(path)
         assert (answer.status_code, answer["Cache-Control"]) == (200, "private, max-age=60")
-    site.kept.set(site.Site(looking=Looking.MEMBERS))
+    site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
     assert client.get("/sitemap.xml")["Location"] == "/login?next=%2Fsitemap.xml"
 
 

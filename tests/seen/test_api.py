@@ -237,7 +237,7 @@ def test_no_more_is_given_back_than_is_counted(service: APIClient, settings: Any
     rates.hit_each("played_ids", {str(user.pk): 9})
     rates._client().delete(keys.rate("played_ids", str(user.pk)))
     assert batch(service, (user.pk, ["1", "2"])).json()["refused"] == []
-    rates.give_back_each("played_ids", {str(user.pk): 9})
+    rates.refund_each("played_ids", {str(user.pk): 9})
     assert batch(service, (user.pk, list(map(str, range(1, 11))))).json()["refused"] == []
     assert batch(service, (user.pk, ["11"])).json()["refused"] != [], "ten of a slot, not seventeen"
 

@@ -92,7 +92,7 @@ def test_each_takes_its_own_tasks_alone_and_the_lane_ends_with_its_worker(worker
     for pid in worker.pids()[OUTSIDE]:
         os.kill(pid, signal.SIGSTOP)
     for _ in range(20):
-        assert link_cards.give.delay(1)
+        assert link_cards.assign_card.delay(1)
         assert fan_out.delay(1)
     assert wait_for(lambda: not queues.llen("celery"), 60)
     assert queues.llen(OUTSIDE) >= 20 - settings.OUTSIDE_PROCESSES

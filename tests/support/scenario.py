@@ -979,8 +979,8 @@ def workers(scenario: Scenario) -> None:
     site = scenario.site
     scenario.recorder.step = "task parts"
     active_fans.build(site.star.pk)
-    indexing.note([site.busy.pk])
-    indexing.note([site.busy.pk], only_public=True)
+    indexing.enqueue_changes([site.busy.pk])
+    indexing.enqueue_changes([site.busy.pk], only_public=True)
     scenario.ran.add("timeline.build_active_fans")
     for task, query in QUESTIONS.items():
         scenario.recorder.step = f"question of {task}"

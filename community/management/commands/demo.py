@@ -40,7 +40,7 @@ class Command(BaseCommand):
             with transaction.atomic():
                 made = demo.make(size=options["users"], has_pictures=not options["no_pictures"], told=self.tell)
                 # Before the commit, so that passwords are never lost.
-                keep(path, made.logins)
+                write_logins(path, made.logins)
         except demo.NotEmptyError:
             if options["if_empty"]:
                 return
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def keep(path: Path, logins: tuple[demo.Login, ...]) -> None:
+def write_logins(path: Path, logins: tuple[demo.Login, ...]) -> None:
     """Write the logins, readable only by the owner."""
     draft = path.with_name(f"{path.name}.new")
     draft.unlink(missing_ok=True)

@@ -6,8 +6,8 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from items import actions
-from items.likes import kept
-from items.likes.kept import Kept, kept_page
+from items.likes import saved
+from items.likes.saved import Kept, saved_page
 from items.models import Bookmark, Item
 from relations import actions as relations
 from tests.support.answers import whole
@@ -30,7 +30,7 @@ def walked(reader: User, name: Kept, limit: int) -> list[int]:
     found: list[int] = []
     last_id: int | None = None
     for _ in range(50):
-        page = kept_page(reader, name, last_id=last_id, limit=limit)
+        page = saved_page(reader, name, last_id=last_id, limit=limit)
         found += [int(item.id) for item in page.items]
         if not page.has_more:
             return found
@@ -91,7 +91,7 @@ def test_lists_are_in_the_order_of_the_acts(api: APIClient, reader: User, name: 
 
 @pytest.mark.parametrize("name", VERBS)
 def test_hidden_items_leave_and_come_back(reader: User, name: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "SCAN", 3)
+    monkeypatch.setattr(saved, "SCAN", 3)
     hater = UserFactory()
     items: list[Item] = [ItemFactory(sender=hater) if place in range(1, 8) else ItemFactory() for place in range(10)]
     for item in items:
@@ -100,8 +100,8 @@ def test_hidden_items_leave_and_come_back(reader: User, name: Kept, monkeypatch:
     relations.block(blocker=hater, blocked=reader)
     for limit in (1, 2, 3, 20):
         assert walked(reader, name, limit) == [items[9].pk, items[8].pk, items[0].pk]
-    page = kept_page(reader, name, limit=2)
-    assert not kept_page(reader, name, last_id=int(page.last_id or 0), limit=2).items, "it answers short at its bound"
+    page = saved_page(reader, name, limit=2)
+    assert not saved_page(reader, name, last_id=int(page.last_id or 0), limit=2).items, "it answers short at its bound"
     relations.unblock(blocker=hater, blocked=reader)
     actions.delete(item=items[5])
     newest.remove(items[5].pk)

@@ -31,7 +31,7 @@ SPREAD_SECONDS = 5.0
 """Connections that must end after a loss do so within this time, not all at once."""
 
 
-class Teller:
+class Writer:
     """Writes to the hub's connections."""
 
     def __init__(self, connections: set[OpenConnection]) -> None:
@@ -49,17 +49,17 @@ class Teller:
         """Stop the threads."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def tell(self, entries: list[Entry]) -> None:
+    async def write_entries(self, entries: list[Entry]) -> None:
         """Write a batch to all connections."""
         groups = _by_dialect(self._connections)
         await asyncio.gather(*(self._tell(dialect, some, entries) for dialect, some in groups.items()))
 
-    def tell_loss(self, upto: Position) -> None:
+    def write_loss(self, upto: Position) -> None:
         """Tell all connections that events up to here may be lost."""
         for dialect, some in _by_dialect(self._connections).items():
             _lose(dialect, some, upto)
 
-    def tell_missed(self, upto: Position) -> None:
+    def write_missed(self, upto: Position) -> None:
         """After a dialect's pause, tell its connections of skipped events."""
         for dialect, rest in self._rests.items():
             if rest.has_missed and rest.is_over:

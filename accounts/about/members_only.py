@@ -35,7 +35,7 @@ API = "/api/"
 UNAUTHORIZED = 401
 
 
-class LookingMiddleware:
+class MembersOnlyMiddleware:
     """Sends strangers to the sign-in. API views check `request.is_for_members` after authentication."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -43,7 +43,7 @@ STATEMENTS = {kind: _listed(kind, "DESC") for kind in KINDS}
 ABOVE = {kind: _listed(kind, "ASC") for kind in KINDS}
 
 
-class KeptPage(NamedTuple):
+class SavedPage(NamedTuple):
     """A page of bookmarked or liked items. Ids are of bookmarks or likes: both ends of the page, and the last one
     checked.
     """
@@ -66,7 +66,7 @@ class _KeptRow(NamedTuple):
         return cls(bound, relation_id, None if relation_id is None else ItemRow.of(columns))
 
 
-def kept_page(reader: User, kept: Kept, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
+def saved_page(reader: User, kept: Kept, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """The items that a reader bookmarked or likes, newest first. `last_id` is a bookmark's or like's."""
     page = placed_page(reader, kept, last_id=last_id, limit=limit)
     return ItemPage(page.items, as_text(page.last_id), page.has_more)
@@ -80,7 +80,7 @@ def placed_page(
     since_id: int = 0,
     min_id: int | None = None,
     limit: int = 20,
-) -> KeptPage:
+) -> SavedPage:
     """Bookmarked or liked items with the page's places. With `min_id`, those directly above it."""
     statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
     params = {"reader": reader.pk, "above": above, "below": below(last_id), "scan": SCAN, "count": limit + 1}
@@ -90,4 +90,4 @@ def placed_page(
     shown = part.shown if min_id is None else part.shown[::-1]
     places: list[int | None] = [place for place, _item in shown] or [None]
     items = bodies([item for _place, item in shown], reader)
-    return KeptPage(items, places[0], places[-1], part.last_id, part.has_more)
+    return SavedPage(items, places[0], places[-1], part.last_id, part.has_more)
