@@ -20,7 +20,6 @@ from oauthlib.common import generate_token
 
 from accounts import addresses, faces, passwords, profile_fields, proofs, review
 from accounts.imitation import check_imitation
-from accounts.locale import zone_names
 from accounts.models import (
     Authenticator,
     Deletion,
@@ -39,6 +38,7 @@ from accounts.signing_in_models import OWN_APP, ClientApp
 from storage.draws import Draw
 from storage.events import Revoked, announce
 from web.refusals import ConflictError
+from web.times import zone_names
 
 # Missing from Django's Chinese catalogue.
 TOO_SHORT = ngettext_lazy(

@@ -5,7 +5,6 @@ answers programs in English and UTC.
 import zoneinfo
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
-from functools import cache
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -19,6 +18,7 @@ from django.utils.translation.trans_real import parse_accept_lang_header
 from accounts.about.site import current
 from accounts.access import READER_HEADER
 from accounts.models import User
+from web.times import zone_names
 
 ZONE_COOKIE = "time_zone"
 """Cookie with the browser's time zone. site.js sets it."""
@@ -69,12 +69,6 @@ PLACES = {
     "Pacific/Auckland": pgettext_lazy("city", "Auckland"),
 }
 """Cities with translated names. Others show the IANA name."""
-
-
-@cache
-def zone_names() -> frozenset[str]:
-    """IANA names known to this machine."""
-    return frozenset(zoneinfo.available_timezones())
 
 
 LOCAL = "%Y-%m-%dT%H:%M"

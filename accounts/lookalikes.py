@@ -2,9 +2,12 @@
 names go through Unicode's confusables (UTS #39) first.
 """
 
+import importlib.util
+import json
 import re
 import unicodedata
 from functools import cache
+from pathlib import Path
 
 from django.db.models import Func, TextField
 
@@ -48,7 +51,17 @@ def _latin(letter: str) -> str:
         return named[1].lower()
     if unicodedata.category(letter)[0] not in "LNP":
         return ""
-    from confusable_homoglyphs import confusables  # six megabytes, rarely needed
+    return alike().get(letter, letter)
 
-    found = confusables.confusables_data.get(letter, [])
-    return next((each["c"] for each in found if each["c"].isascii()), letter)
+
+@cache
+def alike() -> dict[str, str]:
+    """The characters that look like ASCII, with what they look like, by Unicode.
+
+    The package's own functions would keep eight megabytes.
+    """
+    package = importlib.util.find_spec("confusable_homoglyphs")
+    assert package is not None and package.origin is not None  # noqa: S101, PT018 (a dependency)
+    found = json.loads(Path(package.origin).with_name("confusables.json").read_bytes())
+    plain = {letter: [each["c"] for each in looks if each["c"].isascii()] for letter, looks in found.items()}
+    return {letter: looks[0] for letter, looks in plain.items() if looks}

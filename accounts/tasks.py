@@ -1,10 +1,9 @@
-from django.core.management import call_command
-
 from accounts import actions, addresses, purge
 from accounts.joining import applications
 from accounts.levels import actions as levels
 from accounts.levels import policy
 from accounts.signing_in import recovery  # noqa: F401 (it has tasks of its own)
+from accounts.signing_in.sessions import SessionStore
 from storage.queue import only_if_rows, task
 
 
@@ -38,5 +37,5 @@ def forget_applications() -> None:
 @task("accounts.clear_sessions")
 def clear_sessions() -> None:
     """Periodic: remove expired sessions, which Django keeps."""
-    call_command("clearsessions")
+    SessionStore.clear_expired()
     addresses.forget_checks()

@@ -24,6 +24,7 @@ from django.core.handlers.base import BaseHandler  # noqa: E402
 from django.http import HttpResponse, HttpResponseBase  # noqa: E402
 from django.urls import include, path, re_path  # noqa: E402
 
+from feedsite import loading  # noqa: E402
 from runtime.logs import HEADER, request_id  # noqa: E402
 from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
@@ -198,4 +199,5 @@ def _too_many(error: TooManyConnectionsError) -> HttpResponseBase:
 
 
 application = AsgiApplication()
+loading.load_stream()
 postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)

@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+from importlib import import_module
 from typing import Any
 
 from billiard.context import Process
@@ -27,7 +28,8 @@ app.autodiscover_tasks()
 @signals.celeryd_init.connect
 @signals.celeryd_after_setup.connect
 def share_memory(**kwargs: Any) -> None:
-    """Hide the current objects from the garbage collector before the forks."""
+    """Load what tasks need, and hide the current objects from the garbage collector before the forks."""
+    import_module("feedsite.loading").load_tasks()  # once Django is set up
     gc.collect()
     gc.freeze()
 

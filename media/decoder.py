@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,10 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
+from runtime.loaded_programs import LoadedProgram
 from storage.queue import check_lane
+
+PROGRAM = LoadedProgram("media.decoding", "media.videos")
 
 PAUSE_SECONDS = 0.02
 """Pause between two tries to get a place."""
@@ -126,11 +128,10 @@ class Decoder:
             ours, theirs = socket.socketpair()
             with theirs:
                 self._program = subprocess.Popen(
-                    [sys.executable, "-m", "media.decoding", str(theirs.fileno())],
-                    cwd=settings.BASE_DIR,
+                    [*PROGRAM.command, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[theirs.fileno(), PROGRAM.handle],
                     start_new_session=True,  # Ctrl-C goes to the site, which closes the socket
                 )
             self._control, self._owner = ours, os.getpid()

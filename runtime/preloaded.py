@@ -19,7 +19,7 @@ def load(target: str) -> ModuleType:
     """Import the application and its views, hidden from the garbage collector."""
     gc.disable()  # a collection in between would leave holes that every child fills separately
     module = import_module(target.partition(":")[0])
-    load_pages()
+    import_module("feedsite.loading").load_pages()  # after the application, which sets Django up
     share()
     gc.enable()
     return module
@@ -36,18 +36,6 @@ def queue(module: ModuleType) -> None:
 def is_news(record: logging.LogRecord) -> bool:
     """Log filter: False for granian's warnings about many threads, which only queue."""
     return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
-
-
-def load_pages() -> None:
-    """Import what the first requests would import."""
-    from django.conf import settings
-    from django.urls import get_resolver
-    from django.utils import translation
-
-    get_resolver()._populate()  # for the current language; it imports everything
-    for code, _ in settings.LANGUAGES:
-        translation.activate(code)
-    translation.deactivate()
 
 
 def share() -> None:

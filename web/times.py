@@ -1,4 +1,5 @@
 import re
+import zoneinfo
 from datetime import datetime
 from functools import cache
 from typing import Annotated
@@ -24,6 +25,12 @@ LETTERS = {
     "M": "{2}",
 }
 """The letters of Django's date formats that web/formats uses, as fields of `str.format`."""
+
+
+@cache
+def zone_names() -> frozenset[str]:
+    """IANA names of time zones known to this machine."""
+    return frozenset(zoneinfo.available_timezones())
 
 
 @cache

@@ -1,5 +1,3 @@
-import zoneinfo
-
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator, RegexValidator
 from django.db import models
@@ -9,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.about import colours
 from web.languages import default_choices
+from web.times import zone_names
 
 NAME = "feedsite"
 """Default name."""
@@ -21,7 +20,7 @@ ANNOUNCEMENT_LENGTH = 500
 
 def check_zone(name: str) -> None:
     """Raise ValidationError for an unknown time zone."""
-    if name not in zoneinfo.available_timezones():
+    if name not in zone_names():
         raise ValidationError(_("We don't know this time zone. Use a name like Asia/Shanghai."), code="zone")
 
 

@@ -9,12 +9,13 @@ from django.utils.translation import gettext_lazy as _
 from accounts import passwords
 from accounts.faces import CROPPED
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
-from accounts.locale import place_name, zone_names
+from accounts.locale import place_name
 from accounts.models import QuotableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair
 from accounts.signing_in.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
 from accounts.signing_in.second_factors import NAME_LENGTH as PASSKEY_NAME_LENGTH
 from media.models import Use
+from web.times import zone_names
 
 AREAS = {
     "Africa": _("Africa"),

@@ -3,14 +3,16 @@
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 from django.conf import settings
 
 from community.archives import archive, finding
 from community.archives.archive import ArchiveError, Bounds
+from runtime.loaded_programs import LoadedProgram
 from storage.queue import check_lane
+
+PROGRAM = LoadedProgram("community.archives.reading", "community.archives.archive", "community.archives.finding")
 
 SECONDS, BYTES_A_SECOND = 20, 32 << 20
 """CPU time per archive: a base, and more by the maximum unpacked size."""
@@ -52,11 +54,10 @@ def read(source: Path, folder: Path, lock: int) -> int:
     }
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "community.archives.reading"],
+            PROGRAM.command,
             input=json.dumps(job).encode() + b"\n",
             stdout=subprocess.PIPE,
-            cwd=settings.BASE_DIR,
-            pass_fds=[lock],
+            pass_fds=[lock, PROGRAM.handle],
             timeout=wall + GRACE_SECONDS,
             check=False,
         )

@@ -64,19 +64,20 @@ def worker_of(site: Site) -> str:
     files = [static(f"feedsite/{name}") for name in FRAME]
     if sheet := theme_of(site):
         files.append(sheet)
-    script = _script()
+    text = script()
     told = {
         "name": site.name,
         "files": files,
         "offline": reverse("offline"),
         "icon": icon_url(site.logo, "icon-192"),
     }
-    version = hashlib.sha256(msgspec.json.encode([script, told, offline_page()])).hexdigest()[:12]
-    return f"const SITE = {msgspec.json.encode(told | {'version': version}).decode()};\n{script}"
+    version = hashlib.sha256(msgspec.json.encode([text, told, offline_page()])).hexdigest()[:12]
+    return f"const SITE = {msgspec.json.encode(told | {'version': version}).decode()};\n{text}"
 
 
 @cache
-def _script() -> str:
+def script() -> str:
+    """The part of the service worker that is the same for all sites."""
     return Path(str(finders.find("feedsite/worker.js"))).read_text()
 
 

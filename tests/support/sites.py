@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 class Worker:
     """A worker with beat, in its own process group."""
 
+    tree = ROOT
+
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
         self.environ = environ
@@ -48,7 +50,7 @@ class Worker:
         with (self.folder / "worker.log").open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(),
-                cwd=ROOT,
+                cwd=self.tree,
                 env=environ,
                 stdout=log,
                 stderr=log,

@@ -31,6 +31,8 @@ def database_url() -> str:
 class StreamServer:
     """The process as `up` starts it, in its own process group."""
 
+    tree: Path = settings.BASE_DIR
+
     def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
         self.environ = environ
@@ -46,7 +48,7 @@ class StreamServer:
         with (self.folder / "stream.log").open("ab") as log:
             self.process = subprocess.Popen(
                 self.command(),
-                cwd=settings.BASE_DIR,
+                cwd=self.tree,
                 env=environ | self.environ,
                 stdout=log,
                 stderr=log,
