@@ -116,7 +116,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         "username",
         "is_big_v",
         "id",
-        "known_as",
+        "shown_name",
         "level",
         "followers",
         "following_count",

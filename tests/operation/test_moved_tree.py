@@ -147,11 +147,11 @@ def test_programs_go_on_beside_a_tree_that_is_gone(tmp_path: Path, feeds: redis.
         tree.rename(gone)
 
         token = issue_token(user=user)
-        listener = stream.listen(user)
         answers = [(answered(web, each), each) for each in requests(user, str(item.pk))]
         assert not [answer for answer in answers if answer[0] >= 500]
         assert Counter(status for status, _ in answers)[200] > 200
         assert [send_file(web, token, file) for file in (jpeg(), mp4())] == [201, 201]
+        listener = stream.listen(user)
         assert web.publish(token).status == 201
         listener.waits_for(lambda heard: any(name == "item" for name, _ in heard.news))
         listener.close()
