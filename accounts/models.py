@@ -1,6 +1,6 @@
 """Users, big-V history, sessions, deletions and policy."""
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin
 from django.contrib.auth.models import UserManager as DjangoUserManager
@@ -98,10 +98,16 @@ class UserQuerySet(models.QuerySet["User"]):
         return self.update(window_epoch=Draw())
 
 
-_Verbs = DjangoUserManager.from_queryset(UserQuerySet)
+if TYPE_CHECKING:  # mypy's plugin makes the other one too late, but not each time
+
+    class _Verbs(UserQuerySet, DjangoUserManager["User"]):  # type: ignore[misc]
+        pass
+
+else:
+    _Verbs = DjangoUserManager.from_queryset(UserQuerySet)
 
 
-class UserManager(_Verbs["User"]):  # type: ignore[valid-type, unused-ignore]  # mypy's plugin makes the class later
+class UserManager(_Verbs):
     """`UserQuerySet` with Django's ways to create users."""
 
     def get_queryset(self) -> UserQuerySet:

@@ -43,7 +43,7 @@ export_requested = Signal()
 
 # Sent before a member's text that is not an item is saved: a live session, profile or name. Arguments: submission
 # (accounts.review.Submission). Receivers return reasons for a moderator to see it first (list[str]), or nothing.
-# Receivers: moderation.receivers.look_at_text.
+# Receivers: moderation.receivers.check_text.
 text_submitted = Signal()
 # A live session is held for a moderator, and only its host sees it. Sent inside that transaction, with the host's row
 # locked. Arguments: session_id (int), author (User), text (str), reasons (list[str]).

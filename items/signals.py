@@ -4,15 +4,15 @@ from django.dispatch import Signal
 
 # Before an item is published, or a published one changed. Arguments: item (Item, as it will be, not saved). Receivers
 # return reasons (list of str) for holding it for review, or None.
-# Receivers: moderation.receivers.look.
+# Receivers: moderation.receivers.check_item.
 item_submitted = Signal()
 # An author begins to write. Arguments: author (User). Receivers return what the author should know first (str), or
 # None.
-# Receivers: moderation.receivers.tell_beforehand.
+# Receivers: moderation.receivers.hold_notice.
 writing_began = Signal()
 # Held items are shown to their sender. Arguments: item_ids (list[int]). Receivers return a dict: by item id, why it is
 # held and how long that takes (str).
-# Receivers: moderation.receivers.tell_why.
+# Receivers: moderation.receivers.hold_reasons.
 held_shown = Signal()
 # An item is held for review. Arguments: item (Item, status in review), reasons (list[str]).
 # Receivers: moderation.receivers.write_case.

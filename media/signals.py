@@ -14,7 +14,7 @@ owner_hidden = Signal()
 # Media will be kept (rows not saved yet) or used. Sent inside that transaction. Receivers return the ids of rules that
 # block them.
 # Arguments: media (list of MediaFile), is_face (bool: avatar, banner or cover).
-# Receivers: moderation.receivers.look_at_media.
+# Receivers: moderation.receivers.check_media.
 media_offered = Signal()
 
 # Rules blocked media. Sent after the rollback of the transaction that would have kept or used them.

@@ -27,7 +27,7 @@ class Notice(NamedTuple):
     """The item's card, if the row has buttons to like and reply."""
 
     @property
-    def guard(self) -> list[UserCard]:
+    def asking(self) -> list[UserCard]:
         """Users whose requests the row decides, without decided ones."""
         return self.entry.actors if self.entry.kind == "follow_request" else []
 

@@ -16,9 +16,9 @@ from oauth2_provider.models import AccessToken, Grant
 from accounts import actions, addresses, proofs
 from accounts.deactivation import deactivate, reactivate
 from accounts.mail.models import Letter
-from accounts.models import EmailAddress, User
+from accounts.models import Authenticator, EmailAddress, User
 from accounts.signing_in import places, recovery, second_factors
-from accounts.signing_in_models import Authenticator, ClientApp
+from accounts.signing_in_models import ClientApp
 from accounts.user_admin import PasswordForm
 from clientapi.oauth.actions import OUT_OF_BAND, register
 from tests.support.at_once import at_once, until_one_waits

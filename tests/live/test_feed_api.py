@@ -130,7 +130,7 @@ def test_the_snapshot_is_written_when_the_answer_is_closed(
 
     session(host, State.LIVE)
     kept: list[Any] = []
-    monkeypatch.setattr(feed_api.LivePage, "keep", lambda page: kept.append(page.session_id))
+    monkeypatch.setattr(feed_api.LivePage, "store", lambda page: kept.append(page.session_id))
     answer = api.get(FEED)
     assert kept == [answer.json()["session_id"]]
     answer.close()

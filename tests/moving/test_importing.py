@@ -362,7 +362,7 @@ def test_a_worker_that_dies_loses_and_repeats_nothing(user: User, monkeypatch: p
     media = {"a.jpg": jpeg(60, 50)}
     posts = [note(n, attachment=[attachment("a.jpg")] if n in (1, 4) else []) for n in range(6)]
     made = actions.begin(user=user, file=tarred(files_of(posts, media)))
-    for place in ("reader.read", "_note", "_bring", "_note"):
+    for place in ("reader.read", "_record_left_out", "_import_post", "_record_left_out"):
         with monkeypatch.context() as patch:
             patch.setattr(f"community.archives.importing.{place}", died)
             with pytest.raises(KeyboardInterrupt):

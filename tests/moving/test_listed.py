@@ -342,7 +342,7 @@ def test_a_worker_that_dies_anywhere_loses_and_repeats_nothing(user: User, monke
         kills(made.pk, ACTS.get(kind, "relations.importing._act"))
         kills(made.pk, "community.archives.listed.import_names")
         kills(made.pk, "community.archives.importing._list_part")  # the second time after the part
-    kills(made.pk, "community.archives.importing.extras.bring")
+    kills(made.pk, "community.archives.importing.extras.import_extras")
     assert importing.run(made.pk)
     made.refresh_from_db()
     found = {kind: (one.total, one.done, one.brought, one.left_out) for kind, one in made.progress().items()}
