@@ -51,7 +51,8 @@ def push_generation(push_level: str = PUSH_LEVEL) -> str:
 
 PUSH_GENERATION = push_generation()
 """The push generation of user `u`, as readers and builders compute it. Fan-out has the same rule as a minimum level,
-for ranges and sets of active fans (fanout.FanOutWork.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it.
+for ranges and sets of active fans (fanout.FanOutWork.minimum_level, active_fans.FANS), and truth.Expected.merges
+guesses it.
 
 Fan-out may serve more readers than this, never fewer. Otherwise a window with a push generation would lack items.
 """

@@ -168,7 +168,7 @@ def test_sources_name_sections_that_are_there() -> None:
 def test_the_readme_leads_to_the_code() -> None:
     table = (ROOT / "README.md").read_text().partition("| to find | look at |")[2].partition("\n\n")[0]
     expected = {
-        "where a home page is merged": ["timeline/home.py: Walk.fill_from_windows"],
+        "where a home page is merged": ["timeline/home.py: HomeWalk.fill_from_windows"],
         "where fan-out happens": ["timeline/fanout.py: fan_out"],
         "where the rule of visibility changes": ["items/visibility.py", "relations/rules.py", "timeline/rules.py"],
     }
