@@ -7,6 +7,7 @@ BY_PURPOSE = {
         "program": "run one program, for systemd or containers",
         "migrate": "update the database to this version",
         "collectstatic": "update the static files to this version",
+        "status": "what runs, since when, and what waits",
         "upgrade": "upgrade the running site to the version on the disk",
     },
     "Check the site": {

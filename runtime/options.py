@@ -385,5 +385,5 @@ VARIABLES = {
     str(field.validation_alias or f"FEEDSITE_{name.upper()}"): name for name, field in Options.model_fields.items()
 }
 """Variable → field of `Options`."""
-INTERNAL = frozenset({"FEEDSITE_SUPERVISED"})
+INTERNAL = frozenset({"FEEDSITE_SUPERVISED", "FEEDSITE_PROGRAM"})
 """Variables set by the site's own programs."""

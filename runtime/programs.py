@@ -1,17 +1,23 @@
 """The site's programs. `up` runs all, systemd and compose each by `manage.py program`."""
 
+import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 from runtime import shedding
 from runtime.embedded import Home, lock_file, try_lock
 from runtime.options import Options
+from runtime.version import VERSION
 
 NAMES = ("web", "stream", "grpc", "worker")
 """In stop order: first no new requests, then no new tasks, then running tasks end."""
 LOCK = "program"
+PROGRAM = "FEEDSITE_PROGRAM"
+"""In the environment of each program: its name, version and data folder."""
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
 TOO_LARGE_SECONDS = 30
 """How often granian checks the memory of web's processes."""
@@ -72,6 +78,10 @@ def programs(options: Options, at: ProgramAddress) -> Iterator[Definition]:
         "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
     }
     # Celery would run Django's checks in each program and load every page. `prepare` and `migrate` have run them.
+
+    def named(program: str) -> dict[str, str]:
+        return {"PGAPPNAME": f"feedsite {program}", PROGRAM: f"{program} {VERSION} {options.data_dir}"}
+
     quiet = environ | {"FEEDSITE_LOG_LEVEL": level, "CELERY_SKIP_CHECKS": "1"}
     granian = "runtime.preloaded granian"
     respawn = "--respawn-failed-workers --respawn-interval 0.5"
@@ -80,14 +90,14 @@ def programs(options: Options, at: ProgramAddress) -> Iterator[Definition]:
     web += f" --blocking-threads {shedding.DOORS} --blocking-threads-idle-timeout 30"
     web += f" --workers-max-rss {options.web_memory_mb} --rss-sample-interval {TOO_LARGE_SECONDS}"
     web += f" {respawn} --workers-kill-timeout 3 feedsite.wsgi:application"
-    yield Definition("web", web.split(), environ | _named("web"))
+    yield Definition("web", web.split(), environ | named("web"))
 
     # All streams, and some more that are told that it is full.
     stream = f"runtime.stream_server --host {at.host} --port {at.stream} --most {options.stream_cap + 100}"
-    yield Definition("stream", [*stream.split(), "feedsite.asgi:application"], environ | _named("stream"))
+    yield Definition("stream", [*stream.split(), "feedsite.asgi:application"], environ | named("stream"))
 
     if at.grpc:
-        grpc = environ | _named("grpc") | {"FEEDSITE_GRPC_PORT": str(at.grpc)}
+        grpc = environ | named("grpc") | {"FEEDSITE_GRPC_PORT": str(at.grpc)}
         yield Definition("grpc", ["django", "played_grpc"], grpc)
 
     worker = (
@@ -95,9 +105,30 @@ def programs(options: Options, at: ProgramAddress) -> Iterator[Definition]:
     )
     worker += f" --concurrency {options.worker_processes} --max-memory-per-child {options.worker_memory_mb * 1024}"
     beat = ["--beat", "--schedule", str(options.servers.home.run / "beat")]
-    yield Definition("worker", [*worker.split(), *beat], quiet | _named("worker"))
+    yield Definition("worker", [*worker.split(), *beat], quiet | named("worker"))
 
 
-def _named(program: str) -> dict[str, str]:
-    """The name that PostgreSQL shows for a program's sessions."""
-    return {"PGAPPNAME": f"feedsite {program}"}
+class Running(NamedTuple):
+    """A program that runs on this machine."""
+
+    name: str
+    version: str
+    pid: int
+    since: datetime
+
+
+def running(data_dir: Path) -> list[Running]:
+    """The programs of a data folder, without their child processes. Only the user that runs them sees them."""
+    found, parents = [], {}
+    now, up = datetime.now(UTC), float(Path("/proc/uptime").read_text().split()[0])
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            variables = (folder / "environ").read_bytes().split(b"\0")
+            words = next((each for each in variables if each.startswith(f"{PROGRAM}=".encode())), b"").decode()
+            name, version, place = words.partition("=")[2].split(" ", 2) if words else ("", "", "")
+            if place == str(data_dir):
+                numbers = (folder / "stat").read_text().rpartition(")")[2].split()
+                parents[int(folder.name)] = int(numbers[1])
+                age = timedelta(seconds=up - int(numbers[19]) / os.sysconf("SC_CLK_TCK"))
+                found.append(Running(name, version, int(folder.name), now - age))
+    return sorted(each for each in found if parents[each.pid] not in parents)

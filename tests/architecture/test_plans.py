@@ -201,6 +201,7 @@ UNSPOKEN = {
 }
 """Text the scenario does not execute, and why: by file, or file and first words."""
 UNRUN_COMMANDS = {
+    "status": "statements of the gauges",
     "backup": "reads all, by pg_dump",
     "bench": "measures",
     "check_all": "tests",

@@ -87,6 +87,8 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     # Killed processes restart.
     before = site.children()
     assert sorted(before) == sorted(PROGRAMS)
+    programs = json.loads(manage(folder, "status", "--json"))["programs"]
+    assert {each["pid"] for each in programs} == set(before.values())
     keeper = json.loads((folder / "run" / "keeper.lock").read_text())["pid"]
     for pid in [*before.values(), keeper]:
         os.kill(pid, signal.SIGKILL)
