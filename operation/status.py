@@ -17,6 +17,7 @@ from runtime.version import VERSION
 from storage.connections import BROKER_FAILURES, fetch
 
 T = TypeVar("T")
+FAILURES: tuple[type[Exception], ...] = (Error, BackupError, *BROKER_FAILURES)
 
 
 class Status(msgspec.Struct):
@@ -42,19 +43,19 @@ def status() -> Status:
     def ask(name: str, question: Callable[[], T]) -> T | None:
         try:
             return question()
-        except (Error, BackupError, *BROKER_FAILURES) as error:
+        except FAILURES as error:
             unknown[name] = (str(error).strip().splitlines() or [type(error).__name__])[0]
             return None
 
     now = timezone.now()
-    backlog = ask("deliveries", lambda: fetch(BACKLOG, {"now": now})[0])
+    deliveries, _, lag = ask("deliveries", lambda: fetch(BACKLOG, {"now": now})[0]) or (None, 0, 0.0)
     return Status(
         version=VERSION,
         url=settings.SITE_URL,
         programs=running(settings.DATA_DIR),
         queues=ask("queues", queue_lengths),
-        deliveries=backlog and backlog[0],
-        lag_seconds=backlog and max(backlog[2], 0.0),
+        deliveries=deliveries,
+        lag_seconds=None if deliveries is None else max(lag, 0.0),
         beat_at=ask("beat", last_observed),
         backup_at=ask("backup", lambda: newest_backup(now)) if settings.BACKUP_TO_SECRET else None,
         unknown=unknown,
@@ -63,5 +64,5 @@ def status() -> Status:
 
 def newest_backup(now: datetime) -> datetime | None:
     """When the newest backup was made. Raises BackupError."""
-    found = kept_backups.dated(kept_backups.kept(kept_backups.place()), now)
+    found = kept_backups.dated(kept_backups.stored_backups(kept_backups.place()), now)
     return found[0].made_at if found else None

@@ -8,6 +8,7 @@ BY_PURPOSE = {
         "migrate": "update the database to this version",
         "collectstatic": "update the static files to this version",
         "status": "what runs, since when, and what waits",
+        "restart": "restart all programs, without a pause",
         "upgrade": "upgrade the running site to the version on the disk",
     },
     "Check the site": {
@@ -37,7 +38,7 @@ BY_PURPOSE = {
 INNER = frozenset(
     {
         *("prepare", "await_servers", "check_key", "played_grpc", "flush"),
-        *("check_all", "messages", "document_settings", "document_layout", "bench"),
+        *("check_all", "makemigrations", "messages", "document_settings", "document_layout", "bench"),
     }
 )
 """Other commands: steps of those above, and for developers."""
