@@ -286,11 +286,8 @@ def quiet_end_of_output() -> Iterator[None]:
 def run_command(argv: list[str]) -> None:
     """Run a management command, with the data folder's servers."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
-    if argv[1:2] == ["up"]:
-        run_site(argv[2:])
-        return
-    if argv[1:2] == ["setup"]:
-        set_up(argv[2:])
+    if alone := {"up": run_site, "setup": set_up, "restart": restart_programs}.get("".join(argv[1:2])):
+        alone(argv[2:])
         return
     if argv[1:] in ([], ["help"], ["--help"], ["-h"]):
         from runtime import commands
@@ -363,6 +360,18 @@ def set_up(arguments: list[str]) -> None:
     except environment.OptionsError as error:
         refuse(error)
     except setup.SetupError as error:
+        sys.exit(f"feedsite: {error}")
+
+
+def restart_programs(arguments: list[str]) -> None:
+    """Run `restart`, without Django."""
+    from runtime import environment, restart
+
+    try:
+        restart.main(environment.read(ROOT), arguments)
+    except environment.OptionsError as error:
+        refuse(error)
+    except restart.RestartError as error:
         sys.exit(f"feedsite: {error}")
 
 

@@ -1,9 +1,6 @@
 """Steps of an upgrade. Every step can be repeated."""
 
-import os
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
@@ -13,13 +10,9 @@ from django.db.migrations.executor import MigrationExecutor
 from operation.backup import most_bytes
 from operation.dumps import missing_client
 from runtime.embedded import check_major
-from runtime.supervisor import NEXT
-from runtime.up import turns_file
 
 ROOM_BYTES = 2**28
 """Bytes that must stay free in the data folder besides a backup: for new indexes and the log."""
-TURNS_SECONDS = 600.0
-"""Maximum seconds for restarting all programs."""
 
 
 class UpgradeError(Exception):
@@ -65,25 +58,3 @@ def check_postgresql() -> None:
     """Raise ServerError if this PostgreSQL cannot read the data."""
     if "postgres" in settings.SERVERS.names:
         check_major(settings.SERVERS.home.data_dir / "postgres")
-
-
-# --- The restart -----------------------------------------------------------------------------------------
-def restart_by_turns(pid: int, told: Callable[[str], None]) -> None:
-    """Let `up` restart its programs one after another, and wait. Raises UpgradeError."""
-    path = turns_file(settings.SERVERS.home)
-    path.unlink(missing_ok=True)
-    os.kill(pid, NEXT)
-    deadline, read = time.monotonic() + TURNS_SECONDS, 0
-    while time.monotonic() < deadline:
-        lines = path.read_text().splitlines() if path.exists() else []
-        for line in lines[read:]:
-            if line == "done":
-                return
-            if line.startswith("failed: "):
-                raise UpgradeError(f"{line.removeprefix('failed: ')}. The terminal of `up` has its output.")
-            told(line)
-        read = len(lines)
-        if not Path(f"/proc/{pid}").exists():
-            raise UpgradeError("`up` has ended. Start it again.")
-        time.sleep(0.1)
-    raise UpgradeError(f"`up` did not restart all programs within {TURNS_SECONDS:.0f} s. See its terminal.")

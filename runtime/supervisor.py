@@ -69,6 +69,10 @@ class Program(Child):
         os.set_blocking(self.process.stdout.fileno(), False)
         self.started_at = time.monotonic()
 
+    def listens(self) -> bool:
+        """Whether it, or a child of it, listens on its port."""
+        return self.process is not None and listens(self.process.pid, self.port)
+
     def last_words(self) -> str:
         """Where to read why it ended: its output is already printed."""
         return "its output is above"
@@ -198,8 +202,8 @@ class Supervisor:
     def _follow(self, program: Child, new: Program) -> str:
         """Start a listening program's new instance, then stop the old one. Return an error or empty."""
         self._start(new)
-        self.pass_until(lambda: new.has_ended() or listens(new), TURN_SECONDS)
-        if new.has_ended() or not listens(new):
+        self.pass_until(lambda: new.has_ended() or new.listens(), TURN_SECONDS)
+        if new.has_ended() or not new.listens():
             self._stop(new)
             return "does not start. The old one keeps running"
         self.pass_until(lambda: False, 1)  # it takes its first connections
@@ -323,14 +327,12 @@ def relayed(line: str, program: str) -> str:
     return json.dumps(fields | {"program": program}, ensure_ascii=False)
 
 
-def listens(program: Child) -> bool:
-    """Whether the program's group listens on its port."""
-    if program.process is None:
-        return False
-    sockets = listening(program.port)
+def listens(group: int, port: int) -> bool:
+    """Whether a group of processes listens on a port."""
+    sockets = listening(port)
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended, or is another user's
-            if os.getpgid(int(folder.name)) == program.process.pid:
+            if os.getpgid(int(folder.name)) == group:
                 held = {str(each.readlink()) for each in (folder / "fd").iterdir()}
                 if sockets & held:
                     return True

@@ -230,6 +230,7 @@ UNRUN_COMMANDS = {
     "program": "becomes another program, and asks nothing",
     "seal_factors": "reads all second factors in parts, by hand",
     "sendtestemail": "asks the mail server",
+    "restart": "signals, without Django",
     "setup": "makes a role and a database, without Django",
     "spectacular": "",
     "up": "a server",

@@ -165,6 +165,10 @@ def test_every_line_of_the_page(suite: str, has_three: bool) -> None:
         programs = "feedsite-web@a feedsite-stream feedsite-worker"
         running = machine.run(f"systemctl is-active {programs}")
         assert running.returncode == 0, running.stdout
+        restarted = machine.run(
+            "feedsite restart && systemctl is-active feedsite-web@b feedsite-stream feedsite-worker"
+        )
+        assert restarted.returncode == 0, restarted.stdout
         expected = {"mail server", *(() if has_three else ("plays server",))}
         # Beat is said to be new until a worker has noted it, within 20 seconds.
         assert wait_for(lambda: warnings_of(machine) == expected, 60), "as the page says"

@@ -24,7 +24,7 @@ from runtime.embedded import Servers, wait_for
 from runtime.management.commands.check_all import clean_environ
 from runtime.ports import PortError, reserved_port
 from runtime.programs import ProgramAddress, programs
-from runtime.supervisor import Program, ProgramError, Supervisor, Terminal, listens
+from runtime.supervisor import Program, ProgramError, Supervisor, Terminal
 from runtime.up import own_name
 from tests.support import migrated
 from tests.support.clusters import free_ports
@@ -149,13 +149,17 @@ def test_programs_are_started_anew_by_turns_and_no_connection_is_refused(folder:
             thread.start()
         said = manage(folder, "upgrade", "--no-backup")
         after = site.children()
+        again = manage(folder, "restart")
+        assert before.items().isdisjoint(site.children().items())
+        assert after.items().isdisjoint(site.children().items())
     finally:
         is_over.set()
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
         code = site.end(signal.SIGTERM)
-    assert re.findall(r"  (\w+) restarted in", said) == ["worker", "web", "stream"]
+    assert re.findall(r"(\w+) restarted in", said) == ["worker", "web", "stream"]
+    assert re.findall(r"(\w+) restarted in", again) == ["worker", "web", "stream"]
     assert "The site runs version" in said
     assert after.keys() == before.keys()
     assert before.items().isdisjoint(after.items())
@@ -193,7 +197,7 @@ def listener(tmp_path: Path, port: int) -> Iterator[Supervisor]:
     program = Program("web", command, folder=tmp_path, environ=os.environ, port=port)
     supervisor = Supervisor([program], tend=lambda: None, say=Terminal("text"))
     supervisor._start(supervisor.children[0])
-    assert wait_for(lambda: listens(supervisor.children[0]), 60)
+    assert wait_for(lambda: supervisor.children[0].listens(), 60)
     yield supervisor
     supervisor._stop_all()
 
@@ -207,7 +211,7 @@ def test_a_program_is_followed_by_one_that_listens(listener: Supervisor) -> None
     (after,) = listener.children
     assert after is not before
     assert before.process is None
-    assert listens(after)
+    assert after.listens()
     assert [line.partition(" in ")[0] for line in told] == ["web restarted"]
 
 
@@ -220,7 +224,7 @@ def test_a_program_that_does_not_come_anew_goes_on(listener: Supervisor) -> None
     listener.anew = lambda: [following(program, ["false"])]
     assert listener.restart_by_turns() == "failed: web does not start. The old one keeps running"
     assert listener.children == [program]
-    assert listens(program)
+    assert program.listens()
 
 
 def test_a_program_that_does_not_listen_any_more_goes_on(listener: Supervisor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +232,7 @@ def test_a_program_that_does_not_listen_any_more_goes_on(listener: Supervisor, m
     (program,) = listener.children
     listener.anew = lambda: [following(program, ["sleep", "60"])]
     assert listener.restart_by_turns().startswith("failed: web does not start")
-    assert listens(program)
+    assert program.listens()
 
 
 LAST_WORDS = """

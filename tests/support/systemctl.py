@@ -158,8 +158,18 @@ def main(verb: str, *words: str) -> None:
     LOG.mkdir(exist_ok=True)
     now = "--now" in words
     units = [Unit(word) for word in words if not word.startswith("-")]
-    unknown = {word for word in words if word.startswith("-")} - {"--now"}
-    if unknown or verb not in ("daemon-reload", "enable", "disable", "start", "stop", "restart", "reload", "is-active"):
+    unknown = {word for word in words if word.startswith("-")} - {"--now", "--property=MainPID", "--value"}
+    if unknown or verb not in (
+        "daemon-reload",
+        "enable",
+        "disable",
+        "start",
+        "stop",
+        "restart",
+        "reload",
+        "is-active",
+        "show",
+    ):
         sys.exit(f"systemctl: the stand-in does not know {verb} {' '.join(words)}")
     for unit in units:
         if verb == "enable" and not unit.words("WantedBy"):
@@ -170,6 +180,8 @@ def main(verb: str, *words: str) -> None:
             unit.start()
         if verb == "reload":
             unit.reload()
+        if verb == "show":
+            print(next(iter(unit.pids()), 0))
         if verb == "is-active" and not unit.pids():
             sys.exit(f"{unit.name} does not run:\n{unit.log()}")
 

@@ -16,20 +16,17 @@ from operation.upgrade import (
     check_client,
     check_postgresql,
     check_room,
-    restart_by_turns,
     unapplied,
 )
 from runtime.embedded import ServerError
 from runtime.management.commands.migrate import LOCK_SECONDS, PATIENCE_SECONDS
 from runtime.older_database import refuse_older
 from runtime.programs import programs_run
+from runtime.restart import RestartError, by_turns
 from runtime.up import running_site
 from runtime.version import VERSION
 
-OTHERWISE = (
-    "`up` does not run here. Restart the programs yourself, in this order: worker, web, stream, grpc "
-    "(docs/runbook.md, Upgrade)."
-)
+OTHERWISE = "`up` does not run here. Restart the programs: `feedsite restart` as root (docs/runbook.md, Upgrade)."
 
 
 class UpgradeStep(NamedTuple):
@@ -65,6 +62,7 @@ class Command(BaseCommand):
                     step.run()
             except (
                 UpgradeError,
+                RestartError,
                 ServerError,
                 StoreError,
                 CommandError,
@@ -155,8 +153,8 @@ class Command(BaseCommand):
         self.stdout.write(f"  missing migrations: {', '.join(unapplied()) or 'none'}")
 
     def restart(self) -> None:
-        """Let a running `up` restart its programs. Raises UpgradeError."""
+        """Let a running `up` restart its programs. Raises RestartError."""
         pid = running_site(settings.SERVERS.home)
         if pid is not None:
-            restart_by_turns(pid, lambda line: self.stdout.write(f"  {line}"))
+            by_turns(settings.SERVERS.home, pid, lambda line: self.stdout.write(f"  {line}"))
             self.is_restarted = True
