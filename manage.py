@@ -23,7 +23,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -286,7 +286,7 @@ def quiet_end_of_output() -> Iterator[None]:
 def run_command(argv: list[str]) -> None:
     """Run a management command, with the data folder's servers."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
-    if alone := {"up": run_site, "setup": set_up, "restart": restart_programs}.get("".join(argv[1:2])):
+    if alone := without_django(argv[1:]):
         alone(argv[2:])
         return
     if argv[1:] in ([], ["help"], ["--help"], ["-h"]):
@@ -335,6 +335,13 @@ def run_command(argv: list[str]) -> None:
         sys.exit(f"feedsite: {server} failed: {said} (`manage.py doctor` checks all servers)")
 
 
+def without_django(words: list[str]) -> Callable[[list[str]], None] | None:
+    """The function of a command that needs no Django."""
+    if words[:1] == ["upgrade"] and any(word.partition("=")[0] == "--to" for word in words):
+        return upgrade
+    return {"up": run_site, "setup": set_up, "restart": restart_programs}.get("".join(words[:1]))
+
+
 def run_site(arguments: list[str]) -> None:
     """Run `up`, without Django."""
     # Otherwise each program would compile the whole site at each start.
@@ -372,6 +379,18 @@ def restart_programs(arguments: list[str]) -> None:
     except environment.OptionsError as error:
         refuse(error)
     except restart.RestartError as error:
+        sys.exit(f"feedsite: {error}")
+
+
+def upgrade(arguments: list[str]) -> None:
+    """Run `upgrade --to`, without Django."""
+    from runtime import environment, restart, upgrade
+
+    try:
+        upgrade.main(environment.read(ROOT), arguments)
+    except environment.OptionsError as error:
+        refuse(error)
+    except (upgrade.UpgradeError, restart.RestartError) as error:
         sys.exit(f"feedsite: {error}")
 
 

@@ -85,7 +85,7 @@ def by_units(port: int, told: Told) -> None:
         if name == "web":
             _follow(port)
         else:
-            _systemctl("restart", f"feedsite-{name}")
+            systemctl("restart", f"feedsite-{name}")
         told(f"{name} restarted in {time.monotonic() - began:.1f} s")
     time.sleep(SETTLED_SECONDS)
     for unit in ("feedsite-worker", "feedsite-stream"):  # grpc may be off
@@ -101,13 +101,13 @@ def _follow(port: int) -> None:
     old, new = (
         ("feedsite-web@a", "feedsite-web@b") if is_active("feedsite-web@a") else ("feedsite-web@b", "feedsite-web@a")
     )
-    _systemctl("stop", new)  # a restart that was interrupted may have left it
-    _systemctl("start", new)
+    systemctl("stop", new)  # a restart that was interrupted may have left it
+    systemctl("start", new)
     if not wait_for(lambda: listens(_main_process(new), port), TURN_SECONDS):
-        _systemctl("stop", new)
+        systemctl("stop", new)
         raise RestartError(f"web {NOT_UP.format(unit=new)}. The old one keeps running")
     time.sleep(1)  # it takes its first connections
-    _systemctl("stop", old)
+    systemctl("stop", old)
 
 
 def is_active(unit: str) -> bool:
@@ -116,10 +116,10 @@ def is_active(unit: str) -> bool:
 
 
 def _main_process(unit: str) -> int:
-    return int(_systemctl("show", "--property=MainPID", "--value", unit) or 0)
+    return int(systemctl("show", "--property=MainPID", "--value", unit) or 0)
 
 
-def _systemctl(*words: str) -> str:
+def systemctl(*words: str) -> str:
     """Run systemctl. Raises RestartError."""
     done = _run(*words)
     if done.returncode:

@@ -68,11 +68,11 @@ def units(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterato
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(restart, "SETTLED_SECONDS", 0.1)
     for unit in ("feedsite-web@a", "feedsite-worker", "feedsite-stream"):
-        restart._systemctl("start", unit)
+        restart.systemctl("start", unit)
     assert wait_for(lambda: answers(port), 30)
     yield folder
     for unit in folder.glob("feedsite-*"):
-        restart._systemctl("stop", unit.name)
+        restart.systemctl("stop", unit.name)
 
 
 def answers(port: int) -> bool:
@@ -109,7 +109,7 @@ def test_no_connection_is_refused_meanwhile(units: Path, port: int) -> None:
 
 
 def test_a_restart_that_was_interrupted_is_done_again(units: Path, port: int) -> None:
-    restart._systemctl("start", "feedsite-web@b")
+    restart.systemctl("start", "feedsite-web@b")
     restart.by_units(port, print)
     assert [restart.is_active(f"feedsite-web@{name}") for name in "ab"] == [False, True]
 
@@ -131,7 +131,7 @@ def test_what_systemd_refuses_is_said(units: Path, port: int) -> None:
 
 def test_a_program_that_ended_is_named(units: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restart, "SETTLED_SECONDS", 0.1)
-    run = restart._systemctl
+    run = restart.systemctl
 
     def stopped(*words: str) -> str:
         said = run(*words)
@@ -139,6 +139,6 @@ def test_a_program_that_ended_is_named(units: Path, port: int, monkeypatch: pyte
             run("stop", "feedsite-worker")
         return said
 
-    monkeypatch.setattr(restart, "_systemctl", stopped)
+    monkeypatch.setattr(restart, "systemctl", stopped)
     with pytest.raises(restart.RestartError, match=r"feedsite-worker does not start\. Its log says why"):
         restart.by_units(port, print)

@@ -61,14 +61,21 @@ class Running:
 
 
 class Site(Running):
-    def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None, *arguments: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        port: int,
+        more: Mapping[str, str] | None = None,
+        *arguments: str,
+        tree: Path = settings.BASE_DIR,
+    ) -> None:
         self.folder = folder
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1", "FEEDSITE_LINK_CARDS": "0"}
         super().__init__(
             [sys.executable, "manage.py", "up", *arguments],
-            settings.BASE_DIR,
+            tree,
             clean_environ(folder) | single | {"PORT": str(port)} | (more or {}),
         )
 

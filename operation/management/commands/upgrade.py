@@ -52,6 +52,8 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="Print what each step would do, and change nothing.")
         parser.add_argument("--backup", type=Path, metavar="FILE", help="the file of the backup (default: in backups/)")
         parser.add_argument("--no-backup", action="store_true", help="Make no backup.")
+        parser.add_argument("--no-restart", action="store_true", help="Restart nothing.")
+        parser.add_argument("--to", metavar="VERSION", help="Fetch, install and verify this version: a tag or commit.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the steps. Raises CommandError with a remedy at the first failure."""
@@ -76,6 +78,8 @@ class Command(BaseCommand):
                 ) from error
         if options["dry_run"]:
             self.stdout.write("Nothing was changed.")
+        elif options["no_restart"]:
+            self.stdout.write(f"Database and static files are upgraded to {VERSION}.")
         elif self.is_restarted:
             self.stdout.write(f"The site runs version {VERSION}.")
         else:
@@ -106,6 +110,12 @@ class Command(BaseCommand):
             "Nothing has changed. Check the file's folder and its disk.",
             back_up,
         )
+        restart = UpgradeStep(
+            "restart",
+            "restart the programs, one after another",
+            "The other programs keep running the old version.",
+            self.restart,
+        )
         return [
             UpgradeStep(
                 "check",
@@ -126,12 +136,7 @@ class Command(BaseCommand):
                 "The old version keeps running. Make the folder writable.",
                 collect,
             ),
-            UpgradeStep(
-                "restart",
-                "restart the programs, one after another",
-                "The other programs keep running the old version.",
-                self.restart,
-            ),
+            *([] if options["no_restart"] else [restart]),
         ]
 
     def check_all(self, file: Path | None) -> None:
