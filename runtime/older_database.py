@@ -30,13 +30,14 @@ def is_applied(migration: Migration, applied: Set[tuple[str, str]]) -> bool:
 def refusal(what: str, applied: Collection[tuple[str, str]]) -> str:
     """Why this version cannot upgrade a database or backup with these migrations, or ""."""
     if _FIRST in applied:
-        return f"The {what} is older than version 0.2.0. This version cannot upgrade it. Use the version that made it."
+        return f"The {what} is of version 0.1.0. Only version 0.1.0 can use it: `git checkout v0.1.0`."
     for migration in known():
         missing = [f"{app}.{name}" for app, name in migration.replaces if (app, name) not in applied]
         if 0 < len(missing) < len(migration.replaces):
             return (
                 f"The {what} lacks {missing[-1]}, a migration that this version no longer has. First upgrade it with "
-                "the last version that has it."
+                "the last version that has it: `git log --max-count=1 --format='git checkout %H~1' -- "
+                f"'*/migrations/{missing[-1].partition('.')[2]}.py'` prints how."
             )
     return ""
 

@@ -1,3 +1,6 @@
-"""The program's version, as in pyproject.toml (a test compares them)."""
+"""The program's version, from pyproject.toml."""
 
-VERSION = "0.2.0"
+import tomllib
+from pathlib import Path
+
+VERSION: str = tomllib.loads(Path(__file__).parent.with_name("pyproject.toml").read_text())["project"]["version"]

@@ -24,7 +24,7 @@ OF_FOLDER = re.compile(r"^\|[^|\n]*`([\w/]+/)`[^|\n]*\|.*\n\|[-| ]+\|\n((?:\|.*\
 CODE = re.compile(r"^ *```\w*\n(.*?)^ *```$|`([^`\n]+)`", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:(?:python3 |\.venv/bin/python )?manage\.py|feedsite) ([a-z_]+)(.*)", re.MULTILINE)
 """docs/install.md calls the shell `feedsite`."""
-SHELL = re.compile(r" (?:&&|\||>|#) .*")
+SHELL = re.compile(r" (?:&&|\|\|?|>|#) .*")
 """The shell's part of a command line."""
 DEFAULT = re.compile(r"`(FEEDSITE_[A-Z0-9_]+)` \(([\d.]+)\b")
 LINK = re.compile(r"\]\(([^)\s#]*)(?:#([^)\s]+))?\)")

@@ -29,6 +29,13 @@ from runtime.version import VERSION
 OTHERWISE = "`up` does not run here. Restart the programs: `feedsite restart` as root (docs/runbook.md, Upgrade)."
 
 
+GO_BACK = (
+    "The running programs keep their version. So that they can also start again, bring the tree and its packages back: "
+    "`git checkout` the version before, then `python3 -c 'import manage; manage.install(manage.SERVER_LOCK)'` "
+    "(docs/runbook.md, Downgrade)."
+)
+
+
 class UpgradeStep(NamedTuple):
     """A step of the upgrade. `remedy` says what helps if it fails."""
 
@@ -144,7 +151,10 @@ class Command(BaseCommand):
         StoreError.
         """
         check_postgresql()
-        refuse_older(connection)
+        try:
+            refuse_older(connection)
+        except CommandError as error:
+            raise CommandError(f"{error}\n{GO_BACK}") from error
         if file is not None and not file.parent.is_dir() and file.parent != settings.DATA_DIR / "backups":
             raise UpgradeError(f"The folder {file.parent} does not exist. Create it, or mount its disk.")
         if file is not None:
