@@ -68,9 +68,8 @@ def test_an_upgrade_fails_while_programs_of_another_supervisor_go_on() -> None:
     with subprocess.Popen([sys.executable, "-c", program], cwd=settings.BASE_DIR) as process:
         try:
             assert wait_for(lambda: mentions(process.pid, "sleep\0"), 60)
-            with pytest.raises(CommandError, match=r"The programs still run the old version\.") as refused:
+            with pytest.raises(CommandError, match=r"The programs still run the old version\."):
                 upgraded()
-            assert refused.value.returncode == 3
         finally:
             process.kill()
     assert "Database and static files are upgraded to" in upgraded()

@@ -44,7 +44,7 @@ def test_help_all_shows_all_and_help_of_one_is_its_own() -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "words", [("flush", "--noinput"), ("migrate", "items", "zero"), ("migrate", "feedsite", "0001")]
+    "words", [("flush", "--noinput"), ("migrate", "items", "zero"), ("migrate", "accounts", "0001")]
 )
 def test_what_destroys_a_site_is_refused_where_it_has_members(words: tuple[str, ...]) -> None:
     UserFactory()
@@ -56,4 +56,4 @@ def test_what_destroys_a_site_is_refused_where_it_has_members(words: tuple[str, 
 @pytest.mark.django_db
 def test_a_migration_forwards_is_not_refused() -> None:
     UserFactory()
-    call_command("migrate", "feedsite", "0004", verbosity=0)
+    call_command("migrate", "accounts", "0003", verbosity=0)

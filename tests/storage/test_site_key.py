@@ -52,7 +52,7 @@ def test_another_key_is_refused(settings: Any, client: Client, monkeypatch: pyte
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
-    "name", ["web", *(pytest.param(name, marks=pytest.mark.long) for name in ("stream", "worker", "beat"))]
+    "name", ["web", *(pytest.param(name, marks=pytest.mark.long) for name in ("stream", "worker"))]
 )
 def test_no_program_starts_with_another_key(name: str) -> None:
     call_command("check_key")
