@@ -194,7 +194,7 @@ def test_two_who_prove_an_address_at_once() -> None:
         code = last().context["code"]
         calls.append(lambda user=user, code=code: addresses.prove_by_code(user=user, code=code))
     answers = at_once(*calls)
-    assert sorted(type(answer).__name__ for answer in answers) == ["SpentResetError", "User"]
+    assert sorted(type(answer).__name__ for answer in answers) == ["SpentLinkError", "User"]
     assert User.objects.with_email("both@example.org").count() == 1
 
 

@@ -60,7 +60,7 @@ def publish(sender: User) -> Item:
 
 def shown(reader: User) -> list[tuple[int, str]]:
     page = live_page(User.objects.get(pk=reader.pk), page_size=50, now=timezone.now())
-    page.keep()
+    page.store()
     return [(int(item.id), item.state) for item in page.items]
 
 

@@ -59,7 +59,7 @@ def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
         reader = User.objects.get(pk=chance.choice(readers).pk)
         there = set(LiveSession.objects.values_list("pk", flat=True))
         page = live_page(reader, page_size=chance.randrange(2, 9), now=timezone.now())
-        page.keep()
+        page.store()
         items = list(page.items)
         outcome = "whole"
         while page.has_more:
@@ -74,7 +74,7 @@ def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
             except SnapshotExpiredError:
                 outcome = "over"
                 break
-            page.keep()
+            page.store()
             items += page.items
         ids = [int(item.id) for item in items]
         assert len(ids) == len(set(ids)), "a session comes twice"

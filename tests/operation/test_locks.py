@@ -118,6 +118,7 @@ def test_a_session_of_another_role_hides_its_statement() -> None:
             cursor.execute(f"DROP ROLE {role}")
 
 
+@pytest.mark.long
 def test_the_other_checks_say_that_they_wait_for_a_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is sent to a server that answers."""
     monkeypatch.setattr(base, "LOCK_SECONDS", 0.3)

@@ -113,6 +113,7 @@ def test_web_opens_nothing_of_the_tree(tmp_path: Path) -> None:
     assert found["opened"] == {}
 
 
+@pytest.mark.long
 def test_a_worker_opens_nothing_of_the_tree(tmp_path: Path) -> None:
     write_letters()
     write_letters("zh-hans")

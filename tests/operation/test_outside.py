@@ -150,7 +150,7 @@ FAULTS: dict[str, tuple[Change, dict[str, Any], str, str, str]] = {
 """What is changed in nginx.conf or the certificate, and what doctor says of it."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_what_visitors_see(site: Site, settings: Any) -> None:
     def media(text: str) -> str:

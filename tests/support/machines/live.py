@@ -217,7 +217,7 @@ class Live(RuleBasedStateMachine):
         related = relations_of(user.pk)
         page = live_page(user, page_size=size, now=self.now)
         if write:
-            page.keep()
+            page.store()
         frozen = [
             (session.pk, session.state)
             for session in in_order(LiveSession.objects.filter(host__in=related, hidden_at=None))
@@ -252,7 +252,7 @@ class Live(RuleBasedStateMachine):
         positions = list(LiveSession.objects.exclude(position=None).order_by("pk").values_list("position", flat=True))
         below = positions[place % len(positions)] if positions else 2**52
         page = live_page(user, last_id=below, page_size=size, now=self.now)
-        page.keep()
+        page.store()
         of = dict(LiveSession.objects.exclude(position=None).values_list("pk", "position"))
         expected = [(i, s) for i, s in feed(user.pk) if s == State.REPLAY and of[i] < below]
         assert page.session_id is None
@@ -405,7 +405,7 @@ class Live(RuleBasedStateMachine):
             self.begin(walk.reader, size)
             self.walks[-1], walk.__dict__ = walk, self.walks[-1].__dict__
             return walk.page
-        page.keep()
+        page.store()
         assert page.session_id == walk.page.session_id
         self._compare(page, expected, size)
         self._look(walk, expected, page, size)
