@@ -147,7 +147,7 @@ def _process(report: BenchmarkReport, count: int, readers: list[User], rounds: i
     lineups = [[keys.lineup(row[0]) for row in fetch(FOLLOWED, [reader.pk])] for reader in readers]
     first = [live_page(reader, page_size=LIMIT, now=timezone.now()) for reader in readers]
     for page in first:
-        page.keep()
+        page.store()
     ids = [id_array(int(item.id) for item in page.items) for page in first]
     tops = [_seam(reader) for reader in readers]
     packed = [[_zrevrange(key) for key in keys] for keys in lineups]
@@ -180,7 +180,7 @@ def _process(report: BenchmarkReport, count: int, readers: list[User], rounds: i
         LIMITS[1]: with_rows,
         "redis-py ZREVRANGE": zrevrange,
         "first page": page,
-        "first page and keep": lambda number: page(number).keep(),
+        "first page and keep": lambda number: page(number).store(),
         "following page": following,
         "page of replays": lambda number: page(number, last_id=tops[number % len(tops)]),
     }
@@ -212,7 +212,7 @@ def _http(report: BenchmarkReport, hosts: Hosts) -> None:
     requests = constants(next(iter(readers.values())))
     for count, reader in readers.items():
         begun = live_page(reader, page_size=LIMIT, now=timezone.now())
-        begun.keep()
+        begun.store()
         headers = by_token(reader)
         requests[f"first page, {count} hosts"] = [MeasuredRequest(FEED, headers)]
         following = f"{FEED}&session_id={begun.session_id}&last_id={begun.last_id}"
