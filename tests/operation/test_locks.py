@@ -46,7 +46,10 @@ def waiting(pool: ThreadPoolExecutor, *statements: tuple[str, str]) -> Iterator[
 
 
 def until_waited(count: int) -> list[locks.LockHolder]:
-    query = "SELECT count(*) FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - interval '1.1 s'"
+    query = """
+        SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
+        WHERE datname = current_database() AND NOT granted AND waitstart < clock_timestamp() - interval '1.1 s'
+    """
     assert wait_for(lambda: fetch(query) == [(count,)], 30)
     return locks.holders()
 
