@@ -216,7 +216,7 @@ def turns_file(home: Home) -> Path:
 
 @contextlib.contextmanager
 def stream_port(options: Options) -> Iterator[int]:
-    """Reserve FEEDSITE_STREAM_PORT, or the next free port. A proxy knows only the next. Raises PortError."""
+    """Reserve FEEDSITE_STREAM_PORT, or the next free port. Behind a proxy only the next one. Raises PortError."""
     if asked := options.stream_port or (options.is_proxied and options.port + 1):
         with reserved_port(options.host, asked, "FEEDSITE_STREAM_PORT"):
             yield asked

@@ -54,7 +54,7 @@ def request_reset(*, asked: str, language: str) -> None:
 @task("accounts.send_resets")
 @only_if_rows("accounts.send_resets", "SELECT created_at FROM accounts_resetrequest", work="password resets")
 def work_off() -> int:
-    """Handle waiting requests, each once. Also periodic, for lost tasks."""
+    """Send the letters of waiting requests, one for each. Beat starts it too, because tasks can get lost."""
     ResetRequest.objects.filter(created_at__lt=Now() - KEPT).delete()
     met = 0
     while met < AT_ONCE and _work_off_one():

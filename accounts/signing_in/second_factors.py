@@ -36,7 +36,7 @@ MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, s
 names an unknown algorithm.
 """
 CHALLENGE = "passkey_challenge"
-"""Session key of what the next answer of a passkey is checked against."""
+"""Session key of the challenge that a passkey must answer next."""
 NAME_LENGTH = 50
 CODE_LENGTH = 20
 RECOVERY_CODES = 10

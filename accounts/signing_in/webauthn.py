@@ -49,7 +49,9 @@ def check_created(state: Any, credential: Any) -> None:
 
 
 def proof(rows: Sequence[Authenticator]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options for a proof by one of these passkeys, or by any without some, and the state that `check_proof` needs."""
+    """What the browser is asked for a proof by one of these passkeys, or by any if there are none. The second dict is
+    the state for `check_proof`.
+    """
     options, state = _server().authenticate_begin([_credential(row) for row in rows], VERIFIED)
     return dict(options), state
 

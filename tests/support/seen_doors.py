@@ -27,7 +27,7 @@ from web.openapi import document
 SCHEMA = json.loads(document())
 VERBS = ("plays", "issued", "filter")
 Batch = list[tuple[int, list[int]]]
-"""Users with the ids of their plays."""
+"""By user: the ids of the items that they played."""
 
 
 @pytest.fixture
