@@ -58,7 +58,7 @@ http {{
 class Machine:
     def __init__(self, name: str, folder: Path, environ: dict[str, str]) -> None:
         self.name, self.folder = name, folder
-        folder.mkdir()
+        folder.mkdir(mode=0o700)
         self.port, self.stream = free_ports()
         ports = {"PORT": str(self.port), "FEEDSITE_STREAM_PORT": str(self.stream)}
         self.environ = clean_environ(folder) | environ | ports
