@@ -198,7 +198,7 @@ def change_password(*, user: User, current: str, new: str, keep_token: int = 0) 
     except ValidationError as error:
         raise ValidationError({"new_password": error.error_list}) from error
     hashed = passwords.hashed(new)  # takes long, so before the lock
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     write_password(user=user, hashed=hashed, keep_token=keep_token)
     addresses.send_notice(user, "password_changed")
     return user
@@ -227,7 +227,7 @@ def check_password_shape(password: str, user: User) -> None:
 @transaction.atomic
 def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
     """End sessions and tokens except `keep_token`, for their user, who renews the own session. Raises EndedError."""
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     return end_everything(user=user, keep_token=keep_token)
 
 
@@ -248,7 +248,7 @@ def delete_account(*, user: User, by_owner: bool = False) -> bool:
     """
     _require_other_superuser(user)
     if by_owner:
-        proofs.hold(user)
+        proofs.lock_if_valid(user)
     user = User.objects.select_for_update().get(pk=user.pk)
     if user.deleted_at is not None:
         return False
@@ -332,7 +332,7 @@ def forget_held_names() -> int:
 @transaction.atomic
 def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
     """Issue an API token, of which only the hash is stored. Raises EndedError."""
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     tokens = AccessToken.objects.filter(user=user, application=OWN_APP)
     tokens.filter(expires__lt=Now()).delete()
     kept = tokens.order_by("-pk").values_list("pk", flat=True)

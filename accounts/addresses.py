@@ -87,7 +87,7 @@ def add(*, user: User, address: str) -> None:
         raise ValidationError(
             {"email": ValidationError(_("This isn't an email address. Check it for typos."), code="invalid")}
         )
-    proofs.hold(user)  # of two calls at once, the second replaces the first
+    proofs.lock_if_valid(user)  # of two calls at once, the second replaces the first
     if proven(user) == address:
         return
     EmailAddress.objects.filter(user=user, verified=False).delete()
@@ -100,7 +100,7 @@ def send_again(*, user: User) -> bool:
     """Send a new letter for the unconfirmed address. It invalidates the last. False if every address is confirmed.
     Raises EndedError.
     """
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     row = EmailAddress.objects.filter(user=user, verified=False).order_by("-pk").first()
     if row is None:
         return False
@@ -161,7 +161,7 @@ def prove_by_link(*, key: str) -> User:
 def prove_by_code(*, user: User, code: str) -> User:
     """Confirm the user's address by code. Raises SpentLinkError, EndedError."""
     with transaction.atomic():
-        proofs.hold(user)
+        proofs.lock_if_valid(user)
         row = EmailAddress.objects.filter(user=user, verified=False).select_related("user").order_by("-pk").first()
         fresh = AddressCheck.objects.filter(expires_at__gt=timezone.now(), tries__lt=TRIES)
         check = fresh.filter(pk=row.pk).first() if row is not None else None
@@ -204,7 +204,7 @@ def remove(*, user: User) -> bool:
     """
     if settings.EMAIL_REQUIRED:
         raise ValidationError(_("This site requires an email address."), code="required")
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     before = proven(user)
     gone, _rows = EmailAddress.objects.filter(user=user).delete()
     User.objects.filter(pk=user.pk).update(email="")

@@ -42,7 +42,7 @@ def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
     locked = User.objects.held().filter(pk=user.pk, deleted_at=None).first()
     if locked is None or not new:
         return user
-    _forget(getattr(locked, FIELDS[use]) for use in new)
+    _delete_media(getattr(locked, FIELDS[use]) for use in new)
     facts: dict[str, Any] = {}
     for use, medium in new.items():
         if medium is not None:
@@ -71,11 +71,11 @@ def rename_faces(media: Iterable[MediaFile]) -> None:
 
 def forget_faces(user: User) -> None:
     """Remove avatar and banner. The caller saves the row."""
-    _forget([user.avatar, user.banner])
+    _delete_media([user.avatar, user.banner])
     user.avatar = user.banner = None
 
 
-def _forget(faces: Iterable[Mapping[str, Any] | None]) -> None:
+def _delete_media(faces: Iterable[Mapping[str, Any] | None]) -> None:
     ids = [int(facts["id"]) for facts in faces if facts]
     if ids:
         actions.forget(list(MediaFile.objects.select_for_update().filter(pk__in=ids)))

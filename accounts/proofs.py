@@ -15,7 +15,7 @@ class EndedError(AuthenticationFailed):
     default_detail = "Your login has ended. Log in again."
 
 
-def hold(user: User) -> None:
+def lock_if_valid(user: User) -> None:
     """Lock the user's row in the caller's transaction. `user`: as they were when the caller proved who they are.
 
     Raises EndedError.

@@ -34,15 +34,15 @@ SAID_BY_DJANGO = (
 
 
 class AdminLoginForm(AdminAuthenticationForm):
-    """Signs in by `sign_in.decide`. With a second factor only the site's page does."""
+    """Signs in by `sign_in.verify_login`. With a second factor only the site's page does."""
 
     @sensitive_variables("password")
     def clean(self) -> dict[str, Any]:
-        """Check name and password by `sign_in.decide`. Raises ValidationError and WaitError."""
+        """Check name and password by `sign_in.verify_login`. Raises ValidationError and WaitError."""
         assert self.request is not None  # noqa: S101 (given by the view)
         password = "" if self.errors else self.cleaned_data["password"]
         try:
-            user = sign_in.decide(self.request, name=self.data.get("username", ""), password=password)
+            user = sign_in.verify_login(self.request, name=self.data.get("username", ""), password=password)
         except sign_in.CodeNeededError as error:
             self.confirm_login_allowed(error.user)
             said = _("Your account uses two-step login. Log in on the site first, then come back here.")
@@ -56,7 +56,7 @@ class AdminLoginForm(AdminAuthenticationForm):
         both = User.objects.held().filter(pk__in=[self.request.user.pk, user.pk]).order_by("pk")
         list(both.values_list("pk"))
         try:
-            proofs.hold(user)
+            proofs.lock_if_valid(user)
         except proofs.EndedError as error:
             raise self.get_invalid_login_error() from error
         self.user_cache = user

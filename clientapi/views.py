@@ -64,7 +64,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
         return _denied(request, app, credentials)
     try:
         with transaction.atomic():
-            proofs.hold(reader)
+            proofs.lock_if_valid(reader)
             address, *_rest = core.create_authorization_response(request, asked, credentials, True)
             _send_letter(request, reader, app, asked)
     except (OAuthToolkitError, IntegrityError):  # also if the app was removed meanwhile

@@ -24,7 +24,7 @@ class CandidateList:
 
     def __init__(self, user_id: int) -> None:
         self.key = keys.candidates(user_id)
-        self.reasons_key = keys.reasons(user_id)
+        self.reasons_key = keys.candidate_reasons(user_id)
 
     def drop(self) -> None:
         """Delete the list and its reasons."""

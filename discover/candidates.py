@@ -30,14 +30,14 @@ DEEPER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Clean:
+class FilteredCandidates:
     """The candidates that are left. `is_deduplicated`: the week's impressions and views were known."""
 
     candidates: list[RecalledItem]
     is_deduplicated: bool
 
 
-def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
+def clean(reader: User, *, wanted: int, now: datetime) -> FilteredCandidates:
     """The candidates to show among the first `RECALL_COUNT`, or among more if fewer than `wanted` are left.
 
     Source: the smart feed protocol, scenario 1, steps 2 and 3; the recent views article.
@@ -54,7 +54,7 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
             break
         count = deeper
     _report(reader, len(found), excluded, len(candidates))
-    return Clean(candidates, is_known and kept.views_known)
+    return FilteredCandidates(candidates, is_known and kept.views_known)
 
 
 def _unseen(reader: User, candidates: list[RecalledItem], now: datetime) -> tuple[list[RecalledItem], bool]:

@@ -114,7 +114,7 @@ NEAR = f"""
 """
 
 
-def told(senders: str) -> str:
+def known_followers_cte(senders: str) -> str:
     """SQL of a CTE that counts, for each of `senders` (SQL), the reader's followees who follow them."""
     return f"""
     told AS MATERIALIZED (
@@ -174,7 +174,8 @@ WORDS = f"""
 
 
 NEAR_SENDERS = f"""
-    {NEAR}, nearest AS MATERIALIZED (SELECT * FROM senders LIMIT 80), {told("SELECT sender_id FROM nearest")}
+    {NEAR}, nearest AS MATERIALIZED (SELECT * FROM senders LIMIT 80),
+    {known_followers_cte("SELECT sender_id FROM nearest")}
     SELECT sender_id, weight / max(weight) OVER (), {REASON} FROM nearest JOIN told USING (sender_id)
     ORDER BY 2 DESC, 1
 """

@@ -25,7 +25,7 @@ from django.db import connections
 from accounts.models import User
 from discover import decay
 from discover.decay import log_decay
-from discover.interests import ALSO_LIKED, NEAR, REASON, TAGS, WORDS, params_of, told
+from discover.interests import ALSO_LIKED, NEAR, REASON, TAGS, WORDS, known_followers_cte, params_of
 from discover.recall import RecalledItem
 from items.search.words import phrase, runs
 from items.visibility import public_post
@@ -125,7 +125,7 @@ NEAR_POSTS = f"""
                 WHERE i.sender_id = s.sender_id AND {public_post("i")} AND i.id < %(below)s
                 ORDER BY i.id DESC LIMIT 8) newest
         ) p ORDER BY ln(s.weight) + {log_decay("p.id")} DESC, p.id DESC LIMIT 400
-    ), {told("SELECT sender_id FROM posts GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 40")}
+    ), {known_followers_cte("SELECT sender_id FROM posts GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 40")}
     SELECT id, weight::float8, {REASON} FROM posts LEFT JOIN told USING (sender_id)
 """
 

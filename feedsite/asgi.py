@@ -200,4 +200,4 @@ def _too_many(error: TooManyConnectionsError) -> HttpResponseBase:
 
 application = AsgiApplication()
 loading.load_stream()
-postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)
+postgresql.set_process_timeout(settings.DATABASE_TIMEOUT_SECONDS)

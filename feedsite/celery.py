@@ -127,7 +127,7 @@ def bound_questions(**kwargs: Any) -> None:
     """Limit the time of beat's queries."""
     from storage import postgresql, quiet  # once Django is set up
 
-    postgresql.bound(quiet.WAIT_SECONDS)
+    postgresql.set_process_timeout(quiet.WAIT_SECONDS)
 
 
 @signals.beat_embedded_init.connect

@@ -155,6 +155,6 @@ from web.rest import OUTAGES  # noqa: E402 (the same)
 
 site = Measured(django, READERS, is_known)
 application = served(site, site.places)  # slow readers and slow senders together leave a thread
-postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)
+postgresql.set_process_timeout(settings.DATABASE_TIMEOUT_SECONDS)
 
 from web.busy import refused as refused  # noqa: E402 (once Django is set up; for runtime.preloaded)

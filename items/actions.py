@@ -36,7 +36,7 @@ from items.signals import (
 from items.text import ContentError, check_content
 from items.versions import Version
 from media import attaching
-from media.offering import telling
+from media.offering import reports_blocked_media
 from storage import ids
 from storage.connections import fetch
 from web.refusals import RefusalError
@@ -98,7 +98,7 @@ BOOKMARK = """
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
-@telling
+@reports_blocked_media
 @transaction.atomic
 def publish(
     *,
@@ -157,7 +157,7 @@ def publish(
         item_held.send(sender=Item, item=item, reasons=reasons)
     else:
         stage(item, 1)
-        link_cards.expect(item)
+        link_cards.request_card(item)
         item_published.send(sender=Item, item=item, again=False)
     return item
 
@@ -191,7 +191,7 @@ class HeldError(Exception):
         self.reasons = reasons
 
 
-@telling
+@reports_blocked_media
 @transaction.atomic
 def publish_past(
     *,
@@ -363,7 +363,7 @@ def edit(
         _withdraw(item, Status.IN_REVIEW)
         item_held.send(sender=Item, item=item, reasons=reasons)
     elif item.status == Status.PUBLISHED:
-        link_cards.expect(item)
+        link_cards.request_card(item)
         item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
         if has_new_tags:
             item_tagged.send(sender=Item, item=item)
@@ -473,7 +473,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         stage(item, 1)
         if visibility != Visibility.PUBLIC:
             pins.unpin(item_id=item.pk)
-        link_cards.expect(item)
+        link_cards.request_card(item)
         if is_wider:
             Item.objects.filter(pk=item.pk).update(published_at=Now())
             item_published.send(sender=Item, item=item, again=True)
@@ -561,7 +561,7 @@ def _publish_again(item: Item) -> bool:
     attachments.restore(item)
     item.refresh_from_db(fields=["published_at"])
     stage(item, 1)
-    link_cards.expect(item)
+    link_cards.request_card(item)
     item_published.send(sender=Item, item=item, again=True)
     return True
 

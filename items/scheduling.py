@@ -27,7 +27,7 @@ from items.text import ContentError, check_content, media_ids, mentions
 from media import attaching
 from media.models import MediaFile
 from media.objects import MediaObject, media_object
-from media.offering import telling
+from media.offering import reports_blocked_media
 from web.refusals import ConflictError, RefusalError
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class TimeError(RefusalError, ValueError):
 
 
 # --- Verbs -----------------------------------------------------------------------------------------------
-@telling
+@reports_blocked_media
 @transaction.atomic
 def schedule(
     *,
@@ -101,7 +101,7 @@ def schedule(
     )
 
 
-@telling
+@reports_blocked_media
 @transaction.atomic
 def change(*, sender: User, post_id: int, publish_at: datetime | None = None, **fields: Any) -> ScheduledPost:
     """Change the time or some arguments of `publish`. Raises ScheduledPost.DoesNotExist, TimeError, ContentError,

@@ -22,7 +22,7 @@ from live import covers, lineup, reminders
 from live.models import SHORT, Host, LiveSession, Review, State
 from live.replays import deliver_anew
 from live.visibility import in_lineup
-from media.offering import telling
+from media.offering import reports_blocked_media
 from storage import events, ids
 from storage.connections import fetch
 from web.letters import is_blank
@@ -73,7 +73,7 @@ class TooManySessionsError(ConflictError):
 
 
 # --- Planning --------------------------------------------------------------------------------------------
-@telling
+@reports_blocked_media
 @transaction.atomic
 def create(
     *,
@@ -118,7 +118,7 @@ def create(
     return session
 
 
-@telling
+@reports_blocked_media
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     """Change a session; before the start also its plan. New words may hold it, and always hold a rejected one. A young

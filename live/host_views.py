@@ -20,7 +20,7 @@ from live.actions import WrongStateError
 from live.forms import SessionForm
 from live.models import LiveSession, Review, State
 from live.views import answer_card, impossible, poll, session_or_404
-from media.offering import telling
+from media.offering import reports_blocked_media
 from storage import ids
 from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
 from web.rest import PAGE, position
@@ -131,7 +131,7 @@ def _refuse(form: SessionForm, error: ValidationError) -> None:
         form.add_error(None, error)
 
 
-@telling
+@reports_blocked_media
 @transaction.atomic
 def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession:
     with connection.cursor() as cursor:

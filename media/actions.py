@@ -25,7 +25,7 @@ from media.decoder import DecodedPicture, DecoderError, decoder, place
 from media.files import StoreError, new_name
 from media.kinds import kind_of
 from media.models import DESCRIPTION_LENGTH, FileMove, MediaFile, MediaKind, Use, file_names
-from media.offering import BlockedMediaError, offer, telling
+from media.offering import BlockedMediaError, offer, reports_blocked_media
 from media.signals import medium_described
 from media.store import incoming, store
 from storage.queue import task
@@ -89,7 +89,7 @@ MOVES_FAILED = 20
 
 
 # --- Taking a file ---------------------------------------------------------------------------------------
-@telling
+@reports_blocked_media
 def upload(
     *,
     owner_id: int,

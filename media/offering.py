@@ -30,7 +30,7 @@ def offer(media: Sequence[MediaFile], *, owner_id: int, is_face: bool = False) -
         raise BlockedMediaError(owner_id, rules)
 
 
-def telling(verb: Callable[P, T]) -> Callable[P, T]:
+def reports_blocked_media(verb: Callable[P, T]) -> Callable[P, T]:
     """Decorate an action: send `media_blocked` after a rollback by BlockedMediaError."""
 
     @wraps(verb)

@@ -65,6 +65,6 @@ def _rename(ids: list[int]) -> None:
     owner_hidden.send(sender=MediaFile, media=list(used))
 
 
-def sweep() -> None:
+def enqueue_unfinished() -> None:
     """Enqueue what a dead worker left."""
     claims.sweep(OwnerRename, run)

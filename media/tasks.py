@@ -6,7 +6,7 @@ from storage.queue import task
 def sweep() -> None:
     """Periodic: finish moves and renames, remove unused media."""
     sweeping.sweep()
-    renaming.sweep()
+    renaming.enqueue_unfinished()
 
 
 @task("media.sweep_files")

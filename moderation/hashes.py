@@ -88,7 +88,7 @@ def holding(item: Item) -> list[Held]:
     return [Held(*row) for row in fetch(USED, {"ids": id_array(ids)})]
 
 
-def telling(phash: int | None) -> int | None:
+def usable_hash(phash: int | None) -> int | None:
     """The hash, or None if it says too little."""
     ones = (phash & (2**64 - 1)).bit_count() if phash is not None else 0
     return phash if PLAIN <= ones <= 64 - PLAIN else None
@@ -110,7 +110,7 @@ def block(*, rule: PictureRule, by: User) -> PictureRule:
         raise DuplicateHashError(known)
     if PictureRule.objects.count() >= RULES:
         raise TooManyRulesError
-    rule.phash, rule.by = telling(rule.phash), by
+    rule.phash, rule.by = usable_hash(rule.phash), by
     rule.save()
     write(by, Verb.BLOCK, note=rule.note, after=_facts(rule))
     return rule

@@ -24,7 +24,7 @@ def check_item(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
 def hold_notice(sender: object, author: User, **kwargs: Any) -> str:
     """What authors learn before they write: until when their posts with links are held, or ""."""
     until = rules.links_held_until(author)
-    return sentences.beforehand(until) if until else ""
+    return sentences.links_held_notice(until) if until else ""
 
 
 @receiver(held_shown)

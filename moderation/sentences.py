@@ -206,7 +206,7 @@ TOLD = {
 """Reasons told to authors, by code. Words, pictures and lists stay secret, so that authors cannot evade them."""
 
 
-def beforehand(until: datetime) -> str:
+def links_held_notice(until: datetime) -> str:
     """The notice for an author whose links are held."""
     words = _("Your account is new. Until %(time)s, moderators check your posts with links before others see them.")
     return words % {"time": full_time(until)}

@@ -369,7 +369,7 @@ PUT_AWAY_ACT = """
 """
 
 
-def put_away(*, user: User, below: int | None = None) -> int | None:
+def delete_batch(*, user: User, below: int | None = None) -> int | None:
     """Delete the user's entries of people's acts, newest first.
 
     Returns None at the end, else the position `below` which to continue. Apps see none of them from the first batch on.
@@ -389,9 +389,9 @@ def put_away(*, user: User, below: int | None = None) -> int | None:
 
 @task("notifications.put_away")
 def put_rest_away(user_id: int, below: int) -> None:
-    """Continue `put_away`, and queue the rest."""
+    """Continue `delete_batch`, and queue the rest."""
     user = User.objects.filter(pk=user_id).first()
-    rest = put_away(user=user, below=below) if user else None
+    rest = delete_batch(user=user, below=below) if user else None
     if rest is not None:
         put_rest_away.delay(user_id, rest)
 

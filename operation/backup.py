@@ -402,7 +402,7 @@ def _restore_database(archive: zipfile.ZipFile, manifest: Manifest, progress: Pr
         for (statement,) in fetch(EMPTY, (f"^({labels})_",)):
             cursor.execute(statement)
     connection.close()
-    with dumps.powerless(connection.settings_dict["NAME"]) as role:
+    with dumps.restricted_role(connection.settings_dict["NAME"]) as role:
         _run_dump(archive, manifest, role, progress)
 
 
@@ -468,7 +468,7 @@ def check(path: Path, *, progress: Progress) -> BackupCheck:
                 if member.startswith(MEDIA):
                     with archive.open(member) as file, Path(os.devnull).open("wb") as nowhere:
                         copy(chunks(file), nowhere, "media", progress)
-            with _scratch_database() as name, dumps.powerless(name) as role:
+            with _scratch_database() as name, dumps.restricted_role(name) as role:
                 _run_dump(archive, manifest, role, progress)
                 with psycopg.connect(**role) as session:
                     users, items, follows, media_files = session.execute(COUNTS).fetchone() or (0, 0, 0, 0)

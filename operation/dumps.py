@@ -102,7 +102,7 @@ def made() -> Iterator[bytes]:
 
 
 @contextmanager
-def powerless(database: str) -> Iterator[Parameters]:
+def restricted_role(database: str) -> Iterator[Parameters]:
     """How to connect to a database as a role that can only write there. The site's own, unless it is a superuser.
 
     At the end the site owns what the role made. After an error it is deleted. Raises BackupError.

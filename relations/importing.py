@@ -75,7 +75,7 @@ def _part(import_id: int) -> bool:
         return True
     user = User.objects.get(pk=row.user_id)
     lines = [msgspec.convert(line, Line) for line in row.lines[row.done : row.done + PART]] if user.is_active else []
-    for line, outcome in do(user=user, kind=CsvKind(row.kind), lines=lines):
+    for line, outcome in import_lines(user=user, kind=CsvKind(row.kind), lines=lines):
         _record_outcome(row, line, outcome)
     row.done += len(lines)
     row.attempts, row.tried_at = 0, Now()
@@ -119,7 +119,7 @@ OUTCOMES: dict[type[Exception], str] = {
 """The reason to report for each exception."""
 
 
-def do(*, user: User, kind: CsvKind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
+def import_lines(*, user: User, kind: CsvKind, lines: Sequence[Line]) -> list[tuple[Line, str]]:
     """Do lines in the caller's transaction. Returns each with its outcome. Ordered by name, to avoid deadlocks."""
     return [(line, _do(user, kind, line)) for line in sorted(lines, key=lambda line: line.name.lower())]
 

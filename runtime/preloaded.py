@@ -20,7 +20,7 @@ def load(target: str) -> ModuleType:
     gc.disable()  # a collection in between would leave holes that every child fills separately
     module = import_module(target.partition(":")[0])
     import_module("feedsite.loading").load_pages()  # after the application, which sets Django up
-    share()
+    freeze_heap()
     gc.enable()
     return module
 
@@ -38,7 +38,7 @@ def is_news(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith(("Configuration allows spawning up to", "Workers respawn is configured, but"))
 
 
-def share() -> None:
+def freeze_heap() -> None:
     """Hide current objects from the garbage collector, also after forks."""
     gc.collect()
     gc.freeze()

@@ -14,7 +14,7 @@ from pathlib import Path
 from runtime.embedded import Home, wait_for
 from runtime.options import Options
 from runtime.supervisor import NEXT, SETTLED_SECONDS, TURN, TURN_SECONDS, listens
-from runtime.up import running_site, turns_file
+from runtime.up import restart_progress_file, running_site
 
 ABOUT = "Restart all programs of the site on this machine, one after another. No request fails meanwhile."
 TURNS_SECONDS = 600.0
@@ -53,7 +53,7 @@ def restart(options: Options, told: Told) -> bool:
 
 def by_turns(home: Home, pid: int, told: Told) -> None:
     """Let `up` restart its programs one after another, and wait. Raises RestartError."""
-    path = turns_file(home)
+    path = restart_progress_file(home)
     path.unlink(missing_ok=True)
     os.kill(pid, NEXT)
     deadline, read = time.monotonic() + TURNS_SECONDS, 0

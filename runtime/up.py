@@ -81,7 +81,7 @@ class Up:
                 grpc_port(options) as grpc,
                 self.preparing(demo=demo or self.has_demo()) as process,
                 options.servers.ensure(),
-                ended(process),  # before the servers, which it uses
+                stopping(process),  # before the servers, which it uses
             ):
                 if options.small:
                     self.say(SMALL_MEANS)
@@ -110,7 +110,7 @@ class Up:
             start_new_session=True,  # Ctrl-C only reaches this process
             preexec_fn=die_with_parent(signal.SIGTERM),
         )
-        with process, ended(process):
+        with process, stopping(process):
             yield process
 
     def wait_for_tables(self, process: "subprocess.Popen[str]") -> None:
@@ -140,7 +140,7 @@ class Up:
     def report_restart(self, line: str) -> None:
         """Report a restart's progress on the terminal, and to the waiting command."""
         self.say(line)
-        with contextlib.suppress(OSError), turns_file(self.options.servers.home).open("a") as file:
+        with contextlib.suppress(OSError), restart_progress_file(self.options.servers.home).open("a") as file:
             file.write(f"{line}\n")
 
     def tend_servers(self) -> None:
@@ -163,7 +163,7 @@ class Up:
 
 # --- Before anything starts ------------------------------------------------------------------------------
 @contextlib.contextmanager
-def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
+def stopping(process: "subprocess.Popen[str]") -> Iterator[None]:
     """Stop a child after the block. `with` alone waits only briefly after an interrupt."""
     try:
         yield
@@ -209,7 +209,7 @@ def running_site(home: Home) -> int | None:
         return int(os.pread(lock, 20, 0) or 0) or None
 
 
-def turns_file(home: Home) -> Path:
+def restart_progress_file(home: Home) -> Path:
     """The file with the progress of a restart."""
     return home.run / "turns"
 

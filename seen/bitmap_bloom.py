@@ -15,7 +15,7 @@ import redis
 from numpy.typing import NDArray
 
 from runtime import metrics
-from seen.bloom import Addition, Fill, KnownItems, is_foreign, sent
+from seen.bloom import Addition, Fill, KnownItems, is_foreign, replies_of
 from seen.hashing import hashed, positions, splitmix64
 from storage.connections import Command, script, tried
 from storage.keys import further_impressions
@@ -208,7 +208,7 @@ class BitmapFilter:
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
         left, refused = list(additions), list[Addition]()
         for nth in range(FILTERS):
-            replies = list(sent(client, [self._adding(addition, nth, replace=replace) for addition in left]))
+            replies = list(replies_of(client, [self._adding(addition, nth, replace=replace) for addition in left]))
             refused += [addition for addition, added in zip(left, replies, strict=True) if added is None]
             left = [
                 addition._replace(item_ids=addition.item_ids[added:])

@@ -80,7 +80,7 @@ def is_foreign(reply: Any) -> bool:
     raise reply
 
 
-def sent(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
+def replies_of(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
     """Send commands and yield their replies, None for a foreign key. Raises other errors."""
     for first in range(0, len(commands), PIPELINE_LENGTH):
         for reply in tried(client, commands[first : first + PIPELINE_LENGTH]):

@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from seen.bloom import Addition, Fill, KnownItems, is_foreign, sent
+from seen.bloom import Addition, Fill, KnownItems, is_foreign, replies_of
 from storage.connections import Command, script, tried
 
 REDISBLOOM = "MBbloom--"
@@ -68,7 +68,7 @@ class ModuleFilter:
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
         additions = list(additions)
-        replies = sent(client, [self._adding(addition, replace=replace) for addition in additions])
+        replies = replies_of(client, [self._adding(addition, replace=replace) for addition in additions])
         return [addition for addition, reply in zip(additions, replies, strict=True) if reply is None]
 
     def _adding(self, addition: Addition, *, replace: bool) -> Command:

@@ -242,7 +242,7 @@ def _let_wait(seconds: float | None) -> None:
 def _address(context: grpc.ServicerContext) -> str:
     """The caller's address for rates. gRPC writes it as `ipv4:192.0.2.1:50000` or `ipv6:[::1]:50000`."""
     kind, _, place = unquote(context.peer()).partition(":")
-    return rates.customer(place.rpartition(":")[0].strip("[]")) if kind in ("ipv4", "ipv6") else kind
+    return rates.client_network(place.rpartition(":")[0].strip("[]")) if kind in ("ipv4", "ipv6") else kind
 
 
 def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:

@@ -87,7 +87,7 @@ def of_user(user_id: int, fan_shards: int) -> list[str]:
         merged_outboxes(user_id),
         *(active_fans(user_id, shard) for shard in range(fan_shards)),
         candidates(user_id),
-        reasons(user_id),
+        candidate_reasons(user_id),
         *seen,
         *map(view_times, seen),
         lineup(user_id),
@@ -115,7 +115,7 @@ def candidates(user_id: int) -> str:
     return f"feed:cache:{user_id}"
 
 
-def reasons(user_id: int) -> str:
+def candidate_reasons(user_id: int) -> str:
     """Why each of a reader's candidates was recalled. In the candidates' slot, to write both or none."""
     return f"feed:reasons:{{{candidates(user_id)}}}"
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from django.conf import settings
 
-from accounts.signing_in.grants import BORROWED_SECONDS, standing
+from accounts.signing_in.grants import BORROWED_SECONDS, are_valid
 from stream.connections import REFUSED, OpenConnection
 from stream.threads import in_thread
 from web.rest import OUTAGES
@@ -30,7 +30,7 @@ async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[OpenCon
         return
     try:
         async with asyncio.timeout(ASK_SECONDS):
-            held = await in_thread(threads, partial(standing, [each.grant for each in connections]))
+            held = await in_thread(threads, partial(are_valid, [each.grant for each in connections]))
     except Exception as error:
         if not isinstance(error, (*OUTAGES, TimeoutError)):
             logger.exception("sessions and tokens of open connections cannot be checked, so all connections close")
@@ -44,7 +44,7 @@ async def end_lapsed(threads: ThreadPoolExecutor, connections: Iterable[OpenConn
     """End connections whose session, token or ticket no longer holds. Ends none if PostgreSQL does not answer."""
     asked = list(connections)
     try:
-        held = await in_thread(threads, partial(standing, [each.grant for each in asked]))
+        held = await in_thread(threads, partial(are_valid, [each.grant for each in asked]))
     except OUTAGES:
         return  # without PostgreSQL no session can end
     now = time.monotonic()

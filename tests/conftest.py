@@ -88,7 +88,7 @@ def drop_database(creation: DatabaseCreation, name: str, verbosity: int) -> None
 
 @pytest.fixture(scope="session", autouse=True)
 def _patient() -> None:
-    postgresql.bound(math.inf)
+    postgresql.set_process_timeout(math.inf)
 
 
 @pytest.fixture

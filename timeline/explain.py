@@ -13,7 +13,7 @@ from storage.window import only_looking
 from timeline.fold import FOLDED
 from timeline.home import HomeWalk
 from timeline.models import Delivery
-from timeline.rules import carried, holds, kinds, original_shown, reposts_wanted
+from timeline.rules import followed_tags_of_post, holds, kinds, original_shown, reposts_wanted
 from timeline.senders import TAGGED, Scope
 from timeline.truth import Missed
 
@@ -56,7 +56,7 @@ OF_TAGGED = {"inactive", *rules.wanted_at_home("", "")}
 """The conditions that also hide an item found by a hashtag alone (rules.welcome)."""
 VERDICT = f"""
     {TAGGED.with_tags_alone()}
-    SELECT s.username, ARRAY[{", ".join(CONDITIONS.values())}], {carried("i.id")} IS NOT NULL
+    SELECT s.username, ARRAY[{", ".join(CONDITIONS.values())}], {followed_tags_of_post("i.id")} IS NOT NULL
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = %(item)s
 """
 

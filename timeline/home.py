@@ -33,7 +33,7 @@ from timeline.outbox import Outbox
 from timeline.pull import PulledItem, pull_above, pull_below, pull_bodies
 from timeline.reading import Reading, are_too_many, expire_hint, hint_of, read_windows, set_hint
 from timeline.senders import Scope
-from timeline.truth import MAYBE, POSTS, Missed, Truth, VerifiedItem, describe, expected, verify, verify_ids
+from timeline.truth import MAYBE, POSTS, Missed, Truth, VerifiedItem, expected, fetch_items, verify, verify_ids
 
 SLACK = 1
 """Extra candidates to verify. This many may fail before the page needs a second round."""
@@ -175,7 +175,7 @@ class HomeWalk:
         self.findings.sources |= reading.sources(truth, ids)
         rows = truth.rows
         if ids is not asked and (new := [one for one in ids if one not in rows and one not in asked]):
-            rows = rows | describe(self.scope, new)
+            rows = rows | fetch_items(self.scope, new)
         rows = self.show_candidates(ids, rows)
         if below and below == asked_below and len(self.shown) == self.limit and truth.rows:
             older = next(iter(truth.rows.values())).older
@@ -339,7 +339,7 @@ class HomeWalk:
         shown = [one.item_id for one in candidates if one.is_shown and self.folds.get(one.item_id) != FOLDED]
         wanted = shown[: self.wanted]
         end = wanted[-1] if len(wanted) < len(shown) else 0
-        self.show([one.item_id for one in candidates if one.item_id >= end], describe(self.scope, wanted))
+        self.show([one.item_id for one in candidates if one.item_id >= end], fetch_items(self.scope, wanted))
         if not self.is_done:
             self.ended = not end and len(candidates) < SCAN
             self.more = None if self.ended else True

@@ -228,7 +228,7 @@ def materialise(user_id: int, token: str) -> bool:
 
 
 @task("timeline.rise")
-def rise(user_id: int) -> bool:
+def deepen_or_build(user_id: int) -> bool:
     """Deepen the inbox to the raised level, or build it."""
     reader = _reader(user_id)
     if not reader.level or reader.epoch is None:

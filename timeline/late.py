@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from items.bodies import ItemBody
 from relations.rules import members
 from timeline.home import NEW_CAP
-from timeline.rules import carried, shown, welcome
+from timeline.rules import followed_tags_of_post, shown, welcome
 from timeline.senders import LIST, Feed, Scope, statement
 
 SCANNED = 1_000
@@ -21,7 +21,9 @@ IS_MEMBER = f"EXISTS ({members('%(list)s', '')} AND member_id = i.sender_id OFFS
 def _late(feed: Feed) -> str:
     among, is_shown = IS_MEMBER if feed is LIST else "true", shown(wanted=feed.wanted)
     if feed.tags:
-        is_shown = f"({is_shown} OR {carried('i.id')} IS NOT NULL AND {welcome('i.sender_id', 's.is_active')})"
+        is_shown = (
+            f"({is_shown} OR {followed_tags_of_post('i.id')} IS NOT NULL AND {welcome('i.sender_id', 's.is_active')})"
+        )
     return f"""{feed.with_tags_alone()}
         SELECT i.id FROM (
             SELECT id FROM items_item

@@ -82,7 +82,7 @@ def begin_outbox(sender: type[User], user: User, **kwargs: Any) -> None:
 def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> None:
     """Enqueue a deepening for each raised user. If the broker is down, the next page deepens the inbox."""
     for user_id in user_ids:
-        if not inbox.rise.delay(user_id):
+        if not inbox.deepen_or_build.delay(user_id):
             break
 
 

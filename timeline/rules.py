@@ -106,7 +106,7 @@ def shown(reader: str = READER, wanted: Wanted = is_wanted_at_home) -> str:
 
 
 # --- Followed hashtags: for statements with the CTE `tags` -------------------------------------------------
-def carried(item: str) -> str:
+def followed_tags_of_post(item: str) -> str:
     """SQL for the followed hashtags of a public post, in order, else NULL.
 
     IS TRUE makes PostgreSQL look them up in a hash.

@@ -28,7 +28,7 @@ from timeline import completions
 from timeline.inbox import cap_of
 from timeline.outbox import source_of
 from timeline.pull import HomeCandidate, any_below, any_tagged_below
-from timeline.rules import HELD, belongs, belongs_among, carried, original_shown, welcome, welcome_among
+from timeline.rules import HELD, belongs, belongs_among, followed_tags_of_post, original_shown, welcome, welcome_among
 from timeline.senders import HOME, TAGGED, Feed, Scope, statement
 
 # --- Candidates ------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def older(feed: Feed) -> str:
 def _verdict(feed: Feed, belongs: str, original_shown: str, welcome: str, older: str = NOT_ASKED) -> str:
     """The SQL columns behind those of the item: the arguments of `VerifiedItem.of`."""
     columns = f"{belongs}, {HELD}, {original_shown}, {is_published('i')}, {older}"
-    return f"{columns}, {carried('i.id')}, {welcome}" if feed.tags else columns
+    return f"{columns}, {followed_tags_of_post('i.id')}, {welcome}" if feed.tags else columns
 
 
 def _describe(feed: Feed) -> str:
@@ -72,7 +72,7 @@ def _verify_ids(feed: Feed) -> str:
         # OFFSET 0: a probe, not a hash of all users.
         sender = "CROSS JOIN LATERAL (SELECT is_active FROM accounts_user WHERE id = i.sender_id OFFSET 0) s"
         is_shown = f"CASE WHEN {is_entry} THEN {is_shown} ELSE {welcome('i.sender_id', 's.is_active')} END"
-        is_entry = f"({is_entry} OR {carried('i.id')} IS NOT NULL)"
+        is_entry = f"({is_entry} OR {followed_tags_of_post('i.id')} IS NOT NULL)"
     return f"""{feed.with_tags_alone()}
     SELECT i.id, i.repost_of_id, {is_shown} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id {sender}
@@ -149,7 +149,7 @@ def described(row: Sequence[Any]) -> VerifiedItem:
     return VerifiedItem.of(ItemRow.of(row), *row[WIDTH:])
 
 
-def describe(scope: Scope, ids: Sequence[int]) -> dict[int, VerifiedItem]:
+def fetch_items(scope: Scope, ids: Sequence[int]) -> dict[int, VerifiedItem]:
     """Those of the candidates that exist, with the originals of reposts, by id."""
     rows = DESCRIBE.rows({"ids": id_array(ids)}, scope, described) if ids else []
     return {row.item.said.id: row for row in rows}
@@ -216,7 +216,7 @@ def _about(feed: Feed) -> str:
         {BOUND}, pending.ids, (SELECT max(id) FROM items_item), {completions.LAST}{tags}
     FROM (
         SELECT u.level, {policy.has_inbox("u", "p.inbox_from")} AS has_inbox, u.window_epoch # p.generation AS epoch,
-            {policy.push_generation("p.push_level")} AS push_generation, p.generation, p.push_level, p.inbox_from
+            {policy.push_generation_sql("p.push_level")} AS push_generation, p.generation, p.push_level, p.inbox_from
         FROM accounts_user u LEFT JOIN {policy.IN_FORCE} p ON true WHERE u.id = %(reader)s OFFSET 0
     ) reader CROSS JOIN pending
 """

@@ -379,7 +379,7 @@ def _digest(text: str) -> str:
 
 def address(request: HttpRequest) -> str:
     """The caller's IP address (web.proxy), or the /64 of an IPv6 address, which is one customer's."""
-    return customer(request.META.get("REMOTE_ADDR", ""))
+    return client_network(request.META.get("REMOTE_ADDR", ""))
 
 
 @lru_cache(4096)
@@ -393,7 +393,7 @@ def network(address: str) -> str:
 
 
 @lru_cache(4096)
-def customer(text: str) -> str:
+def client_network(text: str) -> str:
     """An IPv4 address, or the /64 of an IPv6 one. Keeps other text."""
     try:
         found = ipaddress.ip_address(text)

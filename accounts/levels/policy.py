@@ -44,12 +44,12 @@ IN_FORCE = f"""(
 """Subquery of push level, `inbox_from` and generation as one row, read once. No row if the table is empty."""
 
 
-def push_generation(push_level: str = PUSH_LEVEL) -> str:
+def push_generation_sql(push_level: str = PUSH_LEVEL) -> str:
     """SQL of the push generation of user `u`. It is 0 below the push level."""
     return f"CASE WHEN u.level >= {push_level} THEN u.push_generation ELSE 0 END"
 
 
-PUSH_GENERATION = push_generation()
+PUSH_GENERATION = push_generation_sql()
 """The push generation of user `u`, as readers and builders compute it. Fan-out has the same rule as a minimum level,
 for ranges and sets of active fans (fanout.FanOutWork.minimum_level, active_fans.FANS), and truth.Expected.merges
 guesses it.

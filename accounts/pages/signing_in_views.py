@@ -48,7 +48,7 @@ def log_in(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         password = form.cleaned_data["password"] if form.is_valid() else ""
         try:
-            user = sign_in.decide(request, name=request.POST.get("username", ""), password=password)
+            user = sign_in.verify_login(request, name=request.POST.get("username", ""), password=password)
         except sign_in.WaitError as error:
             return too_many(request, error.seconds)
         except sign_in.WrongError as error:

@@ -66,7 +66,7 @@ class TokenView(ApiView):
         fields = body(request, LogIn)
         caller = request._request
         try:
-            user = sign_in.decide(
+            user = sign_in.verify_login(
                 caller, name=fields["username"], password=fields["password"], code=fields.get("code", "")
             )
             token = actions.issue_token(user=user, user_agent=places.agent_of(caller), ip=places.ip_of(caller))

@@ -149,7 +149,7 @@ def session_mark(user: User) -> str:
     return salted_hmac("accounts.ticket", f"{user.password} {user.session_epoch}").hexdigest()[:16]
 
 
-def standing(grants: Sequence[Grant]) -> list[bool]:
+def are_valid(grants: Sequence[Grant]) -> list[bool]:
     """Whether each grant still holds. One query."""
     rows = fetch(
         STANDING,

@@ -48,12 +48,12 @@ tokens = Tokens()
 def request_reset(*, asked: str, language: str) -> None:
     """Request a letter for this name or address."""
     ResetRequest.objects.create(asked=asked.strip()[:254], language=language)
-    work_off.delay_on_commit()
+    process_reset_requests.delay_on_commit()
 
 
 @task("accounts.send_resets")
 @only_if_rows("accounts.send_resets", "SELECT created_at FROM accounts_resetrequest", work="password resets")
-def work_off() -> int:
+def process_reset_requests() -> int:
     """Send the letters of waiting requests, one for each. Beat starts it too, because tasks can get lost."""
     ResetRequest.objects.filter(created_at__lt=Now() - KEPT).delete()
     met = 0

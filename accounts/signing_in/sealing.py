@@ -31,7 +31,7 @@ def unseal(stored: str) -> str:
         raise SealError("sealed by another secret key") from error
 
 
-def anew(stored: str) -> str:
+def reencrypt(stored: str) -> str:
     """The text encrypted with the current key. Raises SealError."""
     try:
         _keys()[0].decrypt(stored.removeprefix(PREFIX).encode())

@@ -97,7 +97,7 @@ def _counts(row: Authenticator, code: str) -> bool:
         return False
     if mark is None:
         return False
-    row.data |= dict([mark]) | {field: sealing.anew(row.data[field])}
+    row.data |= dict([mark]) | {field: sealing.reencrypt(row.data[field])}
     row.last_used_at = timezone.now()
     row.save(update_fields=["data", "last_used_at"])
     return True
@@ -141,7 +141,7 @@ def app_address(user: User, secret: str) -> str:
 @transaction.atomic
 def set_up_app(*, user: User, secret: str, code: str) -> None:
     """Accept an app after its first code. Raises SecondFactorRefusedError, EndedError."""
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     step = _step(secret, _plain(code), after=0)
     if step is None or Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
         raise SecondFactorRefusedError
@@ -180,7 +180,7 @@ def offer_passkey(*, user: User, session: SessionBase) -> dict[str, Any]:
 @transaction.atomic
 def add_passkey(*, user: User, session: SessionBase, name: str, credential: Any) -> None:
     """Add a passkey. Raises SecondFactorRefusedError, FullError, EndedError."""
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     if len(_passkeys(user)) >= PASSKEYS:
         raise FullError
     try:
@@ -237,7 +237,7 @@ def remove(*, user: User, row_id: int) -> bool:
 
     Raises EndedError.
     """
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     gone, _rows = Authenticator.objects.filter(user=user, pk=row_id, type__in=FACTORS).delete()
     if not gone:
         return False
@@ -260,7 +260,7 @@ def recovery_codes(user: User) -> list[str]:
 @transaction.atomic
 def renew_recovery_codes(*, user: User) -> None:
     """Replace the recovery codes. Raises SecondFactorRefusedError, EndedError."""
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     if not is_set(user):
         raise SecondFactorRefusedError
     Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
@@ -299,7 +299,7 @@ def _sealed_anew(row: Authenticator) -> bool | None:
     """Re-encrypt a factor's secret. Returns whether it changed, or None if no key decrypts it."""
     field = SECRETS[row.type]
     try:
-        stored = sealing.anew(row.data[field])
+        stored = sealing.reencrypt(row.data[field])
     except sealing.SealError:
         return None
     if stored == row.data[field]:

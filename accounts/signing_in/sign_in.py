@@ -59,7 +59,7 @@ CODE_ERRORS = (WaitError, CodeNeededError, WrongCodeError)
 """Errors about attempts and codes, not about name and password."""
 
 
-def decide(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
+def verify_login(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
     """The user who may sign in. Raises WaitError, WrongError, CodeNeededError, WrongCodeError."""
     username = username_of(name)
     wait = guard.attempt(request, username, typed=name)
@@ -139,7 +139,7 @@ def begin(request: HttpRequest, user: User) -> None:
     if SESSION_KEY in request.session:
         request.session.flush()  # deleting a user's session writes that user's row, so before the lock
     with transaction.atomic():
-        proofs.hold(user)
+        proofs.lock_if_valid(user)
         login(request, user, backend=BACKEND)
         if is_new:
             send_notice(request, user)

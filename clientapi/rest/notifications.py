@@ -76,7 +76,7 @@ class ClearView(ClientView):
     def post(self, request: Request) -> HttpResponse:
         """Delete all except messages of moderators, maybe by a worker."""
         reader = caller_of(request)
-        rest = actions.put_away(user=reader)
+        rest = actions.delete_batch(user=reader)
         if rest is not None:
             actions.put_rest_away.delay(reader.pk, rest)
         return FeedResponse({})

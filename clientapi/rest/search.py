@@ -56,7 +56,7 @@ class SearchView(OpenView):
         if not text or offset > FAR:
             return FeedResponse(found)
         if text.startswith(("http://", "https://")):
-            return FeedResponse(_only(led_to(text, reader), kind))
+            return FeedResponse(_only(result_at_address(text, reader), kind))
         span = slice(offset, offset + limit)
         if kind in ("", "accounts"):
             found.accounts = accounts_of(people_found(text, reader, offset + limit)[span])
@@ -97,7 +97,7 @@ def tags_found(text: str, reader: Reader, count: int) -> list[str]:
     return list(dict.fromkeys([*exact, *more]))[:count]
 
 
-def led_to(address: str, reader: Reader) -> SearchResults:
+def result_at_address(address: str, reader: Reader) -> SearchResults:
     """The account, status or hashtag at an address of this site. Other sites are never asked."""
     found, path = SearchResults([], [], []), own_path(address)
     if path.startswith("/@"):

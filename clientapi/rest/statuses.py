@@ -95,7 +95,7 @@ def _answered(params: Params, text: str, sender: User) -> Item | None:
     return item
 
 
-def _type(ids: list[int], user: User) -> ItemType:
+def _type_of_media(ids: list[int], user: User) -> ItemType:
     if not ids:
         return ItemType.TEXT
     kinds = MediaFile.objects.filter(pk__in=ids, owner_id=user.pk).values_list("kind", flat=True)
@@ -136,7 +136,7 @@ class StatusesView(OpenView):
         quoted = params.id("quoted_status_id")
         fields: dict[str, Any] = {
             "content": content,
-            "type": ItemType.POLL if poll else _type(media, sender),
+            "type": ItemType.POLL if poll else _type_of_media(media, sender),
             "visibility": _visibility(params),
             "reply_to": _answered(params, content["text"], sender),
             "quote_of": item_or_404(quoted, sender) if quoted else None,

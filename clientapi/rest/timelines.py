@@ -8,7 +8,7 @@ from clientapi.params import Params
 from clientapi.statuses import timelines
 from clientapi.statuses.presenting import statuses
 from items.likes.saved import Kept
-from items.tags.tags import Besides
+from items.tags.tags import ExtraTags
 from relations.list_api import list_or_404
 from web.hashtags import canonical_tag
 from web.rest import FeedResponse
@@ -65,7 +65,7 @@ class TagView(OpenView):
         """List the items, newest first."""
         reader, params = reader_of(request), Params(request)
         asked = wanted(params)
-        besides = Besides(*(_tags(params, name) for name in Besides._fields))
+        besides = ExtraTags(*(_tags(params, name) for name in ExtraTags._fields))
         page = timelines.tagged(tag, besides, reader, asked, only_media=params.flag("only_media"))
         return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 

@@ -18,7 +18,7 @@ from items.newest import newest_page
 from items.profiles.pins import pinned_items
 from items.profiles.profile import all_page, pictured_page, profile_page, tagged_page
 from items.quotes import quotes_page
-from items.tags.tags import Besides, tags_page
+from items.tags.tags import ExtraTags, tags_page
 from timeline.above import page_above
 from timeline.home import HomePage, home_page
 from timeline.lists import list_page
@@ -76,7 +76,7 @@ def public(reader: Reader, asked: Wanted, *, only_media: bool = False) -> Timeli
     return listed(lambda **at: newest_page(reader, **at), asked, lambda item: bool(item.media) or not only_media)
 
 
-def tagged(tag: str, besides: Besides, reader: Reader, asked: Wanted, *, only_media: bool = False) -> TimelinePage:
+def tagged(tag: str, besides: ExtraTags, reader: Reader, asked: Wanted, *, only_media: bool = False) -> TimelinePage:
     """A page of the items with a hashtag."""
     canonical = canonical_tag(tag)
     if canonical is None:

@@ -243,7 +243,7 @@ def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, s
 
 
 # --- Statuses ------------------------------------------------------------------------------------------
-class Inside(NamedTuple):
+class QuoteForReader(NamedTuple):
     """The state of a quote for a reader, and the reader's marks on the quoted item."""
 
     state: str
@@ -258,7 +258,7 @@ class StatusShape(NamedTuple):
     hidden: frozenset[str] = frozenset()
     """Mentioned names of accounts that block the reader."""
     answered: Answered = frozenset()
-    inside: Inside | None = None
+    inside: QuoteForReader | None = None
     quotable: frozenset[str] = frozenset()
     """The ids of the item and its quoted item, if the reader may quote them."""
 
@@ -305,7 +305,7 @@ def _shapes(
 ) -> dict[tuple[int, int], StatusShape]:
     marked = _marks(pairs)
     hidden = _hidden(pairs, {item_id: presenter.names(item) for item_id, item in items.items()})
-    answered, inside, quotable = _answered(pairs, items), _inside(pairs, items), _quotable(pairs, items)
+    answered, inside, quotable = _visible_replied_to(pairs, items), _inside(pairs, items), _quotable(pairs, items)
     return {
         pair: StatusShape(
             pair[0],
@@ -340,7 +340,7 @@ def _parts(items: Mapping[int, ItemBody]) -> dict[int, list[ItemBody]]:
     return {item_id: [item.shown, *filter(None, [quoted.get(item_id)])] for item_id, item in items.items()}
 
 
-def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Inside]:
+def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], QuoteForReader]:
     quoted = _quotes(items)
     asked = {(int(items[item].shown.id), reader) for item, reader in pairs if item in quoted}
     if not asked:
@@ -351,7 +351,7 @@ def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -
     states = {(item, reader): state for reader, item, state in rows}
     marked = _marks({(int(quoted[item].id), reader) for item, reader in pairs if item in quoted})
     return {
-        (item, reader): Inside(
+        (item, reader): QuoteForReader(
             states[int(items[item].shown.id), reader], marked.get((int(quoted[item].id), reader), UNMARKED)
         )
         for item, reader in pairs
@@ -412,7 +412,9 @@ def _hidden(
     return {pair: hidden for pair, hidden in found.items() if hidden} if blocked else {}
 
 
-def _answered(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], Answered]:
+def _visible_replied_to(
+    pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]
+) -> dict[tuple[int, int], Answered]:
     """By item and reader: the replied-to items that the reader may see, with their senders."""
     parts = _parts(items)
     replies = {item_id: {part.reply_to for part in some if part.reply_to} for item_id, some in parts.items()}

@@ -184,7 +184,7 @@ def import_names(user: User, kind: ListKind, entries: Sequence[Entry], progress:
 
 
 def _relate(user: User, kind: CsvKind, lines: Sequence[Line], part: _ListPart) -> None:
-    for line, outcome in importing.do(user=user, kind=kind, lines=lines):
+    for line, outcome in importing.import_lines(user=user, kind=kind, lines=lines):
         if outcome == "requested":
             part.requested += 1
         elif outcome in ("done", ""):

@@ -116,7 +116,7 @@ def is_refused(host: str) -> bool:
 
 
 # --- Giving items their cards ----------------------------------------------------------------------------
-def expect(item: Item) -> None:
+def request_card(item: Item) -> None:
     """Have a worker give an item its card. The task may get lost."""
     if settings.LINK_CARDS and item.link_card_id is None and link_of(item):
         assign_card.delay_on_commit(item.pk)

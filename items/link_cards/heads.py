@@ -56,7 +56,7 @@ _CHARSET = re.compile(
 _REFERENCE = re.compile(r"&(?:#[0-9]++;?|#[Xx][0-9A-Fa-f]++;?|[A-Za-z0-9]++(?:;|(?!=)))")
 
 
-class NothingError(OutboundError):
+class NoMetadataError(OutboundError):
     """The page does not say what it is."""
 
 
@@ -125,7 +125,7 @@ def attributes_of(text: str, at: int) -> tuple[dict[str, str], bool, int] | None
         if end:
             return found, part[0].endswith("/>"), at
         found.setdefault(_lower(name), (value[1:-1] if value.startswith(("'", '"')) else value)[:VALUE_LENGTH])
-    raise NothingError("too many attributes")
+    raise NoMetadataError("too many attributes")
 
 
 def after_comment(text: str, mark: re.Match[str], *, has_sections: bool = False) -> int:
@@ -174,7 +174,7 @@ def _open(opened: list[str], name: str, *, is_closed: bool) -> None:
     if name not in (_OPENED_IN_FOREIGN if _is_foreign(opened) else _OPENED) or (is_closed and name != "template"):
         return
     if len(opened) == MOST_OPEN:
-        raise NothingError("tags within tags")
+        raise NoMetadataError("tags within tags")
     opened.append(name)
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 
 from items.link_cards import encodings
 from items.link_cards.encodings import UNREADABLE
-from items.link_cards.heads import Head, NothingError, scan
+from items.link_cards.heads import Head, NoMetadataError, scan
 from items.links import is_link
 from items.models import URL_LENGTH
 from web import outbound
@@ -109,7 +109,7 @@ def page_of(head: Head, url: str) -> RemotePage:
         pictures=tuple(filter(None, pictures))[:MOST_PICTURES],
     )
     if not found.title:
-        raise NothingError("no title")
+        raise NoMetadataError("no title")
     return found
 
 

@@ -55,7 +55,7 @@ class ConversationAcceptView(ApiView):
     @extend_schema(operation_id="accept_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: int) -> HttpResponse:
         """Make a request a conversation."""
-        accept(reader=signed_in(request), conversation_id=_visible(request, conversation_id))
+        accept(reader=signed_in(request), conversation_id=_visible_id_or_404(request, conversation_id))
         return HttpResponse(status=204)
 
 
@@ -65,11 +65,11 @@ class ConversationReadView(ApiView):
     @extend_schema(operation_id="read_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: int) -> HttpResponse:
         """Mark the whole conversation as read."""
-        mark_read(reader=signed_in(request), item_id=_visible(request, conversation_id))
+        mark_read(reader=signed_in(request), item_id=_visible_id_or_404(request, conversation_id))
         return HttpResponse(status=204)
 
 
-def _visible(request: Request, conversation_id: int) -> int:
+def _visible_id_or_404(request: Request, conversation_id: int) -> int:
     """The id of a conversation that the caller sees. The body must be empty. Raises NotFound."""
     reader = signed_in(request)
     body(request, Nothing)

@@ -15,7 +15,7 @@ TAGGED = """
 ABOVE = listing([TAGGED], "ASC")
 
 
-class Besides(NamedTuple):
+class ExtraTags(NamedTuple):
     """More canonical hashtags that a page asks for."""
 
     any: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def tag_page(
 
 def tags_page(
     tag: str,
-    besides: Besides,
+    besides: ExtraTags,
     reader: User | AnonymousUser,
     *,
     last_id: int | None = None,

@@ -92,7 +92,7 @@ def subscribe(*, user: User, holder: DeviceHolder, device: Device, choice: Choic
     """
     check_endpoint(device.endpoint)
     p256dh, auth = _key(device.p256dh), _secret(device.auth)
-    proofs.hold(user)
+    proofs.lock_if_valid(user)
     own = holder.subscription(user)
     chosen = choice.over(own)
     if own is not None:

@@ -34,7 +34,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("configuration", configuration.configuration),
         ("postgresql", postgresql.postgresql),
         (LOCKED, postgresql.locks),
-        ("site", postgresql.site),
+        ("site", postgresql.key_and_read_only_mode),
         ("tables", growth.tables),
         ("old rows", growth.old_rows),
         *([("replica", postgresql.replicas)] if replica.is_configured() else []),

@@ -91,7 +91,7 @@ def locks() -> Findings:
         )
 
 
-def site() -> Findings:
+def key_and_read_only_mode() -> Findings:
     """Check this machine's secret key, and read-only mode."""
     try:
         site_key.compare(*fetch(site_key.QUESTION)[0])

@@ -116,7 +116,7 @@ def cut_over(*, clock: Clock, say: Say = print) -> int:
             for some in _chunks():
                 users += len(some)
                 with errors():
-                    left += len(old.unsafe(_unmigrated(some), since=migration.began_at, now=clock()))
+                    left += len(old.users_with_older_plays(_unmigrated(some), since=migration.began_at, now=clock()))
             if left:
                 raise MigrationError(
                     f"{left:,} of {users:,} users are not merged yet. Wait for the merges (--status). If the number "

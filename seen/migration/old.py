@@ -212,7 +212,7 @@ def users() -> Iterator[int]:
             yield int(user)
 
 
-def unsafe(user_ids: Sequence[int], *, since: float, now: datetime) -> list[int]:
+def users_with_older_plays(user_ids: Sequence[int], *, since: float, now: datetime) -> list[int]:
     """Those of the users with a play that may be older than double writing, which began at `since` (Unix time).
 
     Raises redis.RedisError and OSError.

@@ -19,7 +19,7 @@ LONG_SECONDS = 60.0
 """The bound for statements of exports, of the admin's pages, and of the hub's question about a batch."""
 
 
-def bound(seconds: float) -> None:
+def set_process_timeout(seconds: float) -> None:
     """Set the most seconds for this process's statements on new connections."""
     DatabaseWrapper.seconds = seconds
 
@@ -28,11 +28,11 @@ def bound(seconds: float) -> None:
 def bounded(seconds: float) -> Iterator[None]:
     """Bound statements on connections made in the block to `seconds`."""
     before = DatabaseWrapper.seconds
-    bound(seconds)
+    set_process_timeout(seconds)
     try:
         yield
     finally:
-        bound(before)
+        set_process_timeout(before)
 
 
 def bound_thread_long() -> None:

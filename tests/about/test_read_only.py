@@ -149,7 +149,7 @@ def test_it_wants_a_reason_of_one_line() -> None:
 
 def test_the_doctor_says_so() -> None:
     def state() -> Any:
-        return next(each for each in postgresql.site() if each.name == "read-only mode").state
+        return next(each for each in postgresql.key_and_read_only_mode() if each.name == "read-only mode").state
 
     assert state() == "ok"
     readonly("on", "--why", WHY)

@@ -35,7 +35,7 @@ def with_address(name: str = "ann", address: str = "ann@example.org") -> User:
 
 def link_for(asked: str) -> str:
     recovery.request_reset(asked=asked, language="en")
-    recovery.work_off()
+    recovery.process_reset_requests()
     letter = Letter.objects.get(kind="reset")
     path: str = re.sub(r"^https?://[^/]+", "", letter.context["link"])
     letter.delete()
@@ -143,7 +143,7 @@ def test_the_answer_tells_nothing_of_the_account() -> None:
     assert len(seen) == 1
     ((status, *_rest),) = seen
     assert status == 202
-    assert recovery.work_off() == 16
+    assert recovery.process_reset_requests() == 16
     assert [(letter.kind, letter.address) for letter in Letter.objects.all()] == [("reset", "ann@example.org")] * 4
     assert not ResetRequest.objects.exists()
 
@@ -159,7 +159,7 @@ def test_letters_of_an_account_and_calls_of_a_network_are_limited(settings: Any)
     ]
     assert statuses == [202] * 7 + [429]
     assert Client().post("/password-reset", body, REMOTE_ADDR="10.9.0.2").status_code == 302
-    recovery.work_off()
+    recovery.process_reset_requests()
     assert Letter.objects.filter(kind="reset").count() == 2
 
 
@@ -171,7 +171,7 @@ def test_no_header_chooses_where_a_link_leads(settings: Any) -> None:
     Client().post(
         "/password-reset", {"username_or_email": "ann"}, HTTP_HOST="evil.example", HTTP_X_FORWARDED_HOST="evil.example"
     )
-    recovery.work_off()
+    recovery.process_reset_requests()
     assert Letter.objects.get(kind="reset").context["link"].startswith("https://feeds.example.org/password-reset/")
 
 
@@ -188,5 +188,5 @@ def test_a_request_waits_a_day_for_a_worker() -> None:
     with_address()
     recovery.request_reset(asked="ann", language="en")
     ResetRequest.objects.update(created_at=timezone.now() - timedelta(hours=25))
-    assert recovery.work_off() == 0
+    assert recovery.process_reset_requests() == 0
     assert not Letter.objects.exists()

@@ -115,4 +115,4 @@ def test_what_no_key_sealed(text: str) -> None:
     with pytest.raises(sealing.SealError):
         sealing.unseal(text)
     with pytest.raises(sealing.SealError):
-        sealing.anew(text)
+        sealing.reencrypt(text)

@@ -53,7 +53,7 @@ def page(path: str) -> Callable[[Site], object]:
 
 CALLS: dict[str, Callable[[Site], object]] = {
     "home": lambda site: truth.verify(site.scope, [], [], before=NO_BOUND, count=20, pushes=0),
-    "home-verified": lambda site: truth.describe(site.scope, [site.post]),
+    "home-verified": lambda site: truth.fetch_items(site.scope, [site.post]),
     "home-pulled": lambda site: pull.pull_bodies(site.scope, below=NO_BOUND, count=9, bodies=9),
     "home-folded": lambda site: folds_and_originals(site.scope, last_id=NO_BOUND, count=9, reposts=[site.post]),
     "inbox": lambda site: pull.pull_entries(site.reader.pk, 100),

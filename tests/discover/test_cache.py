@@ -31,7 +31,7 @@ def test_the_value_is_the_item_id_alone(cache: CandidateList, feeds: redis.Redis
 @pytest.mark.parametrize("write", ["push", "put_back"])
 def test_it_lives_for_half_an_hour(cache: CandidateList, feeds: redis.Redis, write: str) -> None:
     getattr(cache, write)(ENTRIES)
-    for key in (keys.candidates(7), keys.reasons(7)):
+    for key in (keys.candidates(7), keys.candidate_reasons(7)):
         assert settings.CANDIDATES_TTL.total_seconds() - SHORT <= feeds.ttl(key) <= 1800
 
 
@@ -43,7 +43,7 @@ def test_dropping_it(cache: CandidateList, feeds: redis.Redis) -> None:
 
 def test_reasons_that_were_lost_are_empty(cache: CandidateList, feeds: redis.Redis) -> None:
     cache.push(ENTRIES)
-    feeds.delete(keys.reasons(7))
+    feeds.delete(keys.candidate_reasons(7))
     assert cache.pop(2)[0] == [CachedRecommendation(1, ""), CachedRecommendation(2, "")]
 
 

@@ -26,7 +26,7 @@ from tests.support.streams import StreamServer
 from timeline.check import differences
 from timeline.fanout import fan_out
 from timeline.home import home_page
-from timeline.inbox import rise
+from timeline.inbox import deepen_or_build
 from timeline.models import Delivery
 from timeline.oracle import home_ids
 
@@ -105,7 +105,7 @@ def test_pages_come_from_postgresql_in_time_while_a_node_is_frozen(
     for sender in senders:
         relations.follow(follower=reader, followee=sender)
         fan_out(items.publish(sender=sender, content={"text": "words"}).pk)
-    assert rise(reader.pk)
+    assert deepen_or_build(reader.pk)
     until(lambda: from_inbox(reader), 60)
     api = client_of(reader)
     seconds = []

@@ -152,7 +152,7 @@ def away(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> User:
     assert epoch is not None
     pipelined(feeds_for_tasks(), [Outbox(big.pk).drop(), Outbox(big.pk).begin("t", epoch)])
     assert outbox.materialise(big.pk, "t")
-    assert inbox.rise(away.pk)
+    assert inbox.deepen_or_build(away.pk)
     return away
 
 

@@ -111,7 +111,7 @@ def test_many_clients_read_and_write_in_few_sessions(pooled: Pooler, settings: A
 def test_a_statement_ends_soon_after_its_client_gave_up(pooled: Pooler) -> None:
     with direct() as session:
         session.execute("ALTER ROLE feedsite SET client_connection_check_interval = '1s'")
-    postgresql.bound(0.5)
+    postgresql.set_process_timeout(0.5)
     try:
         connection.close()
         began = time.monotonic()
@@ -123,14 +123,14 @@ def test_a_statement_ends_soon_after_its_client_gave_up(pooled: Pooler) -> None:
         assert wait_for(lambda: not outage_of("default").is_open, 10)
         assert fetch("SELECT 1") == [(1,)]
     finally:
-        postgresql.bound(math.inf)
+        postgresql.set_process_timeout(math.inf)
         with direct() as session:
             session.execute("ALTER ROLE feedsite RESET client_connection_check_interval")
 
 
 @pytest.mark.long
 def test_a_long_statement_leaves_its_bound_to_no_one(pooled: Pooler) -> None:
-    postgresql.bound(0.5)
+    postgresql.set_process_timeout(0.5)
     try:
         connection.close()
         with postgresql.long_statements():
@@ -139,7 +139,7 @@ def test_a_long_statement_leaves_its_bound_to_no_one(pooled: Pooler) -> None:
         assert set(in_threads(*[lambda: fetch(bound)[0] for _ in range(9)])) == {("0",)}
     finally:
         connection.close()
-        postgresql.bound(math.inf)
+        postgresql.set_process_timeout(math.inf)
 
 
 def test_rows_are_read_bit_by_bit(pooled: Pooler) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from items.link_cards.heads import MOST_ATTRIBUTES, MOST_OPEN, NothingError, scan
+from items.link_cards.heads import MOST_ATTRIBUTES, MOST_OPEN, NoMetadataError, scan
 from items.link_cards.pages import head_of, page_of
 from tests.support.effort import some, tries
 
@@ -62,7 +62,7 @@ PARTS = [
 
 
 def read(html: str | bytes, content_type: str = "text/html") -> None:
-    with contextlib.suppress(NothingError):
+    with contextlib.suppress(NoMetadataError):
         page_of(head_of(html.encode() if isinstance(html, str) else html, content_type), "https://far.example/")
 
 
@@ -142,14 +142,14 @@ def test_no_bytes_take_long(part: bytes, label: str) -> None:
 )
 def test_bounds(most: int, made: Callable[[int], str]) -> None:
     assert scan(made(most)).title == "T"
-    with pytest.raises(NothingError):
+    with pytest.raises(NoMetadataError):
         scan(made(most + 1))
 
 
 @given(st.lists(st.one_of(st.sampled_from(PARTS), st.text(max_size=5)), max_size=30).map("".join), st.booleans())
 @settings(max_examples=tries(200, 5_000), deadline=None, database=None)
 def test_any_text_is_read(text: str, is_xml: bool) -> None:
-    with contextlib.suppress(NothingError):
+    with contextlib.suppress(NoMetadataError):
         head = scan(text, is_xml=is_xml)
         assert set(map(type, [head.title, head.base, head.refresh, head.words])) == {str}
 

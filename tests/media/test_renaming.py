@@ -127,11 +127,11 @@ def test_a_large_account_takes_turns_and_goes_on_after_a_kill(
             with pytest.raises(SystemExit):
                 workers.work()
             workers.queue.clear()
-            renaming.sweep()
+            renaming.enqueue_unfinished()
             assert workers.queue == [], "the dead worker's claim still holds"
             then = timezone.now() - CLAIM_LIFE - timedelta(seconds=1)
             OwnerRename.objects.update(tried_at=then, created_at=then)
-            renaming.sweep()
+            renaming.enqueue_unfinished()
     finally:
         owner_hidden.disconnect(die)
     workers.work()
@@ -148,7 +148,7 @@ def test_what_was_being_uploaded_is_met(ann: User, workers: Workers, media_folde
     workers.work()
     assert on_disk(media_folder) == before
     OwnerRename.objects.update(created_at=timezone.now() - renaming.STRAGGLERS - timedelta(seconds=1))
-    renaming.sweep()
+    renaming.enqueue_unfinished()
     workers.work()
     assert not before & on_disk(media_folder)
     assert late.media != Item.objects.get(pk=late.pk).media

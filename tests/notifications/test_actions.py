@@ -382,7 +382,7 @@ def test_a_crowd_is_put_away_by_two_statements_and_its_acts_are_dropped_when_the
     for user in UserFactory.create_batch(10):
         items.like(user=user, item=post)
     with statements() as sent:
-        assert actions.put_away(user=ann) is None
+        assert actions.delete_batch(user=ann) is None
     assert len(sent) == 2
     assert told(ann) == []
     items.like(user=UserFactory(), item=other)

@@ -425,7 +425,7 @@ def test_no_table_of_a_dump_reads_files_later(change: str, name: str) -> None:
         try:
             with (
                 pytest.raises(BackupError, match=name),
-                dumps.powerless(connection.get_connection_params()["dbname"]),
+                dumps.restricted_role(connection.get_connection_params()["dbname"]),
             ):
                 pass
         finally:
@@ -463,10 +463,13 @@ def test_only_a_role_without_powers_restores(monkeypatch: pytest.MonkeyPatch) ->
         cursor.execute("CREATE ROLE ordinary LOGIN")
         try:
             monkeypatch.setattr(connection, "get_connection_params", lambda: parameters | {"user": "ordinary"})
-            with dumps.powerless(parameters["dbname"]) as role:
+            with dumps.restricted_role(parameters["dbname"]) as role:
                 assert role["user"] == "ordinary", "the site's own"
             cursor.execute("GRANT pg_read_server_files TO ordinary")
-            with pytest.raises(BackupError, match="ordinary may run programs"), dumps.powerless(parameters["dbname"]):
+            with (
+                pytest.raises(BackupError, match="ordinary may run programs"),
+                dumps.restricted_role(parameters["dbname"]),
+            ):
                 pass
         finally:
             cursor.execute("DROP ROLE ordinary")

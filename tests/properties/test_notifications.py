@@ -284,7 +284,7 @@ class Notifications(RuleBasedStateMachine):
     @rule(who=people)
     def put_away(self, who: int) -> None:
         self._note_away(Act.objects.filter(recipient=self.users[who]))
-        assert actions.put_away(user=self.users[who]) is None
+        assert actions.delete_batch(user=self.users[who]) is None
         assert not told_acts(self.users[who])
 
     @rule(who=people, pick=some)

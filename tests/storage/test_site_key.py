@@ -30,7 +30,7 @@ def ask(client: Client, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str | Non
 
 
 def doctors_state() -> str:
-    finding, *_ = postgresql.site()
+    finding, *_ = postgresql.key_and_read_only_mode()
     return finding.state
 
 

@@ -44,7 +44,7 @@ from storage import deliveries  # noqa: E402
 from storage.connections import feeds, feeds_for_tasks, pipelined  # noqa: E402
 from timeline import backfill, fanout  # noqa: E402
 from timeline.home import home_page  # noqa: E402
-from timeline.inbox import Inbox, materialise, rise  # noqa: E402
+from timeline.inbox import Inbox, deepen_or_build, materialise  # noqa: E402
 from timeline.models import Backfill, Delivery, DeliveryRange  # noqa: E402
 
 BATCH = 20
@@ -116,7 +116,7 @@ def come_back(chance: random.Random) -> None:
     reader = User.objects.get(username="away")
     home_page(reader)
     levels.touch([reader.pk])
-    rise(reader.pk)
+    deepen_or_build(reader.pk)
     home_page(User.objects.get(pk=reader.pk))
 
 

@@ -74,7 +74,7 @@ from tests.support.plans import Recorder
 from timeline import active_fans, outbox
 from timeline.fold import folds_and_originals
 from timeline.senders import Scope
-from timeline.truth import describe
+from timeline.truth import fetch_items
 
 READERS, EVENTS = 400, 100
 """The stream's connections, and the events in one query."""
@@ -789,7 +789,7 @@ def tagged(scenario: Scenario) -> None:
         scenario.ask(page, "tagged", "get", path)
     scenario.recorder.step = "tagged: calls"
     busy = Scope(user.pk, has_tags=True)
-    describe(busy, [scenario.site.busy.pk])
+    fetch_items(busy, [scenario.site.busy.pk])
     folds_and_originals(busy, last_id=scenario.names["middle"], count=20, reposts=[])
     for source in (scenario.site.star.pk, -1):
         outbox.pull(source, 1_000)
@@ -971,7 +971,7 @@ def told(scenario: Scenario) -> None:
     )
     pairs = [(int(reply.id), reader) for reader in readers]
     streaming._hidden(pairs, {int(reply.id): {"star": str(site.star.pk)}})
-    streaming._answered(pairs, {int(reply.id): reply})
+    streaming._visible_replied_to(pairs, {int(reply.id): reply})
     Book().learn(dict.fromkeys(readers, 1))
 
 

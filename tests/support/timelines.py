@@ -22,7 +22,7 @@ TASKS = {
         fanout.fan_out_range,
         backfill.run,
         inbox.materialise,
-        inbox.rise,
+        inbox.deepen_or_build,
         inbox.deepen,
         outbox.materialise,
         active_fans.build,

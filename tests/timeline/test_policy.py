@@ -218,7 +218,7 @@ def test_fan_out_and_builders_pass_readers_without_an_inbox(
     assert metrics.fanout_entries._value.get() == told + 2, "one window each"
     say(few)
     workers.work()
-    assert not inbox.rise(few.pk)
+    assert not inbox.deepen_or_build(few.pk)
     assert not has_window(few, feeds)
     big_v.demote(user=star())
     workers.work()

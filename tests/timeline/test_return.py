@@ -177,11 +177,11 @@ def test_items_restored_below_the_floor_amid_a_deepening_are_not_lost(
         delivered(workers)
 
     interrupt(monkeypatch, restore)
-    assert not inbox.rise(reader.pk), "its snapshot lacks what the window refused"
+    assert not inbox.deepen_or_build(reader.pk), "its snapshot lacks what the window refused"
     assert window(feeds, reader).floor > hidden.pk
     exact(reader)
     workers.work()
-    assert inbox.rise(reader.pk) or window(feeds, reader).floor < hidden.pk
+    assert inbox.deepen_or_build(reader.pk) or window(feeds, reader).floor < hidden.pk
     assert window(feeds, reader).floor < hidden.pk
     assert read(reader, limit=50) == [item.pk for item in reversed(published)] + [hidden.pk]
     exact(reader)
@@ -208,7 +208,7 @@ def test_a_deepening_that_another_has_followed_is_refused(
         assert [name for name, _ in workers.queue] == ["timeline.deepen_inbox"], "the second has begun"
 
     interrupt(monkeypatch, follow_up)
-    assert not inbox.rise(reader.pk)
+    assert not inbox.deepen_or_build(reader.pk)
     workers.work()
     assert sources(reader) == ["inbox"]
     exact(reader)
@@ -238,7 +238,7 @@ def test_the_active_fans_are_lost_or_built_anew_around_the_rise(
         delivered(workers)
 
     interrupt(monkeypatch, publish, before=before)
-    assert inbox.rise(reader.pk)
+    assert inbox.deepen_or_build(reader.pk)
     assert sources(reader) == ["inbox"]
     exact(reader)
     say(star)
@@ -280,7 +280,7 @@ def test_a_lowering_amid_a_deepening_shows(
         delivered(workers)
 
     interrupt(monkeypatch, fall)
-    inbox.rise(reader.pk)
+    inbox.deepen_or_build(reader.pk)
     touch([reader.pk])
     workers.queue.clear()
     exact(reader)
@@ -292,7 +292,7 @@ def test_a_follow_amid_a_construction_does_not_cost_another(
 ) -> None:
     feeds.delete(keys.inbox(reader.pk))
     interrupt(monkeypatch, lambda: relations.follow(follower=reader, followee=seen()), before=True)
-    assert inbox.rise(reader.pk)
+    assert inbox.deepen_or_build(reader.pk)
     assert sources(reader) == ["inbox"]
     exact(reader)
 
@@ -319,7 +319,7 @@ def test_a_window_that_was_lost_and_built_anew_with_an_equal_floor_refuses_the_d
         User.objects.filter(pk=reader.pk).update(level=3)
 
     interrupt(monkeypatch, rebuild)
-    assert not inbox.rise(reader.pk)
+    assert not inbox.deepen_or_build(reader.pk)
     assert window(feeds, reader).floor == floor
     exact(reader)
 
@@ -400,7 +400,7 @@ def test_a_tail_that_is_written_amid_a_deepening_is_not_used_above_the_new_floor
         patch.setattr(Inbox, "deepen", late)
         touch([reader.pk])
         workers.queue.clear()
-        assert inbox.rise(reader.pk)
+        assert inbox.deepen_or_build(reader.pk)
     assert window(feeds, reader).floor < hidden.pk
     items.approve(item=Item.objects.get(pk=hidden.pk))
     delivered(workers)

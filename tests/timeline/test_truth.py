@@ -10,7 +10,7 @@ from storage.window import INFINITY
 from tests.support.factories import ItemFactory, UserFactory
 from timeline.models import Delivery
 from timeline.senders import Scope
-from timeline.truth import Truth, describe, verify
+from timeline.truth import Truth, fetch_items, verify
 
 pytestmark = pytest.mark.django_db
 
@@ -56,7 +56,7 @@ def test_the_first_look_at_a_page_says_of_each_item_what_its_own_row_says() -> N
         items.bookmark(user=sender, item=post)
     ItemFactory(sender=reader, repost_of=post, type="repost")
     rows = asked(reader, found).rows
-    assert rows == describe(Scope(reader.pk), [item.pk for item in found])
+    assert rows == fetch_items(Scope(reader.pk), [item.pk for item in found])
     entries = {row.item.said.sender_id for row in rows.values() if row.is_entry}
     assert entries == {reader.pk, *(senders[name].pk for name in ("followed", "mutual", "unreposted"))}
     assert rows[post.pk].item.counts[0] == 2
@@ -70,7 +70,7 @@ def test_reposts_belong_as_their_own_rows_say() -> None:
     original = ItemFactory()
     found = {name: ItemFactory(sender=one, repost_of=original, type="repost") for name, one in senders.items()}
     rows = asked(reader, list(found.values())).rows
-    alone = describe(Scope(reader.pk), [item.pk for item in found.values()])
+    alone = fetch_items(Scope(reader.pk), [item.pk for item in found.values()])
     assert {name for name, item in found.items() if rows[item.pk].is_entry} == {"reader", "followed", "mutual"}
     assert {pk: row.belongs for pk, row in rows.items()} == {pk: row.belongs for pk, row in alone.items()}
 
@@ -82,7 +82,7 @@ def test_a_repost_has_its_original_asked_for_later() -> None:
     row = asked(reader, [repost]).rows[repost.pk]
     assert (row.is_entry, row.shown) == (True, None)
     assert (row.has_shown_original, row.item.original) == (None, None)
-    assert describe(Scope(reader.pk), [repost.pk])[repost.pk].shown
+    assert fetch_items(Scope(reader.pk), [repost.pk])[repost.pk].shown
 
 
 def test_pending_items_are_verified_with_senders_of_their_own() -> None:
@@ -93,7 +93,7 @@ def test_pending_items_are_verified_with_senders_of_their_own() -> None:
         Delivery.objects.create(item=item, sender=item.sender)
     truth = asked(reader, [])
     assert truth.pending == {item.pk for name, item in pending.items() if name != "stranger"}
-    assert truth.rows == describe(Scope(reader.pk), sorted(truth.pending))
+    assert truth.rows == fetch_items(Scope(reader.pk), sorted(truth.pending))
     shown = {item_id for item_id, row in truth.rows.items() if row.shown}
     assert shown == {pending[name].pk for name in ("reader", "followed", "mutual", "unreposted")}
 

@@ -23,7 +23,7 @@ class Command(BaseCommand):
         """Serve until a signal. Raises CommandError without a port, or if it cannot listen."""
         if not settings.GRPC_PORT:
             raise CommandError("FEEDSITE_GRPC_PORT is not set. Set it to the port to listen on.")
-        postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)
+        postgresql.set_process_timeout(settings.DATABASE_TIMEOUT_SECONDS)
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # also for the threads that start next
         host = f"[{settings.GRPC_HOST}]" if ":" in settings.GRPC_HOST else settings.GRPC_HOST
         try:

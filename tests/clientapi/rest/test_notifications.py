@@ -48,12 +48,12 @@ def test_many_are_put_away_by_parts_and_the_rest_by_a_worker(
     monkeypatch.setattr(actions, "AT_ONCE", 4)
     for _ in range(10):
         items.like(user=bob, item=say(ann))
-    below = actions.put_away(user=ann)
+    below = actions.delete_batch(user=ann)
     assert below is not None
     assert Notification.objects.filter(recipient=ann, position__lt=below).count() == 2
     assert listed(ann) == []
     items.like(user=bob, item=say(ann))
-    assert actions.put_away(user=ann, below=below) is None
+    assert actions.delete_batch(user=ann, below=below) is None
     assert len(listed(ann)) == 1
 
 
@@ -184,7 +184,7 @@ def test_mentions_that_were_put_away_are_not_shown_while_their_entries_go(
     monkeypatch.setattr(actions, "AT_ONCE", 1)
     for _ in range(3):
         say(bob, "hello @ann")
-    assert actions.put_away(user=ann) is not None
+    assert actions.delete_batch(user=ann) is not None
     assert Notification.objects.filter(recipient=ann).count() == 2
     assert Caller(ann).get("v1/notifications", {"types[]": ["mention"]}) == []
 

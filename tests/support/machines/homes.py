@@ -537,7 +537,7 @@ class Home(RuleBasedStateMachine):
             return snapshot
 
         with patch.object(inbox, "pull_entries", pulled):
-            inbox.rise(user_id)
+            inbox.deepen_or_build(user_id)
         self._page(person, None, 7)
         self._page(person, self.cursors.get(person), 7)
 

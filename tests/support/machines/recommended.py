@@ -113,7 +113,7 @@ class Discover(RuleBasedStateMachine):
     @rule(reader=readers)
     def expire(self, reader: int) -> None:
         self.feeds.delete(keys.candidates(self.readers[reader].pk))
-        self.feeds.delete(keys.reasons(self.readers[reader].pk))
+        self.feeds.delete(keys.candidate_reasons(self.readers[reader].pk))
 
     @rule(reader=readers)
     def copy(self, reader: int) -> None:
