@@ -6,7 +6,7 @@ Each item passes four checks:
 - It is **present** now: its sender is active and, if it is for mutuals, follows back (`HELD`, no word of moderation).
 - If it is a repost, its original is **shown** (`original_shown`).
 
-A public post with a followed hashtag is an entry from any sender (`carried`), shown if the sender is `welcome`.
+A public post with a followed hashtag (`followed_tags_of_post`) is an entry from any sender, if the sender is `welcome`.
 
 An item is `i`, its sender `s`. `reader` is an SQL expression of the reader's id, `wanted` the condition on senders:
 lists require less than home.

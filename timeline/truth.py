@@ -1,8 +1,8 @@
 """The truth: what PostgreSQL says about a reader and the candidates from Redis.
 
 `verify` sends the one statement that decides what a page shows, after its windows were read. It returns the epochs that
-the windows need, the outboxes to merge, the pending deliveries and the visible candidates. `describe` reads candidates
-with the originals of reposts.
+the windows need, the outboxes to merge, the pending deliveries and the visible candidates. `fetch_items` reads
+candidates with the originals of reposts.
 
 See docs/decisions.md: Windows first, then one statement.
 See docs/decisions.md: Windows keep what may come back without an event.

@@ -81,7 +81,7 @@ class _Element(NamedTuple):
 
 
 def scan(text: str, *, is_xml: bool = False) -> Head:
-    """Read a page. Raises NothingError for one that was made to be slow."""
+    """Read a page. Raises NoMetadataError for one that was made to be slow."""
     title = base = refresh = ""
     labels: list[str] = []
     said: dict[str, list[str]] = {}

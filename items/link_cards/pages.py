@@ -84,7 +84,7 @@ def read_picture(url: str, *, member: int) -> bytes:
 
 
 def head_of(body: bytes, content_type: str) -> Head:
-    """What a page says of itself. Raises NothingError for one that was made to be slow."""
+    """What a page says of itself. Raises NoMetadataError for one that was made to be slow."""
     is_xml = content_type.lower().startswith(encodings.XML)
     codec = encodings.named(body, content_type)
     head = scan(encodings.decoded(body, codec or encodings.UTF8), is_xml=is_xml)
@@ -99,7 +99,7 @@ def head_of(body: bytes, content_type: str) -> Head:
 
 
 def page_of(head: Head, url: str) -> RemotePage:
-    """The facts of a card. Raises NothingError without a title."""
+    """The facts of a card. Raises NoMetadataError without a title."""
     base = _address(head.base, url) or url
     pictures = dict.fromkeys(_address(value, base) for name in PICTURE_NAMES for value in head.said.get(name, ()))
     found = RemotePage(

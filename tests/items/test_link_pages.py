@@ -7,7 +7,7 @@ from items.link_cards.pages import (
     DESCRIPTION_LENGTH,
     MOST_PICTURES,
     TITLE_LENGTH,
-    NothingError,
+    NoMetadataError,
     RemotePage,
     head_of,
     page_of,
@@ -142,7 +142,7 @@ def test_where_a_page_sends_its_readers(content: str, wanted: str) -> None:
 
 @pytest.mark.parametrize("html", ["", "<p>words", "<title></title>", "<title>\u200b\u202e \u00a0</title>", "\x00"])
 def test_pages_without_a_title(html: str) -> None:
-    with pytest.raises(NothingError):
+    with pytest.raises(NoMetadataError):
         page(html)
 
 
@@ -261,12 +261,12 @@ def test_encodings(body: bytes, content_type: str, wanted: str) -> None:
 def test_no_bytes_give_a_card_with_replaced_letters(title: bytes, content_type: str) -> None:
     try:
         found = page(b"<title>x" + title + b"</title><meta name=description content='" + title, content_type)
-    except NothingError:
+    except NoMetadataError:
         return
     assert "\ufffd" not in found.title + found.description
 
 
 @pytest.mark.parametrize("label", ["replacement", "iso-2022-kr", "hz-gb-2312"])
 def test_encodings_that_browsers_refuse(label: str) -> None:
-    with pytest.raises(NothingError):
+    with pytest.raises(NoMetadataError):
         page("<title>T</title>", f"text/html; charset={label}")
