@@ -36,7 +36,7 @@ def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase
                 return view(request, request.user, *args, **kwargs)
         if wants_part(request):  # the open page stays and asks its reader to sign in (asking.js)
             return HttpResponse(status=UNAUTHORIZED)
-        return redirect(_login(request.get_full_path() if request.method == "GET" else next_page(request)))
+        return redirect(_login_url(request.get_full_path() if request.method == "GET" else next_page(request)))
 
     return guard
 
@@ -66,6 +66,6 @@ class ReaderMiddleware:
         return render(request, "403_reader.html", status=FORBIDDEN)
 
 
-def _login(back: str) -> str:
+def _login_url(back: str) -> str:
     query = f"?{urlencode({'next': back})}" if back and back != "/" else ""
     return reverse("login") + query

@@ -83,9 +83,9 @@ def _wrong_password() -> ValidationError:
     return ValidationError(_("Wrong password. Try again."), code="invalid")
 
 
-def refused(author: User, text: str) -> ValidationError | None:
+def moderation_error(author: User, text: str) -> ValidationError | None:
     """The error if moderation would hold the text."""
-    if text and review.reasons(Submission(author, text, is_new=False)):
+    if text and review.hold_reasons(Submission(author, text, is_new=False)):
         return ValidationError(_("This has words or links that this site doesn't allow."), code="not_allowed")
     return None
 
@@ -107,7 +107,7 @@ def edit_profile(
     for field in changed:
         setattr(user, field, texts[field])
     user.clean_fields(exclude={field.name for field in User._meta.fields} - set(changed))
-    if errors := {field: error for field in new if (error := refused(user, texts[field] or ""))}:
+    if errors := {field: error for field in new if (error := moderation_error(user, texts[field] or ""))}:
         raise ValidationError(errors)
     if fields is not None:
         _take_fields(user, fields)
@@ -128,7 +128,7 @@ def _take_fields(user: User, pairs: Iterable[profile_fields.Pair]) -> None:
     try:
         taken = profile_fields.cleaned(pairs)
         words = "\n".join(f"{one['name']} {one['value']}" for one in taken if one not in user.profile_fields)
-        if error := refused(user, words):
+        if error := moderation_error(user, words):
             raise error
     except ValidationError as error:
         raise ValidationError({"fields": error}) from error
@@ -228,11 +228,11 @@ def check_password_shape(password: str, user: User) -> None:
 def log_out_everywhere(*, user: User, keep_token: int = 0) -> User:
     """End sessions and tokens except `keep_token`, for their user, who renews the own session. Raises EndedError."""
     proofs.lock_if_valid(user)
-    return end_everything(user=user, keep_token=keep_token)
+    return end_sessions_and_tokens(user=user, keep_token=keep_token)
 
 
 @transaction.atomic
-def end_everything(*, user: User, keep_token: int = 0) -> User:
+def end_sessions_and_tokens(*, user: User, keep_token: int = 0) -> User:
     """End sessions and tokens except `keep_token`."""
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1, session_generation=Draw())
     user.refresh_from_db(fields=["session_epoch"])
@@ -268,7 +268,7 @@ def delete_account(*, user: User, by_owner: bool = False) -> bool:
     user.groups.clear()
     user.user_permissions.clear()
     end_tokens(user=user)
-    forget_security(user)
+    delete_credentials(user)
     Deletion.objects.create(user=user)
     transaction.on_commit(partial(_after_deletion, user.pk))
     return True
@@ -311,7 +311,7 @@ def demote(*, user: User) -> bool:
     return had
 
 
-def forget_security(user: User) -> None:
+def delete_credentials(user: User) -> None:
     """Delete addresses, second factors, sessions and sign-in places."""
     listed = SessionOrigin.objects.filter(user=user).values_list("session_key", flat=True)
     Session.objects.filter(session_key__in=list(listed), user_id=user.pk).delete()
@@ -352,7 +352,7 @@ def revoke_token(*, token_id: int) -> bool:
     """Delete a token and end its streams."""
     token = AccessToken.objects.filter(pk=token_id)
     user_id = token.values_list("user_id", flat=True).first()
-    list(User.objects.held().filter(pk=user_id).values_list("pk"))
+    list(User.objects.locked().filter(pk=user_id).values_list("pk"))
     _, gone = token.delete()
     if user_id is not None:
         end_streams(user_id=user_id)
@@ -373,7 +373,7 @@ def delete_app(*, app_id: int) -> None:
     apps = ClientApp.objects.registered().filter(pk=app_id)
     tokens = AccessToken.objects.filter(application__in=apps)
     owners = tokens.filter(user__isnull=False).values_list("user_id", flat=True)
-    list(User.objects.held().filter(pk__in=list(owners)).order_by("pk").values_list("pk"))
+    list(User.objects.locked().filter(pk__in=list(owners)).order_by("pk").values_list("pk"))
     list(apps.select_for_update().values_list("pk"))  # a token issued meanwhile is seen below, or refused
     users = set(owners.all())
     tokens.delete()

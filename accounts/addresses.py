@@ -37,19 +37,19 @@ class SpentLinkError(Exception):
     """The link or code is invalid or used."""
 
 
-def proven(user: User) -> str:
+def confirmed_address(user: User) -> str:
     """The user's confirmed address, or "". It first confirms one that only `User.email` has."""
     row = EmailAddress.objects.filter(user=user, verified=True).order_by("-primary", "pk").first()
-    return row.email if row is not None else _adopt(user)
+    return row.email if row is not None else _confirm_user_email(user)
 
 
-def waiting(user: User) -> str:
+def unconfirmed_address(user: User) -> str:
     """The user's unconfirmed address, or ""."""
     row = EmailAddress.objects.filter(user=user, verified=False).order_by("-pk").first()
     return row.email if row is not None else ""
 
 
-def owner(address: str) -> User | None:
+def user_with_address(address: str) -> User | None:
     """The active user with this confirmed address. An unknown address takes the same queries."""
     address = address.strip().lower()
     row = EmailAddress.objects.filter(email=address, verified=True, user__is_active=True).select_related("user").first()
@@ -57,10 +57,10 @@ def owner(address: str) -> User | None:
     if row is not None:
         user: User = row.user
         return user
-    return found[0] if len(found) == 1 and _adopt(found[0]) == address else None
+    return found[0] if len(found) == 1 and _confirm_user_email(found[0]) == address else None
 
 
-def _adopt(user: User) -> str:
+def _confirm_user_email(user: User) -> str:
     """Confirm the address of the user's column, if it is free."""
     address = user.email.strip().lower()
     if not mail.is_address(address) or EmailAddress.objects.filter(user=user).exists():
@@ -88,7 +88,7 @@ def add(*, user: User, address: str) -> None:
             {"email": ValidationError(_("This isn't an email address. Check it for typos."), code="invalid")}
         )
     proofs.lock_if_valid(user)  # of two calls at once, the second replaces the first
-    if proven(user) == address:
+    if confirmed_address(user) == address:
         return
     EmailAddress.objects.filter(user=user, verified=False).delete()
     row = EmailAddress.objects.create(user=user, email=address)
@@ -110,7 +110,7 @@ def send_again(*, user: User) -> bool:
 
 def _send(row: EmailAddress) -> None:
     key, code = secrets.token_urlsafe(24), f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
-    holder = owner(row.email)
+    holder = user_with_address(row.email)
     AddressCheck.objects.update_or_create(
         address=row,
         defaults={
@@ -132,14 +132,14 @@ def _send(row: EmailAddress) -> None:
     )
 
 
-def of_link(key: str) -> EmailAddress | None:
+def address_of_link(key: str) -> EmailAddress | None:
     """The address that a link confirms, if valid."""
     number, _dot, secret = key.partition(".")
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         return None
     fresh = AddressCheck.objects.filter(expires_at__gt=timezone.now()).select_related("address__user")
     check = fresh.filter(pk=int(number)).first()
-    if check is None or not _is_of(check.key_digest, secret, check.address):
+    if check is None or not _matches_digest(check.key_digest, secret, check.address):
         return None
     row: EmailAddress = check.address
     return row
@@ -147,15 +147,15 @@ def of_link(key: str) -> EmailAddress | None:
 
 def prove_by_link(*, key: str) -> User:
     """Confirm an address by link. Raises SpentLinkError."""
-    row = of_link(key)
+    row = address_of_link(key)
     if row is None:
         raise SpentLinkError
     with transaction.atomic():
-        held = User.objects.active().held().filter(pk=row.user_id).first()
-        row = of_link(key)
+        held = User.objects.active().locked().filter(pk=row.user_id).first()
+        row = address_of_link(key)
         if held is None or row is None:  # used or ended meanwhile
             raise SpentLinkError
-        return _take(row)
+        return _confirm(row)
 
 
 def prove_by_code(*, user: User, code: str) -> User:
@@ -165,27 +165,27 @@ def prove_by_code(*, user: User, code: str) -> User:
         row = EmailAddress.objects.filter(user=user, verified=False).select_related("user").order_by("-pk").first()
         fresh = AddressCheck.objects.filter(expires_at__gt=timezone.now(), tries__lt=TRIES)
         check = fresh.filter(pk=row.pk).first() if row is not None else None
-        if row is not None and check is not None and _is_of(check.code_digest, code.strip(), row):
-            return _take(row)
+        if row is not None and check is not None and _matches_digest(check.code_digest, code.strip(), row):
+            return _confirm(row)
         if check is not None:
             AddressCheck.objects.filter(pk=check.pk).update(tries=F("tries") + 1)
     raise SpentLinkError
 
 
-def _take(row: EmailAddress) -> User:
+def _confirm(row: EmailAddress) -> User:
     """Confirm an address of a locked user. Raises SpentLinkError if another account was first."""
     try:
         with transaction.atomic():
-            return _taken(row)
+            return _confirm_and_replace(row)
     except IntegrityError as error:
         raise SpentLinkError from error
 
 
-def _taken(row: EmailAddress) -> User:
-    if owner(row.email) is not None:
+def _confirm_and_replace(row: EmailAddress) -> User:
+    if user_with_address(row.email) is not None:
         raise SpentLinkError
     user: User = row.user
-    before = proven(user)
+    before = confirmed_address(user)
     EmailAddress.objects.filter(user=user).exclude(pk=row.pk).delete()
     if not EmailAddress.objects.filter(pk=row.pk, verified=False).update(verified=True, primary=True):
         raise SpentLinkError
@@ -205,7 +205,7 @@ def remove(*, user: User) -> bool:
     if settings.EMAIL_REQUIRED:
         raise ValidationError(_("This site requires an email address."), code="required")
     proofs.lock_if_valid(user)
-    before = proven(user)
+    before = confirmed_address(user)
     gone, _rows = EmailAddress.objects.filter(user=user).delete()
     User.objects.filter(pk=user.pk).update(email="")
     if before:
@@ -214,19 +214,19 @@ def remove(*, user: User) -> bool:
 
 
 @transaction.atomic
-def entered(*, user: User) -> None:
+def confirm_entered(*, user: User) -> None:
     """Confirm the address that an admin entered for the user, unless another account has it."""
-    User.objects.held().get(pk=user.pk)
-    before = proven(user)
+    User.objects.locked().get(pk=user.pk)
+    before = confirmed_address(user)
     EmailAddress.objects.filter(user=user).delete()
-    after = _adopt(user)
+    after = _confirm_user_email(user)
     if before and before != after:
         send_notice(user, "address_changed" if after else "address_removed", to=before)
 
 
 def send_notice(user: User, kind: str, *, to: str = "", **context: str) -> None:
     """Write the user about their account."""
-    address = to or proven(user)
+    address = to or confirmed_address(user)
     if address:
         language = user.language or translation.get_language() or ""
         mail.send(kind=kind, to=address, language=language, context={"name": user.username, **context}, user_id=user.pk)
@@ -242,6 +242,6 @@ def _digest(secret: str, row: EmailAddress, key: str | None = None) -> str:
     return salted_hmac("accounts.addresses", said, secret=key, algorithm="sha256").hexdigest()
 
 
-def _is_of(digest: str, secret: str, row: EmailAddress) -> bool:
+def _matches_digest(digest: str, secret: str, row: EmailAddress) -> bool:
     """Whether a link or code that was sent with this digest has this secret."""
     return any(constant_time_compare(digest, _digest(secret, row, key)) for key in known_keys())

@@ -15,7 +15,7 @@ from media.objects import address_of
 TINTS = ("#3b5bb5", "#a3386c", "#277458", "#9a5215", "#6a4bb0", "#1f7184", "#a8413a", "#576270")
 """`.tint-0` to `.tint-7` of site.css. White text has a contrast of at least 4.5 on each."""
 DRAWING = 1
-"""Raise it when `drawing` changes, because browsers cache drawings."""
+"""Raise it when `avatar_svg` changes, because browsers cache drawings."""
 LETTER = re.compile(r"[0-9a-f]{1,6}\Z")
 LETTERS = 3
 """Most characters of a drawn letter. A single letter may have several in upper case, such as SS for ß."""
@@ -50,7 +50,7 @@ def banner_url(banner: Mapping[str, Any] | None, username: str) -> str:
     return address_of(banner) if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
 
 
-def small(url: str) -> str:
+def small_avatar_url(url: str) -> str:
     """The small avatar for a large one."""
     if not url.startswith(settings.MEDIA_ADDRESS):
         return url
@@ -99,7 +99,7 @@ def letter_of(code: str) -> str | None:
     return letter if code == _spelled(letter) and letter.isprintable() else None
 
 
-def drawing(number: int, letter: str) -> str:
+def avatar_svg(number: int, letter: str) -> str:
     """The SVG of an avatar."""
     size = 30 if len(letter) == 1 else 22
     fields: dict[str, Any] = {"tint": TINTS[number], "size": size, "baseline": 32 + round(size * 0.36)}

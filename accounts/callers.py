@@ -5,7 +5,7 @@ from rest_framework.request import Request
 from accounts.models import User
 
 
-def signed_in(request: Request) -> User:
+def authenticated_user(request: Request) -> User:
     """The caller. Raises NotAuthenticated."""
     if not isinstance(request.user, User):
         raise exceptions.NotAuthenticated

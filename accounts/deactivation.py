@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from accounts.actions import end_everything
+from accounts.actions import end_sessions_and_tokens
 from accounts.models import User
 from media import renaming
 
@@ -13,7 +13,7 @@ def deactivate(*, user: User) -> bool:
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
     renaming.begin(user.pk)
-    end_everything(user=user)
+    end_sessions_and_tokens(user=user)
     return True
 
 

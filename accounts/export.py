@@ -178,7 +178,7 @@ def _account(user: User) -> ExportFile:
         user.bio,
         user.profile_fields,
         user.email,
-        addresses.waiting(user),
+        addresses.unconfirmed_address(user),
         user.language,
         user.time_zone,
         user.keeps_history,

@@ -21,25 +21,25 @@ CROPPED = {Use.AVATAR: (400, 400), Use.BANNER: (1500, 500)}
 FIELDS = {Use.AVATAR: "avatar", Use.BANNER: "banner"}
 
 
-def take(*, user: User, use: Use, file: IO[bytes]) -> MediaFile:
-    """Upload a picture for `replace`."""
+def upload_face(*, user: User, use: Use, file: IO[bytes]) -> MediaFile:
+    """Upload a picture for `replace_faces`."""
     return actions.upload(owner_id=user.pk, file=file, shape=SHAPES[use])
 
 
 def set_face(*, user: User, use: Use, file: IO[bytes]) -> User:
     """Replace an avatar or banner."""
-    return replace(user=user, new={use: take(user=user, use=use, file=file)})
+    return replace_faces(user=user, new={use: upload_face(user=user, use=use, file=file)})
 
 
 def remove_face(*, user: User, use: Use) -> User:
     """Remove a user's avatar or banner."""
-    return replace(user=user, new={use: None})
+    return replace_faces(user=user, new={use: None})
 
 
 @transaction.atomic
-def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
+def replace_faces(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
     """Replace or (None) remove avatar and banner."""
-    locked = User.objects.held().filter(pk=user.pk, deleted_at=None).first()
+    locked = User.objects.locked().filter(pk=user.pk, deleted_at=None).first()
     if locked is None or not new:
         return user
     _delete_media(getattr(locked, FIELDS[use]) for use in new)
@@ -58,7 +58,7 @@ def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
 def rename_faces(media: Iterable[MediaFile]) -> None:
     """Give these pictures new addresses where they are an avatar or banner. They have one owner."""
     ids = {row.pk: row.owner_id for row in media if row.use in FIELDS}
-    user = User.objects.held().filter(pk__in=ids.values()).first()
+    user = User.objects.locked().filter(pk__in=ids.values()).first()
     if user is None:
         return
     shown = {int(facts["id"]): field for field in FIELDS.values() if (facts := getattr(user, field))}

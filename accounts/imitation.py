@@ -21,7 +21,7 @@ _OFFICES = (
 
 
 @cache
-def _speaking(site: str) -> re.Pattern[str]:
+def _official_names(site: str) -> re.Pattern[str]:
     """Skeletons of names that speak for a site with this skeleton. Built at first use, because the table of letters is
     large.
     """
@@ -34,7 +34,7 @@ def check_imitation(name: str, user: User | None = None) -> None:
     is a superuser's, unless it is their own.
     """
     shapes = {skeleton_of_words(name), skeleton_of_words(name.rstrip("0123456789"))} - {""}
-    speaking = _speaking(skeleton_of_words(current().name))
+    speaking = _official_names(skeleton_of_words(current().name))
     is_staff = user is not None and user.is_staff
     if (not is_staff and any(map(speaking.fullmatch, shapes))) or shapes & _superusers(user):
         raise ValidationError(_("This name is reserved for this site's admins."), code="imitation")

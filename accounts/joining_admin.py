@@ -64,7 +64,7 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
             verb,
             logged=gettext_noop("Approved."),
             done=lambda n: ngettext("%(count)s account created.", "%(count)s accounts created.", n),
-            left=_left,
+            left=_unchanged_message,
         )
 
     @admin.action(description=_("Reject …"), permissions=["decide"])
@@ -96,12 +96,12 @@ class ApplicationAdmin(ReadOnlyAdmin, ActingAdmin):
             lambda row: applications.reject(application_id=row.pk),
             logged=gettext_noop("Rejected."),
             done=lambda n: ngettext("%(count)s application rejected.", "%(count)s applications rejected.", n),
-            left=_left,
+            left=_unchanged_message,
         )
         return None
 
 
-def _left(count: int) -> str:
+def _unchanged_message(count: int) -> str:
     return ngettext(
         "%(count)s application not changed: already decided, or the username is taken.",
         "%(count)s applications not changed: already decided, or the usernames are taken.",

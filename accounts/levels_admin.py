@@ -80,7 +80,7 @@ class BigVAdmin(ModeratedAdmin):
             bool(getattr(request.user, "is_superuser", False)) or not (user.is_staff or user.is_superuser)
         )
 
-    def unless_barred(self, request: HttpRequest, verb: Callable[[User], bool]) -> Callable[[User], bool]:
+    def if_permitted(self, request: HttpRequest, verb: Callable[[User], bool]) -> Callable[[User], bool]:
         """The action for users that the caller may change. For others it does nothing and returns False."""
         return lambda user: self.has_change_permission(request, user) and verb(user)
 
@@ -126,7 +126,7 @@ class BigVAdmin(ModeratedAdmin):
             "meaning": MEANING,
             "followers": self.followers(user),
             "cost": self.cost(user),
-            "pushed": _pushed(),
+            "pushed": _delivery_text(),
             "changes": changes[:SHOWN],
             "all": every if request.user.has_perm(f"{opts.app_label}.view_{opts.model_name}") else "",
             "are_more": len(changes) > SHOWN,
@@ -143,9 +143,9 @@ class BigVAdmin(ModeratedAdmin):
 
     def make_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
         """Make a user big-V, perhaps asking first."""
-        user = self._asked(request, user_id)
+        user = self._user_to_change(request, user_id)
         if user is None or request.method != "POST":
-            return self._refused(request, user_id, user)
+            return self._redirect_unchanged(request, user_id, user)
         progress = self.progress(user)
         name = {"name": f"@{user.username}"}
         if user.is_active and not user.is_big_v and "confirmed" not in request.POST:
@@ -161,27 +161,31 @@ class BigVAdmin(ModeratedAdmin):
             changed = make_big_v(user=user, by=request.user)  # type: ignore[arg-type]
         except NotActiveError:
             words = gettext("%(name)s is deactivated. Reactivate the account first.")
-            return self._told(request, user, words % name, messages.ERROR)
+            return self._redirect_with_message(request, user, words % name, messages.ERROR)
         if not changed:
-            return self._told(request, user, gettext("%(name)s is already a big account.") % name, messages.WARNING)
+            return self._redirect_with_message(
+                request, user, gettext("%(name)s is already a big account.") % name, messages.WARNING
+            )
         self.log_change(request, user, MADE)
         if user.is_big_v and progress:
             words = gettext("%(name)s stays a big account.")
         else:
             words = gettext("%(name)s is a big account now.")
-        return self._told(request, user, words % name, messages.SUCCESS)
+        return self._redirect_with_message(request, user, words % name, messages.SUCCESS)
 
     def demote_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
         """Ask, then demote."""
-        user = self._asked(request, user_id)
+        user = self._user_to_change(request, user_id)
         if user is None:
-            return self._refused(request, user_id, user)
+            return self._redirect_unchanged(request, user_id, user)
         name = {"name": f"@{user.username}"}
         if not user.is_big_v:
-            return self._told(request, user, gettext("%(name)s is an ordinary account.") % name, messages.WARNING)
+            return self._redirect_with_message(
+                request, user, gettext("%(name)s is an ordinary account.") % name, messages.WARNING
+            )
         if self.progress(user):
             words = gettext("%(name)s is already becoming ordinary.")
-            return self._told(request, user, words % name, messages.WARNING)
+            return self._redirect_with_message(request, user, words % name, messages.WARNING)
         if request.method != "POST" or "confirmed" not in request.POST:
             return confirmation_page(
                 self.admin_site,
@@ -193,23 +197,23 @@ class BigVAdmin(ModeratedAdmin):
             )
         if not demote(user=user, by=request.user):  # type: ignore[arg-type]
             words = gettext("%(name)s is already becoming ordinary.")
-            return self._told(request, user, words % name, messages.WARNING)
+            return self._redirect_with_message(request, user, words % name, messages.WARNING)
         self.log_change(request, user, DEMOTION)
         words = gettext("%(name)s is becoming ordinary. We're filling its followers' home timelines.")
-        return self._told(request, user, words % name, messages.SUCCESS)
+        return self._redirect_with_message(request, user, words % name, messages.SUCCESS)
 
     def allow_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
         """Allow automatic tagging again, by POST."""
-        user = self._asked(request, user_id)
+        user = self._user_to_change(request, user_id)
         if user is None or request.method != "POST":
-            return self._refused(request, user_id, user)
+            return self._redirect_unchanged(request, user_id, user)
         name = {"name": f"@{user.username}"}
         if not allow_tagging(user=user, by=request.user):  # type: ignore[arg-type]
             words = gettext("%(name)s can already become big automatically.")
-            return self._told(request, user, words % name, messages.WARNING)
+            return self._redirect_with_message(request, user, words % name, messages.WARNING)
         self.log_change(request, user, ALLOWED)
         words = gettext("%(name)s can become big automatically again.")
-        return self._told(request, user, words % name, messages.SUCCESS)
+        return self._redirect_with_message(request, user, words % name, messages.SUCCESS)
 
     def _costs(self, user: Any) -> str:
         cost = self.cost(user)
@@ -221,7 +225,7 @@ class BigVAdmin(ModeratedAdmin):
         total = {"followers": _fans(self.followers(user))}
         return {
             "title": gettext("Make big"),
-            "meaning": f"{MEANING} {_pushed()}",
+            "meaning": f"{MEANING} {_delivery_text()}",
             "button": gettext("Make big, with %(followers)s") % total,
         }
 
@@ -244,25 +248,25 @@ class BigVAdmin(ModeratedAdmin):
         """Username and number of followers."""
         return f"{user.username}: {_fans(self.followers(user))}"
 
-    def _asked(self, request: HttpRequest, user_id: int) -> User | None:
+    def _user_to_change(self, request: HttpRequest, user_id: int) -> User | None:
         user = self.get_object(request, str(user_id))
         if not self.has_change_permission(request, user):
             raise PermissionDenied
         return user
 
-    def _refused(self, request: HttpRequest, user_id: int, user: User | None) -> HttpResponse:
+    def _redirect_unchanged(self, request: HttpRequest, user_id: int, user: User | None) -> HttpResponse:
         """Redirect without a change: the user does not exist, or a log-in in between turned the POST into a GET."""
         if user is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(user_id))  # type: ignore[attr-defined, no-any-return]
         words = gettext("Nothing has changed. Press the button again.")
-        return self._told(request, user, words, messages.WARNING)
+        return self._redirect_with_message(request, user, words, messages.WARNING)
 
-    def _told(self, request: HttpRequest, user: User, words: str, level: int) -> HttpResponse:
+    def _redirect_with_message(self, request: HttpRequest, user: User, words: str, level: int) -> HttpResponse:
         self.message_user(request, words, level)
         return redirect_next(request, "admin:accounts_user_change", user.pk)
 
 
-def _pushed() -> str:
+def _delivery_text() -> str:
     push_level = policy.current().push_level
     if push_level > Level.DAILY:
         return gettext("On this site, posts of big accounts are delivered to no followers.")

@@ -87,7 +87,7 @@ def place_name(name: str) -> str:
     return name.partition("/")[2].replace("_", " ").replace("/", " / ") or name
 
 
-def moment_of(text: str, zone: tzinfo) -> datetime:
+def parse_local_time(text: str, zone: tzinfo) -> datetime:
     """The moment of a `datetime-local` field. Raises ValidationError."""
     try:
         naive = datetime.fromisoformat(text.strip())

@@ -51,11 +51,11 @@ def _latin(letter: str) -> str:
         return named[1].lower()
     if unicodedata.category(letter)[0] not in "LNP":
         return ""
-    return alike().get(letter, letter)
+    return ascii_lookalikes().get(letter, letter)
 
 
 @cache
-def alike() -> dict[str, str]:
+def ascii_lookalikes() -> dict[str, str]:
     """The characters that look like ASCII, with what they look like, by Unicode.
 
     The package's own functions would keep eight megabytes.

@@ -89,7 +89,7 @@ class UserQuerySet(models.QuerySet["User"]):
             found = found.filter(known_as__contains=word)
         return found
 
-    def held(self) -> Self:
+    def locked(self) -> Self:
         """Lock the users' rows. Others can still write rows that refer to them."""
         return self.select_for_update(no_key=True)
 

@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from accounts.avatars import drawn_url, letter_of_name, tint
-from accounts.avatars import small as small_url
+from accounts.avatars import small_avatar_url as small_url
 
 
 class Person(Protocol):

@@ -24,7 +24,7 @@ class FacesError(Exception):
         self.reasons = reasons
 
 
-def present(
+def update_profile(
     *,
     user: User,
     display_name: str,
@@ -41,7 +41,7 @@ def present(
     try:
         for use, file in files.items():
             try:
-                taken.append(faces.take(user=user, use=use, file=file))
+                taken.append(faces.upload_face(user=user, use=use, file=file))
             except (MediaError, DecoderBusyError, StoreError) as error:
                 reasons[use] = error
             else:
@@ -50,7 +50,7 @@ def present(
             raise FacesError(reasons)
         with transaction.atomic():
             actions.edit_profile(user=user, display_name=display_name, bio=bio, fields=fields, is_locked=is_locked)
-            faces.replace(user=user, new=new)
+            faces.replace_faces(user=user, new=new)
     except BaseException:
         with suppress(DatabaseError):  # otherwise swept after a day
             for row in taken:

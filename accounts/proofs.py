@@ -21,5 +21,5 @@ def lock_if_valid(user: User) -> None:
     Raises EndedError.
     """
     same = User.objects.active().filter(pk=user.pk, password=user.password, session_epoch=user.session_epoch)
-    if not same.held().values_list("pk").first():
+    if not same.locked().values_list("pk").first():
         raise EndedError

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from accounts.actions import forget_security
+from accounts.actions import delete_credentials
 from accounts.joining import invitations
 from accounts.mail import actions as mail
 from accounts.models import Deletion, User
@@ -38,7 +38,7 @@ def purge(user_id: int) -> bool:
     if not claimed.update(tried_at=Now(), attempts=F("attempts") + 1):
         return False
     deletion = Deletion.objects.select_related("user").get(user=user_id)
-    forget_security(deletion.user)
+    delete_credentials(deletion.user)
     for _ in range(ROUNDS):
         answers = account_purged.send(sender=User, user=deletion.user, limit=BATCH)
         files = media.purge(owner_id=user_id, limit=BATCH) + mail.forget(user_id=user_id, limit=BATCH)

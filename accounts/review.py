@@ -48,7 +48,7 @@ def only_links(found: Sequence[str]) -> bool:
     return bool(found) and all(reason.startswith("link: ") for reason in found)
 
 
-def reasons(submission: Submission) -> list[str]:
+def hold_reasons(submission: Submission) -> list[str]:
     """Why a moderator must see the text first: `code: words`."""
     answers = text_submitted.send(sender=Submission, submission=submission)
     return [reason for _, found in answers for reason in found or ()]
@@ -94,27 +94,27 @@ class Subject(NamedTuple):
     media: Sequence[MediaFile] = ()
 
 
-def _none(session_ids: Iterable[int]) -> Mapping[int, Subject]:
+def _no_subjects(session_ids: Iterable[int]) -> Mapping[int, Subject]:
     return {}
 
 
-def _unseen(session_id: int, reader: User) -> Subject | None:
+def _no_visible_subject(session_id: int, reader: User) -> Subject | None:
     return None
 
 
-def _nothing(session_id: int) -> Subject | None:
+def _no_locked_subject(session_id: int) -> Subject | None:
     return None
 
 
-def _unknown(session_id: int, status: str) -> bool:
+def _judge_nothing(session_id: int, status: str) -> bool:
     return False
 
 
-def _bare(session_id: int, medium_id: int) -> bool:
+def _uncover_nothing(session_id: int, medium_id: int) -> bool:
     return False
 
 
-def _over(session_id: int) -> bool:
+def _end_nothing(session_id: int) -> bool:
     return False
 
 
@@ -126,12 +126,12 @@ class ReviewedSessions:
     `uncover` and `end` return whether anything changed.
     """
 
-    find: Callable[[Iterable[int]], Mapping[int, Subject]] = _none
-    seen: Callable[[int, User], Subject | None] = _unseen
-    lock: Callable[[int], Subject | None] = _nothing
-    judge: Callable[[int, str], bool] = _unknown
-    uncover: Callable[[int, int], bool] = _bare
-    end: Callable[[int], bool] = _over
+    find: Callable[[Iterable[int]], Mapping[int, Subject]] = _no_subjects
+    seen: Callable[[int, User], Subject | None] = _no_visible_subject
+    lock: Callable[[int], Subject | None] = _no_locked_subject
+    judge: Callable[[int, str], bool] = _judge_nothing
+    uncover: Callable[[int, int], bool] = _uncover_nothing
+    end: Callable[[int], bool] = _end_nothing
 
 
 sessions = ReviewedSessions()

@@ -38,7 +38,7 @@ def _json_places() -> list[int]:
     return [place for place, field in enumerate(User._meta.concrete_fields) if isinstance(field, JSONField)]
 
 
-def user_of_text(row: Sequence[Any]) -> User:
+def user_of_django_row(row: Sequence[Any]) -> User:
     """The user of a row from Django's cursors, which leave JSON as text."""
     columns = list(row)
     for place in _json_places():

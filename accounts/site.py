@@ -47,13 +47,13 @@ class AdminLoginForm(AdminAuthenticationForm):
             self.confirm_login_allowed(error.user)
             said = _("Your account uses two-step login. Log in on the site first, then come back here.")
             raise ValidationError(said, code="second_factor") from error
-        except sign_in.WrongError as error:
+        except sign_in.LoginRefusedError as error:
             if self.errors:
                 return self.cleaned_data
             raise self.get_invalid_login_error() from error
         self.confirm_login_allowed(user)
         # Ending another's session writes that user's row.
-        both = User.objects.held().filter(pk__in=[self.request.user.pk, user.pk]).order_by("pk")
+        both = User.objects.locked().filter(pk__in=[self.request.user.pk, user.pk]).order_by("pk")
         list(both.values_list("pk"))
         try:
             proofs.lock_if_valid(user)
@@ -101,7 +101,7 @@ class AdminSite(admin.AdminSite):
         try:
             with transaction.atomic():
                 response = super().login(request, extra_context)
-        except sign_in.WaitError as error:
+        except sign_in.TooManyAttemptsError as error:
             return too_many(request, error.seconds)
         if request.method == "POST" and isinstance(request.user, User):
             guard.remember(response, request.user)

@@ -17,7 +17,7 @@ def lower_levels() -> None:
 @only_if_rows("accounts.follow_timeline", policy.NOT_FOLLOWED)
 def follow_timeline() -> None:
     """Periodic: notice a failover of PostgreSQL, so that windows are used again."""
-    policy.follow_timeline()
+    policy.renew_after_failover()
 
 
 @task("accounts.sweep_deletions")

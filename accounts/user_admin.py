@@ -32,7 +32,7 @@ FOUND = 1_000
 """Most users found by a part of a name."""
 
 
-class OneFormMixin:
+class NormalizedPasswordMixin:
     """Reads passwords in the form that is kept (accounts.passwords), before rules see them."""
 
     cleaned_data: dict[str, Any]
@@ -45,7 +45,7 @@ class OneFormMixin:
         return passwords.normalized(self.cleaned_data["password2"])
 
 
-class CreationForm(OneFormMixin, AdminUserCreationForm):  # type: ignore[type-arg]  # not generic at run time
+class CreationForm(NormalizedPasswordMixin, AdminUserCreationForm):  # type: ignore[type-arg]  # not generic at run time
     """A new user."""
 
     class Meta(AdminUserCreationForm.Meta):
@@ -57,7 +57,7 @@ class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at ru
         model = User
 
 
-class PasswordForm(OneFormMixin, AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
+class PasswordForm(NormalizedPasswordMixin, AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
     """Writes only the password: other columns change meanwhile."""
 
     def save(self, commit: bool = True) -> User:
@@ -245,7 +245,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         if edited := columns.intersection(form.changed_data):
             obj.save(update_fields=edited)
         if "email" in form.changed_data:
-            addresses.entered(user=obj)
+            addresses.confirm_entered(user=obj)
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:  # noqa: A002 (Django's)
         """Set another's password. One's own is changed on the site's page, which asks for the current one."""
@@ -259,7 +259,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         """Deactivate the chosen users, after a confirmation."""
         users = self.chosen(request, queryset)
         if "confirmed" not in request.POST:
-            may = self.unless_barred(request, lambda user: user.is_active and user != request.user)
+            may = self.if_permitted(request, lambda user: user.is_active and user != request.user)
             users = self.able(request, users, may, left=self._not_deactivated)
             if not users:
                 return None
@@ -286,7 +286,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         self.each(
             request,
             users,
-            self.unless_barred(request, lambda user: user != request.user and deactivate(user=user)),
+            self.if_permitted(request, lambda user: user != request.user and deactivate(user=user)),
             logged=gettext_noop("Deactivated."),
             done=lambda n: ngettext("%(count)s user deactivated.", "%(count)s users deactivated.", n),
             left=self._not_deactivated,
@@ -299,7 +299,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         self.each(
             request,
             self.chosen(request, queryset),
-            self.unless_barred(request, lambda user: self.reactivate_one(request, user)),
+            self.if_permitted(request, lambda user: self.reactivate_one(request, user)),
             logged=gettext_noop("Reactivated."),
             done=lambda n: ngettext("%(count)s user is active again.", "%(count)s users are active again.", n),
             left=lambda n: ngettext(
@@ -313,7 +313,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     def forget_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
         """Remove the second factors of the chosen users, after a confirmation."""
         users = self.chosen(request, queryset)
-        may = self.unless_barred(request, second_factors.is_set)
+        may = self.if_permitted(request, second_factors.is_set)
         if "confirmed" not in request.POST:
             users = self.able(request, users, may, left=self._without_factors)
             if not users:
@@ -333,7 +333,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         self.each(
             request,
             users,
-            self.unless_barred(request, lambda user: second_factors.forget(user=user)),
+            self.if_permitted(request, lambda user: second_factors.forget(user=user)),
             logged=gettext_noop("Turned off two-step login."),
             done=lambda n: ngettext(
                 "Two-step login is off for %(count)s user.", "Two-step login is off for %(count)s users.", n

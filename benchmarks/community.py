@@ -171,7 +171,7 @@ def emptied(*, find_people: bool = True) -> None:
     Without `find_people` drop the index of names, which takes long to build.
     """
     call_command(Flush(), interactive=False, verbosity=0)  # the site's own refuses to delete members
-    policy.follow_timeline()
+    policy.renew_after_failover()
     feeds_for_tasks().flushall()
     (index,) = (index for index in User._meta.indexes if index.name == "user_names")
     with connection.cursor() as cursor, connection.schema_editor() as editor:

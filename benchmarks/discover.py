@@ -42,9 +42,9 @@ from benchmarks.measure import (
 from community.dataset import Dataset
 from community.importing import load
 from discover.cache import CachedRecommendation, CandidateList
-from discover.candidates import mixed
+from discover.candidates import spread_senders
 from discover.feed import load_more, refresh
-from discover.impressions import DAYS, Impression, record, shown
+from discover.impressions import DAYS, Impression, record, shown_among
 from discover.models import IssuedPage
 from discover.postgres import PostgresRecall
 from discover.recall import RecalledItem
@@ -92,7 +92,7 @@ def candidates(count: int) -> list[CachedRecommendation]:
         """,
         [count * 2],
     )
-    posts = mixed([RecalledItem(item_id, sender_id, item_id, "fresh") for item_id, sender_id in rows], LIMIT)
+    posts = spread_senders([RecalledItem(item_id, sender_id, item_id, "fresh") for item_id, sender_id in rows], LIMIT)
     return [CachedRecommendation(post.item_id, post.reason) for post in posts[:count]]
 
 
@@ -255,8 +255,8 @@ def _measure(
     candidates = range(NEW, NEW + CANDIDATES)
     cases: dict[str, Case] = {
         "PING": lambda _: client.ping(),
-        "shown, 500": lambda _: shown(reader, candidates, today=today),
-        "shown, 8000": lambda _: shown(reader, range(NEW, NEW + 8_000), today=today),
+        "shown, 500": lambda _: shown_among(reader, candidates, today=today),
+        "shown, 8000": lambda _: shown_among(reader, range(NEW, NEW + 8_000), today=today),
         "record, 50 readers' pages of 20": lambda number: record(_batch(number, today)),
     }
     if has_module:
@@ -299,7 +299,7 @@ def _batch(number: int, today: date) -> list[Impression]:
 def _wrong(readers: list[int], today: date) -> float:
     """The measured error rate over the configured one of seven filters."""
     asked = readers[:PROBED]
-    taken = sum(len(shown(reader, range(NEW, NEW + 8_000), today=today)) for reader in asked)
+    taken = sum(len(shown_among(reader, range(NEW, NEW + 8_000), today=today)) for reader in asked)
     configured = 1 - (1 - settings.IMPRESSION_ERROR_RATE) ** DAYS
     return taken / (8_000 * len(asked)) / configured
 

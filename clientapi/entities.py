@@ -9,7 +9,7 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, UnsetType
 
-from accounts.avatars import avatar_url, banner_url, small
+from accounts.avatars import avatar_url, banner_url, small_avatar_url
 from accounts.models import QuotableBy, User
 from clientapi import html
 from items.bodies import ItemBody, LinkCardBody
@@ -36,7 +36,7 @@ QUOTE_POLICIES = {who: name for name, who in QUOTABLE_BY.items()}
 """Mastodon's names for who may quote."""
 
 
-def moment(when: datetime) -> str:
+def time_text(when: datetime) -> str:
     """A time as text: UTC with milliseconds and Z."""
     return f"{(when if when.tzinfo is UTC else when.astimezone(UTC)).isoformat(timespec='milliseconds')[:-6]}Z"
 
@@ -127,7 +127,7 @@ def _account(facts: AccountFacts, statuses_count: int) -> tuple[Any, ...]:
     name = facts.display_name or facts.username
     address = html.profile_address(facts.username)
     avatar = avatar_url(facts.avatar, facts.username, name)
-    still = absolute(small(avatar))
+    still = absolute(small_avatar_url(avatar))
     banner = msgspec.json.decode(facts.banner) if facts.banner else None
     header = absolute(banner_url(banner, facts.username))
     return (
@@ -140,8 +140,8 @@ def _account(facts: AccountFacts, statuses_count: int) -> tuple[Any, ...]:
         facts.is_indexable,
         facts.is_indexable,
         False,
-        moment(facts.date_joined),
-        html.simple(facts.bio),
+        time_text(facts.date_joined),
+        html.html_without_mentions(facts.bio),
         address,
         address,
         absolute(avatar),
@@ -156,7 +156,7 @@ def _account(facts: AccountFacts, statuses_count: int) -> tuple[Any, ...]:
         not facts.is_indexable,
         [],
         [],
-        [Field(name, html.line(value)) for name, value in _pairs(facts.profile_fields)],
+        [Field(name, html.inline_html(value)) for name, value in _pairs(facts.profile_fields)],
     )
 
 
@@ -365,7 +365,7 @@ class Poll(msgspec.Struct):
         is_own = item.status is not UNSET
         return cls(
             item.id,
-            moment(poll.closes_at),
+            time_text(poll.closes_at),
             poll.closed,
             poll.multiple,
             sum(count for count in counts if count is not None) or poll.voters,

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.models import User
-from clientapi.entities import moment
+from clientapi.entities import time_text
 from clientapi.oauth.bearer import BearerAuthentication
 from items.actions import PrivateRepostError, RepostError
 from items.filters.filters import FILTERS, FilterCapError, NothingToFindError
@@ -77,7 +77,7 @@ TO_APPS: dict[type[RefusalError], tuple[int, str]] = {
 """Refusals whose status or sentence differs from the usual one: 422, and the site's own sentence without its stop."""
 
 
-def refused(error: RefusalError) -> Exception:
+def client_error(error: RefusalError) -> Exception:
     """A refusal in Mastodon's words."""
     if error.wait is not None or error.status == HTTPStatus.NOT_FOUND:
         return answerable(error)
@@ -90,7 +90,7 @@ def refused(error: RefusalError) -> Exception:
 
 def answer_to(exc: Exception, context: dict[str, Any]) -> Response | None:
     """The answer to an exception, in Mastodon's shape. Validation errors become 422."""
-    exc = refused(exc) if isinstance(exc, RefusalError) else answerable(exc)
+    exc = client_error(exc) if isinstance(exc, RefusalError) else answerable(exc)
     response = exception_handler(exc, context)
     if response is None:
         return None
@@ -171,7 +171,7 @@ class ClientView(ApiView):
         if slot is not None:
             response.headers["X-RateLimit-Limit"] = str(slot.limit)
             response.headers["X-RateLimit-Remaining"] = str(slot.remaining)
-            response.headers["X-RateLimit-Reset"] = moment(datetime.fromtimestamp(slot.ends, UTC))
+            response.headers["X-RateLimit-Reset"] = time_text(datetime.fromtimestamp(slot.ends, UTC))
         wait = response.headers.get("Retry-After")
         if response.status_code == HTTPStatus.TOO_MANY_REQUESTS and wait:
             response.headers["Retry-After"] = str(math.ceil(float(wait)))
@@ -201,6 +201,6 @@ def caller_of(request: Request) -> User:
     return request.user
 
 
-def nothing() -> HttpResponse:
+def empty_answer() -> HttpResponse:
     """The answer `{}`."""
     return HttpResponse(b"{}", content_type=JSON_TYPE)

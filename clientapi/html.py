@@ -73,7 +73,7 @@ def _rendered(text: str) -> Rendered:
     links = 0
     for kind, written, value in spans(text.replace("\r\n", "\n").replace("\r", "\n").strip()):
         if kind == SpanKind.TEXT or links == LINKS:
-            parts.append(_broken(written))
+            parts.append(_with_line_breaks(written))
             continue
         links += 1
         if kind == SpanKind.MENTION:
@@ -102,7 +102,7 @@ def _joined(parts: list[str | MentionedName]) -> list[str | MentionedName]:
     return joined
 
 
-def _broken(text: str) -> str:
+def _with_line_breaks(text: str) -> str:
     return PARAGRAPHS.sub("</p><p>", escape(text)).replace("\n", "<br>")
 
 
@@ -150,17 +150,17 @@ def content(said: TextSource, text: Rendered, known: Collection[str]) -> str:
     return f"{found}<p>{link(url, url)}</p>" if url else found
 
 
-def quoting(item_id: str) -> str:
+def quote_paragraph(item_id: str) -> str:
     """A paragraph that names the quoted item. Apps that know quotes hide it."""
     address = item_address(item_id)
     return f'<p class="quote-inline">RE: {link(address, address)}</p>'
 
 
-def simple(text: str) -> str:
+def html_without_mentions(text: str) -> str:
     """A text as HTML in which mentions are no links."""
     return rendered(text).html(())
 
 
-def line(text: str) -> str:
-    """The HTML of `simple`, without the paragraph's tags."""
-    return simple(text).removeprefix("<p>").removesuffix("</p>")
+def inline_html(text: str) -> str:
+    """The HTML of `html_without_mentions`, without the paragraph's tags."""
+    return html_without_mentions(text).removeprefix("<p>").removesuffix("</p>")

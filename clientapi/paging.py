@@ -22,7 +22,7 @@ PAGING = ("max_id", *ABOVE)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PageParams:
     """The page that a request asks for."""
 
     limit: int
@@ -40,7 +40,7 @@ class Wanted:
         """The id above which all shown entries are."""
         return max(self.since_id or 0, self.min_id or 0)
 
-    def beside(
+    def link_ids(
         self, newest: int | None, oldest: int | None, last: int | None, has_more: bool
     ) -> tuple[int | None, int | None]:
         """The ids of the Link's `next` and `prev`. `last` is the last id checked."""
@@ -49,13 +49,13 @@ class Wanted:
         return (last if has_more else None), newest
 
 
-def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
+def page_params(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> PageParams:
     """The page that the parameters ask for. Raises InvalidError and Problem."""
     limit = params.number("limit", least=1, most=10**9, default=default) or default
-    return Wanted(min(limit, most), params.id("max_id"), params.cursor("since_id"), params.cursor("min_id"))
+    return PageParams(min(limit, most), params.id("max_id"), params.cursor("since_id"), params.cursor("min_id"))
 
 
-def answer(
+def paged_answer(
     request: Request,
     entries: Any,
     *,
@@ -63,7 +63,7 @@ def answer(
     prev_id: object = None,
     headers: dict[str, str] | None = None,
 ) -> FeedResponse:
-    """Answer with entries and a Link to the pages beside them. `wanted` has checked the request's parameters.
+    """Answer with entries and a Link to the pages beside them. `page_params` has checked the request's parameters.
 
     `next_id`: where something may follow. `prev_id`: the first entry, or None for the request's lower bound.
     """

@@ -35,7 +35,7 @@ class Params:
         self._read: set[str] = set()
         if request.method not in ("GET", "HEAD", "DELETE") or _has_body(request):
             data: Any = request.data
-            self._fields |= _nested(data) if isinstance(data, QueryDict) else _spelled_out(data)
+            self._fields |= _nested(data) if isinstance(data, QueryDict) else _expand_brackets(data)
             self.files = dict(getattr(request, "FILES", {}).items())
         if not self._fields:
             return
@@ -123,19 +123,19 @@ class Params:
 
     def ids(self, name: str, *, most: int) -> list[int]:
         """A list of at most `most` distinct ids. Raises Problem for a wrong id, and InvalidError for too many."""
-        found = list(dict.fromkeys(_id(name, value) for value in self.several(name)))
+        found = list(dict.fromkeys(_id(name, value) for value in self.value_list(name)))
         if len(found) > most:
             raise InvalidError(f"Validation failed: at most {most} of {name}")
         return found
 
     def words(self, name: str) -> list[str]:
         """A list of texts. Raises InvalidError."""
-        values = self.several(name)
+        values = self.value_list(name)
         if not all(isinstance(value, str) for value in values):
             raise InvalidError(f"Validation failed: {name} must be a list of texts")
         return values
 
-    def several(self, name: str) -> list[Any]:
+    def value_list(self, name: str) -> list[Any]:
         """A list of values without blank texts. One value becomes a list."""
         value = self._value(name)
         if isinstance(value, dict):
@@ -150,7 +150,7 @@ class Params:
 
     def parts(self, name: str) -> list["Params"]:
         """The objects of a list, each as parameters. Raises InvalidError."""
-        return [Params.of(_object(name, one)) for one in self.several(name)]
+        return [Params.of(_object(name, one)) for one in self.value_list(name)]
 
 
 def _is_blank(value: Any) -> bool:
@@ -190,15 +190,15 @@ def _nested(given: QueryDict) -> dict[str, Any]:
     return fields
 
 
-def _spelled_out(given: Any) -> Any:
+def _expand_brackets(given: Any) -> Any:
     if isinstance(given, list):
-        return [_spelled_out(one) for one in given]
+        return [_expand_brackets(one) for one in given]
     if not isinstance(given, dict):
         return given
-    fields: dict[str, Any] = {name: _spelled_out(value) for name, value in given.items() if "[" not in name}
+    fields: dict[str, Any] = {name: _expand_brackets(value) for name, value in given.items() if "[" not in name}
     for name, value in given.items():
         if "[" in name:
-            path, part = _path(name), _spelled_out(value)
+            path, part = _path(name), _expand_brackets(value)
             _put(fields, path, part if path[-1] == "" and isinstance(part, list) else [part])
     return fields
 

@@ -16,7 +16,7 @@ from oauth2_provider.views.mixins import OAuthLibMixin
 from accounts import addresses, proofs
 from accounts.access import signed_in
 from accounts.models import User
-from accounts.signing_in.sign_in import whence
+from accounts.signing_in.sign_in import request_origin
 from accounts.signing_in_models import SCOPES_LENGTH, ClientApp
 from clientapi.oauth import scopes
 from clientapi.oauth.actions import ADDRESS_LENGTH, OUT_OF_BAND
@@ -51,7 +51,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
     The form posts to the same address: what was shown is allowed.
     """
     core = OAuthLibMixin.get_oauthlib_core()
-    if not _reduce(request):
+    if not _drop_unknown_scopes(request):
         return _refused(request)
     try:
         asked, credentials = core.validate_authorization_request(request)
@@ -59,7 +59,7 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
         return _refused(request)
     app = ClientApp.objects.get(client_id=credentials["client_id"])
     if request.method != "POST":
-        return _question(request, app, asked, credentials)
+        return _show_consent(request, app, asked, credentials)
     if request.POST.get("answer") != "allow":
         return _denied(request, app, credentials)
     try:
@@ -72,13 +72,13 @@ def authorize(request: PageRequest, reader: User) -> HttpResponse:
     if credentials["redirect_uri"] == OUT_OF_BAND:
         code = parse_qs(urlsplit(address).query)["code"][0]
         return show(request, "clientapi/code.html", {"app": app, "code": code})
-    return _led_back(address, app)
+    return _redirect_to_app(address, app)
 
 
-def _reduce(request: PageRequest) -> bool:
+def _drop_unknown_scopes(request: PageRequest) -> bool:
     """Drop unknown scopes from the request. False if a parameter is too long or has a NUL."""
     asked = [(name, value) for name in ASKED for value in request.GET.getlist(name)]
-    known = [(name, scopes.reduced(value) if name == "scope" else value) for name, value in asked]
+    known = [(name, scopes.drop_unknown(value) if name == "scope" else value) for name, value in asked]
     request.META["QUERY_STRING"] = urlencode(known)
     return all(len(value) <= ASKED[name] and "\0" not in value for name, value in asked)
 
@@ -87,34 +87,36 @@ def _send_letter(request: PageRequest, reader: User, app: ClientApp, asked: list
     """Write the user a letter about a new app. It leaves out the name, which the app's developers chose."""
     if not AccessToken.objects.filter(user=reader, application=app).exists():
         changes = "yes" if any(not scope.startswith(READING) for scope in asked) else ""
-        addresses.send_notice(reader, "new_app", changes=changes, **whence(request))
+        addresses.send_notice(reader, "new_app", changes=changes, **request_origin(request))
 
 
-def _led_back(address: str, app: ClientApp) -> HttpResponse:
+def _redirect_to_app(address: str, app: ClientApp) -> HttpResponse:
     response: HttpResponse = OAuth2ResponseRedirect(address, app.get_allowed_schemes())
     return response
 
 
-def _question(request: PageRequest, app: ClientApp, asked: list[str], credentials: dict[str, Any]) -> HttpResponse:
+def _show_consent(request: PageRequest, app: ClientApp, asked: list[str], credentials: dict[str, Any]) -> HttpResponse:
     back = credentials["redirect_uri"]
     context = {
         "app": app,
         "words": [scopes.WORDS[scope] for scope in scopes.WORDS if scope in asked],
-        "back": "" if back == OUT_OF_BAND else _place(back),
+        "back": "" if back == OUT_OF_BAND else _display_host(back),
     }
     response = show(request, "clientapi/authorize.html", context)
     # The form's answer redirects to the app. Browsers apply the form's policy to this redirect too.
     allowed = policy(request, request.csp_nonce)  # type: ignore[attr-defined]
-    response["Content-Security-Policy"] = allowed.replace("form-action 'self'", f"form-action 'self' {_source(back)}")
+    response["Content-Security-Policy"] = allowed.replace(
+        "form-action 'self'", f"form-action 'self' {_csp_source(back)}"
+    )
     return response
 
 
-def _place(address: str) -> str:
+def _display_host(address: str) -> str:
     parts = urlsplit(address)
     return parts.netloc if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
 
-def _source(address: str) -> str:
+def _csp_source(address: str) -> str:
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 
@@ -131,4 +133,4 @@ def _denied(request: PageRequest, app: ClientApp, credentials: dict[str, Any]) -
     if address == OUT_OF_BAND:
         return show(request, "clientapi/refused.html", {"is_denied": True})
     fields = {"error": "access_denied"} | ({"state": credentials["state"]} if credentials.get("state") else {})
-    return _led_back(f"{address}{'&' if '?' in address else '?'}{urlencode(fields)}", app)
+    return _redirect_to_app(f"{address}{'&' if '?' in address else '?'}{urlencode(fields)}", app)

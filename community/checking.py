@@ -17,7 +17,7 @@ CHUNK = 5_000
 def check(dataset: Dataset, report: ProblemReport) -> list[UserRow]:
     """Check every line, name and file. Raises DatasetRefusedError with all wrong lines."""
     dataset.tell = report.add
-    users = list(_named(dataset))
+    users = list(_users_with_valid_names(dataset))
     pictures = Pictures(dataset)
     for user in users:
         if user.avatar:
@@ -32,7 +32,7 @@ def check(dataset: Dataset, report: ProblemReport) -> list[UserRow]:
     return users
 
 
-def _named(dataset: Dataset) -> Iterator[UserRow]:
+def _users_with_valid_names(dataset: Dataset) -> Iterator[UserRow]:
     users = list(dataset.users())
     used: set[str] = set()
     for start in range(0, len(users), CHUNK):

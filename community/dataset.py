@@ -44,7 +44,7 @@ LARGEST_ID = 2**63 - 1
 _PATH = re.compile(r" - at `\$\.([a-z_]+)")
 """Finds the key in msgspec's error message."""
 
-Tell = Callable[[LineError], None]
+ErrorHandler = Callable[[LineError], None]
 
 
 def _raised(error: LineError) -> None:
@@ -102,7 +102,7 @@ class _File:
     def __init__(self, path: Path, *, quiet: bool) -> None:
         self.path = path
         self.line = 0
-        self.tell: Tell = _raised
+        self.tell: ErrorHandler = _raised
         self._quiet = quiet
 
     def wrong(self, what: object, kind: str, column: str = "", line: int | None = None) -> LineError:
@@ -185,12 +185,12 @@ class Dataset:
         self.fingerprint = digest.hexdigest()
 
     @property
-    def tell(self) -> Tell:
+    def tell(self) -> ErrorHandler:
         """The function that receives each wrong line."""
         return self._users.tell
 
     @tell.setter
-    def tell(self, function: Tell) -> None:
+    def tell(self, function: ErrorHandler) -> None:
         self._users.tell = self._follows.tell = self._posts.tell = function
 
     def wrong_user(self, line: int, what: object, kind: str, column: str) -> LineError:

@@ -16,7 +16,7 @@ class PathError(ValueError):
     """The path leads to no file. The message is for people."""
 
 
-def opened(folder: Path, path: str) -> IO[bytes]:
+def open_inside(folder: Path, path: str) -> IO[bytes]:
     """Open a file by its path from the folder. Raises PathError.
 
     Every part is opened relative to the one before, and links are refused. So no path leads out, even if the folder

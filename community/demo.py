@@ -289,7 +289,7 @@ def make(*, size: int = 60, has_pictures: bool = False, told: Callable[[str], No
     items = _items(chance, users, now)
     if has_pictures:
         told("drawing pictures")
-        demo_pictures.faces(users, items)
+        demo_pictures.set_faces(users, items)
         demo_pictures.illustrate(items)
     Item.objects.bulk_create(items, batch_size=2000)
     copy_index((item.pk, item.title, item.text) for item in items if not item.repost_of)
@@ -303,7 +303,7 @@ def make(*, size: int = 60, has_pictures: bool = False, told: Callable[[str], No
             transaction.on_commit(partial(inbox.begin, user.pk))
     demo_notifications.write_notifications(items, likes, follows)
     demo_sessions.plan(follows, now=now)
-    demo_order.arrange(users, items, follows, likes)
+    demo_order.add_lists_and_pins(users, items, follows, likes)
     filling.recommend()
     return Demo(logins, len(users), len(follows), len(items), len(likes))
 
@@ -398,7 +398,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
         moment = now - timedelta(milliseconds=age)
         item = Item(id=ids.compose(moment, 0), sender=sender, modified_at=moment)
         what = chance.random()
-        if said and what < REPOST_SHARE and (original := _liked_by_all(chance, sender, said, reposted)):
+        if said and what < REPOST_SHARE and (original := _pick_repost(chance, sender, said, reposted)):
             item.type, item.repost_of = ItemType.REPOST, original
         elif said and what > 1 - REPLY_SHARE:
             nested = replies and chance.random() < NESTED_SHARE
@@ -420,7 +420,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
     return items
 
 
-def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
+def _pick_repost(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
     """A recent item to repost, preferably one reposted before, so that homes can fold reposts."""
     recent = [item for item in said[-25:] if item.sender != sender and sender.pk not in reposted.get(item.pk, ())]
     again = [item for item in recent if item.pk in reposted]

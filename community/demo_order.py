@@ -23,7 +23,9 @@ KEPT = 3
 """Bookmarks per reader."""
 
 
-def arrange(users: Sequence[User], items: Sequence[Item], follows: Sequence[Follow], likes: Sequence[Like]) -> None:
+def add_lists_and_pins(
+    users: Sequence[User], items: Sequence[Item], follows: Sequence[Follow], likes: Sequence[Like]
+) -> None:
     """Create lists, filters and bookmarks. Readers to log in as and big-Vs also pin their most liked post."""
     liked = Counter(like.item_id for like in likes)
     posts = [item for item in items if item.visibility == Visibility.PUBLIC and not (item.reply_to or item.repost_of)]

@@ -46,7 +46,7 @@ BANNERS = {
 }
 
 
-class Shot(NamedTuple):
+class PictureFile(NamedTuple):
     """A file in `FOLDER` without suffix, and its description."""
 
     name: str
@@ -60,53 +60,57 @@ class Feature(NamedTuple):
     age: int
     type: ItemType
     text: str
-    shots: tuple[Shot, ...] = ()
+    shots: tuple[PictureFile, ...] = ()
     title: str = ""
     url: str = ""
     warning: str = ""
     is_sensitive: bool = False
 
 
-SHOWN: dict[str, tuple[Shot, ...]] = {
-    "The first ferry was ten minutes late": (Shot("ferry", "A ferry with a red funnel in the fog."),),
-    "Found a 1962 tram map": (Shot("tram-map", "A folded map with seven tram lines that cross a river."),),
-    "Three loaves out of the oven": (Shot("bread", "Three loaves on a floured board. The left one is straight."),),
-    "Somebody left a chessboard": (Shot("chess", "A chessboard from above, with seventeen pieces left."),),
-    "The new footbridge opens": (Shot("bridge-dawn", "A bridge of two towers over still water at dawn."),),
-    "Counted eleven swifts": (Shot("mill", "Swifts around an old windmill, dark before a red sky."),),
+SHOWN: dict[str, tuple[PictureFile, ...]] = {
+    "The first ferry was ten minutes late": (PictureFile("ferry", "A ferry with a red funnel in the fog."),),
+    "Found a 1962 tram map": (PictureFile("tram-map", "A folded map with seven tram lines that cross a river."),),
+    "Three loaves out of the oven": (
+        PictureFile("bread", "Three loaves on a floured board. The left one is straight."),
+    ),
+    "Somebody left a chessboard": (PictureFile("chess", "A chessboard from above, with seventeen pieces left."),),
+    "The new footbridge opens": (PictureFile("bridge-dawn", "A bridge of two towers over still water at dawn."),),
+    "Counted eleven swifts": (PictureFile("mill", "Swifts around an old windmill, dark before a red sky."),),
     "Rode the coast road": (
-        Shot("coast", "A road along a green slope, and the sea below."),
-        Shot("hills", "Hill behind hill in the haze of the morning."),
-        Shot("sea", "A white sail before the setting sun."),
-        Shot("clouds", "White clouds over a meadow."),
+        PictureFile("coast", "A road along a green slope, and the sea below."),
+        PictureFile("hills", "Hill behind hill in the haze of the morning."),
+        PictureFile("sea", "A white sail before the setting sun."),
+        PictureFile("clouds", "White clouds over a meadow."),
     ),
-    "Learned today that lighthouses": (Shot("lighthouse", "A striped lighthouse at night, its light on."),),
-    "The market has apricots": (Shot("apricots", "A crate full of ripe apricots."),),
+    "Learned today that lighthouses": (PictureFile("lighthouse", "A striped lighthouse at night, its light on."),),
+    "The market has apricots": (PictureFile("apricots", "A crate full of ripe apricots."),),
     "Half the street came out": (
-        Shot("moon", "A full moon over dark pines."),
-        Shot("town", "The lit windows of the town, mirrored in the water."),
+        PictureFile("moon", "A full moon over dark pines."),
+        PictureFile("town", "The lit windows of the town, mirrored in the water."),
     ),
-    "They painted the pier": (Shot("sea-evening", "A sailing boat on a calm evening."),),
+    "They painted the pier": (PictureFile("sea-evening", "A sailing boat on a calm evening."),),
     "The museum has a whole room": (
-        Shot("doorknob-1", "A round doorknob on a painted door."),
-        Shot("doorknob-2", "Another doorknob, on another door."),
-        Shot("doorknob-3", "A third one. They differ more than one thinks."),
+        PictureFile("doorknob-1", "A round doorknob on a painted door."),
+        PictureFile("doorknob-2", "Another doorknob, on another door."),
+        PictureFile("doorknob-3", "A third one. They differ more than one thinks."),
     ),
-    "A rainbow, a hailstorm": (Shot("rainbow", "A rainbow over fields and a white house, and a paler one above it."),),
+    "A rainbow, a hailstorm": (
+        PictureFile("rainbow", "A rainbow over fields and a white house, and a paler one above it."),
+    ),
     "Walked home the long way": (
-        Shot("town", "Roofs and lit windows at dusk."),
-        Shot("storm", "The same roofs in the rain, a minute later."),
+        PictureFile("town", "Roofs and lit windows at dusk."),
+        PictureFile("storm", "The same roofs in the rain, a minute later."),
     ),
-    "Morning: fog on the water": (Shot("ferry", "Fog on the water, and a ferry in it."),),
-    "Tonight clear": (Shot("moon", "A full moon and many stars."),),
-    "Showers from the south-west": (Shot("storm", "Rain over the harbour's roofs."),),
-    "Dry and mild": (Shot("clouds", "Few clouds in a blue sky."),),
-    "The bridge will be lifted": (Shot("bridge", "The bridge before sunrise, without traffic."),),
-    "早班渡轮": (Shot("ferry", "雾中的渡轮，红色烟囱。"),),
-    "今天的云": (Shot("clouds", "草地上方的白云。"), Shot("hills", "晨雾里层层的山。")),
-    "在旧书店": (Shot("tram-map", "一张有七条线路的旧电车地图。"),),
-    "雨停了": (Shot("rainbow", "田野上的两道彩虹和一座白房子。"),),
-    "市场里又有杏子": (Shot("apricots", "一箱熟透的杏子。"),),
+    "Morning: fog on the water": (PictureFile("ferry", "Fog on the water, and a ferry in it."),),
+    "Tonight clear": (PictureFile("moon", "A full moon and many stars."),),
+    "Showers from the south-west": (PictureFile("storm", "Rain over the harbour's roofs."),),
+    "Dry and mild": (PictureFile("clouds", "Few clouds in a blue sky."),),
+    "The bridge will be lifted": (PictureFile("bridge", "The bridge before sunrise, without traffic."),),
+    "早班渡轮": (PictureFile("ferry", "雾中的渡轮，红色烟囱。"),),
+    "今天的云": (PictureFile("clouds", "草地上方的白云。"), PictureFile("hills", "晨雾里层层的山。")),
+    "在旧书店": (PictureFile("tram-map", "一张有七条线路的旧电车地图。"),),
+    "雨停了": (PictureFile("rainbow", "田野上的两道彩虹和一座白房子。"),),
+    "市场里又有杏子": (PictureFile("apricots", "一箱熟透的杏子。"),),
 }
 """Pictures of posts, by the beginning of a post's text."""
 FEATURES = (
@@ -115,7 +119,7 @@ FEATURES = (
         0,
         ItemType.IMAGE,
         "The lighthouse museum opens its night tours again. Bring a coat, and somebody to be brave for.",
-        (Shot("lighthouse-moving", "The light of a lighthouse turns once around at night."),),
+        (PictureFile("lighthouse-moving", "The light of a lighthouse turns once around at night."),),
     ),
     Feature(
         "tomas",
@@ -123,10 +127,10 @@ FEATURES = (
         ItemType.IMAGE,
         "Sixty kilometres, four stops, one flat tyre. The bridge was worth all of them.",
         (
-            Shot("coast", "A road along a green slope above a turquoise sea."),
-            Shot("bridge", "A red bridge over still water at dawn."),
-            Shot("mill", "An old windmill before the evening sky."),
-            Shot("sea", "A sailing boat in front of the setting sun."),
+            PictureFile("coast", "A road along a green slope above a turquoise sea."),
+            PictureFile("bridge", "A red bridge over still water at dawn."),
+            PictureFile("mill", "An old windmill before the evening sky."),
+            PictureFile("sea", "A sailing boat in front of the setting sun."),
         ),
     ),
     Feature(
@@ -148,7 +152,7 @@ FEATURES = (
         1,
         ItemType.IMAGE,
         "She has moved in above the kitchen window, and I have decided to be brave about it.",
-        (Shot("spider", "A brown garden spider with three pale spots, in the middle of her web."),),
+        (PictureFile("spider", "A brown garden spider with three pale spots, in the middle of her web."),),
         warning="A spider, large",
         is_sensitive=True,
     ),
@@ -165,9 +169,9 @@ FEATURES = (
         ItemType.IMAGE,
         "江边的傍晚，从落日等到月亮。",
         (
-            Shot("sea", "落日和一只白帆。"),
-            Shot("town", "对岸亮起的窗，映在水里。"),
-            Shot("moon", "松林上的满月。"),
+            PictureFile("sea", "落日和一只白帆。"),
+            PictureFile("town", "对岸亮起的窗，映在水里。"),
+            PictureFile("moon", "松林上的满月。"),
         ),
     ),
     Feature(
@@ -175,7 +179,10 @@ FEATURES = (
         3,
         ItemType.IMAGE,
         "The yard behind the bakery after the meeting about the new oven. No one was hurt, the sky was.",
-        (Shot("storm", "Heavy rain over dark roofs."), Shot("rainbow", "Two rainbows, ten minutes later.")),
+        (
+            PictureFile("storm", "Heavy rain over dark roofs."),
+            PictureFile("rainbow", "Two rainbows, ten minutes later."),
+        ),
         is_sensitive=True,
     ),
 )
@@ -186,16 +193,16 @@ class Plan(NamedTuple):
 
     item: Item
     content: dict[str, Any]
-    shots: Sequence[Shot]
+    shots: Sequence[PictureFile]
 
 
-def faces(users: Sequence[User], items: Sequence[Item]) -> None:
+def set_faces(users: Sequence[User], items: Sequence[Item]) -> None:
     """Give saved users faces and banners."""
     posts = Counter(item.sender.username for item in items)
     others = [user for user in users if user.username not in FACES and user.username != FACELESS]
     others.sort(key=lambda user: -posts[user.username])
     own = [(user, FACES[user.username]) for user in users if user.username in FACES]
-    with _decoding():
+    with _log_failures():
         for user, name in (*own, *zip(others, MORE_FACES, strict=False)):
             with _file(name) as file:
                 set_face(user=user, use=Use.AVATAR, file=file)
@@ -208,7 +215,7 @@ def faces(users: Sequence[User], items: Sequence[Item]) -> None:
 def illustrate(items: Sequence[Item]) -> None:
     """Add pictures to unsaved items."""
     posts = [item for item in reversed(items) if not (item.repost_of or item.reply_to)]
-    with _decoding():
+    with _log_failures():
         plans = list(_featured(posts))
         taken = {plan.item.pk for plan in plans}
         left = dict(SHOWN)
@@ -217,11 +224,11 @@ def illustrate(items: Sequence[Item]) -> None:
             if key is not None and item.pk not in taken and len(SHOWN) - len(left) < MOST_POSTS:
                 plans.append(Plan(item, item.content, left.pop(key)))
         for plan in plans:
-            _show(plan)
+            _attach_pictures(plan)
 
 
 @contextlib.contextmanager
-def _decoding() -> Iterator[None]:
+def _log_failures() -> Iterator[None]:
     """Log a failure in a block and skip the rest of it: a demo is useful without pictures."""
     try:
         yield
@@ -246,7 +253,7 @@ def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
         yield Plan(item, content, feature.shots)
 
 
-def _show(plan: Plan) -> None:
+def _attach_pictures(plan: Plan) -> None:
     if not plan.shots:
         return
     item = plan.item
@@ -255,7 +262,7 @@ def _show(plan: Plan) -> None:
         with _file(shot.name) as file:
             rows.append(upload(owner_id=item.sender_id, file=file, description=shot.words))
     item.type, item.content = ItemType.IMAGE, plan.content | {"media": [str(row.pk) for row in rows]}
-    attaching.use(attachments.claimed(item), item_id=item.pk)
+    attaching.use(attachments.claim_media(item), item_id=item.pk)
 
 
 def _file(name: str) -> IO[bytes]:

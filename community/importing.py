@@ -77,11 +77,11 @@ def load(
     finally:
         pictures.end()
     if loaded.record.settled_at is None:
-        _settle(loaded.record, say)
+        _finish_load(loaded.record, say)
     return loaded
 
 
-def _settle(record: Import, say: Callable[[str], None]) -> None:
+def _finish_load(record: Import, say: Callable[[str], None]) -> None:
     """Finish a load: vacuum, drop old windows, and begin outboxes of big-Vs. Can be repeated."""
     say("sorting out the tables ...")
     vacuum(say)
@@ -126,7 +126,7 @@ def _load(
     record = Import.objects.create(fingerprint=dataset.fingerprint, users=len(users), follows=len(follows), posts=posts)
     imported = ((user_ids[user.id], record.pk, user.id) for user in users)
     _copy(ImportedUser, ("user_id", "source_id", "original_id"), imported)
-    policy.renew()
+    policy.renew_generation()
     upgrade_big_vs(list(user_ids.values()))
     say("checking the references ...")
     with connection.cursor() as cursor:

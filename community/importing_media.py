@@ -7,7 +7,7 @@ from typing import IO
 from accounts.faces import set_face
 from accounts.models import User
 from community.dataset import Dataset, PostRow, UserRow
-from community.dataset_files import PathError, opened
+from community.dataset_files import PathError, open_inside
 from community.problems import LineError
 from media import attaching
 from media.actions import MediaError, check_description, check_file, take_back, upload
@@ -33,18 +33,21 @@ class Pictures:
 
     def check_face(self, row: UserRow) -> None:
         """Report an avatar that is not a readable picture."""
-        with self._told(lambda what: self._wrong_face(row, what), row.avatar), self._opened(row.avatar) as file:
+        with (
+            self._reporting_errors(lambda what: self._wrong_face(row, what), row.avatar),
+            self._opened(row.avatar) as file,
+        ):
             check_file(file, pictures_only=True)
 
     def check_media(self, post: PostRow) -> None:
         """Report media that do not fit."""
         kinds = []
         for path, words in post.media:
-            with self._told(lambda what: self._wrong_medium(post, what), path):
+            with self._reporting_errors(lambda what: self._wrong_medium(post, what), path):
                 check_description(words)
                 with self._opened(path) as file:
                     kinds.append(check_file(file))
-        with self._told(lambda what: self._wrong_medium(post, what), "media"):
+        with self._reporting_errors(lambda what: self._wrong_medium(post, what), "media"):
             attaching.check_together(kinds)
 
     def set_face(self, row: UserRow, user_id: int) -> None:
@@ -54,8 +57,8 @@ class Pictures:
             user = set_face(user=User(pk=user_id), use=Use.AVATAR, file=file)
             return MediaFile.objects.get(pk=int(user.avatar["id"]))  # type: ignore[index]  # just set
 
-        with self._told(lambda what: self._wrong_face(row, what), row.avatar):
-            self._keep(row.avatar, keep)
+        with self._reporting_errors(lambda what: self._wrong_face(row, what), row.avatar):
+            self._store(row.avatar, keep)
 
     def of_post(self, post: PostRow, owner_id: int) -> list[MediaFile]:
         """Store a post's media, or report why not."""
@@ -65,12 +68,12 @@ class Pictures:
             def keep(file: IO[bytes], words: str = words) -> MediaFile:
                 return upload(owner_id=owner_id, file=file, description=words)
 
-            with self._told(lambda what: self._wrong_medium(post, what), path):
-                rows.append(self._keep(path, keep))
+            with self._reporting_errors(lambda what: self._wrong_medium(post, what), path):
+                rows.append(self._store(path, keep))
         return rows
 
     def _opened(self, path: str) -> IO[bytes]:
-        return opened(self._dataset.folder, path)
+        return open_inside(self._dataset.folder, path)
 
     def _wrong_face(self, row: UserRow, what: str) -> LineError:
         return self._dataset.wrong_user(row.line, what, "picture", "avatar")
@@ -78,14 +81,14 @@ class Pictures:
     def _wrong_medium(self, post: PostRow, what: str) -> LineError:
         return self._dataset.wrong_post(post.line, what, "picture", "media")
 
-    def _keep(self, path: str, keep: Callable[[IO[bytes]], MediaFile]) -> MediaFile:
+    def _store(self, path: str, keep: Callable[[IO[bytes]], MediaFile]) -> MediaFile:
         with self._opened(path) as file:
-            row = _patiently(keep, file)
+            row = _retry_while_busy(keep, file)
         self._files.append(row.files)
         return row
 
     @contextmanager
-    def _told(self, wrong: Callable[[str], LineError], path: str) -> Iterator[None]:
+    def _reporting_errors(self, wrong: Callable[[str], LineError], path: str) -> Iterator[None]:
         try:
             yield
         except DecoderBusyError:
@@ -110,7 +113,7 @@ class Pictures:
             take_back(without_row([name for files in self._files[start : start + PART] for name in files]))
 
 
-def _patiently(keep: Callable[[IO[bytes]], MediaFile], file: IO[bytes]) -> MediaFile:
+def _retry_while_busy(keep: Callable[[IO[bytes]], MediaFile], file: IO[bytes]) -> MediaFile:
     for _ in range(TRIES - 1):
         try:
             return keep(file)

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from discover import feed
 from items.bodies import ItemBody
 from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, StrictSerializer, TextField, body
@@ -71,7 +71,7 @@ class DiscoverView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Items that the caller may like and has not seen. `refresh` starts a new recall, `load_more` continues."""
-        reader, pull = signed_in(request), body(request, PullSerializer)
+        reader, pull = authenticated_user(request), body(request, PullSerializer)
         serve = feed.refresh if pull["action"] == "refresh" else feed.load_more
         page = serve(reader, limit=pull["limit"], request_id=pull.get("request_id"))
         return FeedResponse(

@@ -37,7 +37,7 @@ class FilteredCandidates:
     is_deduplicated: bool
 
 
-def clean(reader: User, *, wanted: int, now: datetime) -> FilteredCandidates:
+def recall_unseen(reader: User, *, wanted: int, now: datetime) -> FilteredCandidates:
     """The candidates to show among the first `RECALL_COUNT`, or among more if fewer than `wanted` are left.
 
     Source: the smart feed protocol, scenario 1, steps 2 and 3; the recent views article.
@@ -67,7 +67,7 @@ def _unseen(reader: User, candidates: list[RecalledItem], now: datetime) -> tupl
     is_known = True
     if settings.DISCOVER_SEEN != "plays":
         try:
-            left -= impressions.shown(reader.pk, ids, today=now.date())
+            left -= impressions.shown_among(reader.pk, ids, today=now.date())
         except FeedsUnavailableError:
             is_known = False
     if settings.DISCOVER_SEEN != "impressions":
@@ -86,7 +86,7 @@ def _report(reader: User, found: int, excluded: Counter[str], left: int) -> None
     logger.info("Recall for user %s: recalled=%s left=%s excluded: %s", reader.pk, found, left, reasons or "nothing")
 
 
-def mixed(candidates: Sequence[RecalledItem], size: int) -> list[RecalledItem]:
+def spread_senders(candidates: Sequence[RecalledItem], size: int) -> list[RecalledItem]:
     """The candidates in pages of `size`, each with at most `SENDER_CAP` of one sender. Later pages may have gaps."""
     pages: list[list[RecalledItem]] = []
     open_page = 0

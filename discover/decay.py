@@ -33,7 +33,7 @@ def log_decay(item: str, origin: str = "%(origin)s::bigint") -> str:
     return f"(-%(decay_rate)s::float8 * greatest({days} - %(decay_offset)s::float8, 0) ^ 2)"
 
 
-def older(item_id: int, exponent: float) -> int:
+def oldest_relevant_id(item_id: int, exponent: float) -> int:
     """An id. Items below it have less than 1 / e^exponent of the score of `item_id`, by age alone."""
     days = float(settings.DISCOVER_OFFSET_DAYS) + math.sqrt(exponent / rate())
     return max(item_id - (math.ceil(days * DAY_MILLISECONDS) << SEQUENCE_BITS), 0)

@@ -51,7 +51,7 @@ def files(reader: User) -> list[ExportFile]:
         ExportFile(
             "not_interested.jsonl",
             _("The posts you're not interested in that you can still see."),
-            _not(reader),
+            _not_interested(reader),
         ),
     ]
 
@@ -65,5 +65,5 @@ def _views(reader: User, views: Views) -> Iterator[ViewRow]:
                 yield ViewRow(str(view.item_id), senders[view.item_id], is_reply, view.viewed_at)
 
 
-def _not(reader: User) -> Iterator[NotInterestedRow]:
+def _not_interested(reader: User) -> Iterator[NotInterestedRow]:
     return (NotInterestedRow(str(item_id), *rest) for item_id, *rest in stream(UNWANTED, {"reader": reader.pk}))

@@ -22,7 +22,7 @@ from accounts.about.site import current
 from accounts.models import User
 from discover import reasons
 from discover.cache import CachedRecommendation, CandidateList
-from discover.candidates import clean, mixed
+from discover.candidates import recall_unseen, spread_senders
 from discover.models import IssuedPage
 from items.bodies import ItemBody
 from items.hydrate import ItemRow, body, columns, decorate
@@ -84,7 +84,7 @@ class Buffer(Protocol):
 
 
 @dataclass(slots=True)
-class Recalled:
+class RecalledBuffer:
     """A queue of candidates just recalled."""
 
     entries: list[CachedRecommendation]
@@ -105,7 +105,7 @@ class Recalled:
 
 
 @dataclass(slots=True)
-class Cached:
+class CachedBuffer:
     """A queue of candidates of an earlier refresh. Raises what redis-py raises."""
 
     cache: CandidateList
@@ -123,7 +123,7 @@ class Cached:
 
 
 @dataclass(slots=True)
-class Filled:
+class FilledPage:
     """A page in the making."""
 
     items: list[ItemBody] = field(default_factory=list)
@@ -176,7 +176,7 @@ def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
 
 
 def _continued(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage | None:
-    cached = Cached(CandidateList(reader.pk))
+    cached = CachedBuffer(CandidateList(reader.pk))
     try:
         with feeds_errors():
             filled = _fill(reader, cached, limit)
@@ -184,7 +184,7 @@ def _continued(reader: User, limit: int, request_id: str | None, now: datetime) 
         return None
     if not filled.items:
         return None
-    return _issue(reader, filled, request_id, now, has_more=cached.left > 0, sources=["cache"])
+    return _record_page(reader, filled, request_id, now, has_more=cached.left > 0, sources=["cache"])
 
 
 def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage:
@@ -195,8 +195,10 @@ def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) 
             cache.drop()
     except FeedsUnavailableError:
         is_known = False
-    found = clean(reader, wanted=limit, now=now)
-    recalled = Recalled([CachedRecommendation(one.item_id, one.reason) for one in mixed(found.candidates, limit)])
+    found = recall_unseen(reader, wanted=limit, now=now)
+    recalled = RecalledBuffer(
+        [CachedRecommendation(one.item_id, one.reason) for one in spread_senders(found.candidates, limit)]
+    )
     filled = _fill(reader, recalled, limit)
     try:
         with feeds_errors():
@@ -204,12 +206,12 @@ def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) 
     except FeedsUnavailableError:
         is_known = False
     sources = ["recall"] if is_known and found.is_deduplicated else ["recall", "no-dedup"]
-    return _issue(reader, filled, request_id, now, has_more=recalled.left > 0, sources=sources)
+    return _record_page(reader, filled, request_id, now, has_more=recalled.left > 0, sources=sources)
 
 
 # --- Pages -----------------------------------------------------------------------------------------------
-def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
-    filled = Filled()
+def _fill(reader: User, buffer: Buffer, limit: int) -> FilledPage:
+    filled = FilledPage()
     senders: Counter[str] = Counter()
     later: list[CachedRecommendation] = []
     for _ in range(ROUNDS):
@@ -242,11 +244,11 @@ def _shown(
     return [(item, by_id[int(item.id)]) for item in shown]
 
 
-def _issue(
-    reader: User, filled: Filled, request_id: str | None, now: datetime, *, has_more: bool, sources: list[str]
+def _record_page(
+    reader: User, filled: FilledPage, request_id: str | None, now: datetime, *, has_more: bool, sources: list[str]
 ) -> FeedPage:
     """Store the page, except in read-only mode, and return it."""
-    if (filled.items or request_id is not None) and current().takes_notes:
+    if (filled.items or request_id is not None) and current().is_writable:
         issued = id_array(int(item.id) for item in filled.items)
         fetch(ISSUE, [reader.pk, request_id, issued, filled.reasons, has_more, now])
     return FeedPage(filled.items, has_more, sources)

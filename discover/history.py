@@ -63,7 +63,7 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
     return ItemPage(bodies([row for _, row in part.shown], reader), as_text(part.last_id), part.has_more)
 
 
-def why(reader: User, item_id: int) -> str | None:
+def recommendation_reason(reader: User, item_id: int) -> str | None:
     """Why an item was recommended within the last day, in words. None if it was not."""
     rows = fetch(WHY, {"reader": reader.pk, "item": item_id})
     return reasons.words(rows[0][0]) if rows else None

@@ -3,10 +3,10 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from discover import feedback, recent
 from discover.history import viewed_page
-from items.finding import item_or_404, take_back_or_404
+from items.finding import item_or_404, undo_or_404
 from items.listing import ItemPage
 from web.credentials import WHOLE
 from web.rest import ApiView, FeedResponse, OutageError
@@ -22,7 +22,7 @@ class HistoryView(ApiView):
 
         `last_id` is a time here, not an item's id.
         """
-        reader = signed_in(request)
+        reader = authenticated_user(request)
         viewed = viewed_page(reader, **self.bounds, now=timezone.now())
         if viewed is None:
             raise OutageError
@@ -31,7 +31,7 @@ class HistoryView(ApiView):
     @extend_schema(operation_id="clear_history", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
         """Clear the caller's history."""
-        recent.clear(signed_in(request).pk)
+        recent.clear(authenticated_user(request).pk)
         return HttpResponse(status=204)
 
 
@@ -43,13 +43,13 @@ class NotInterestedView(ApiView):
     @extend_schema(operation_id="not_interested", request=None, responses={204: None})
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Do not recommend an item or a repost's original, and less like it."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         feedback.not_interested(user=user, item=item_or_404(item_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="interested_again", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Undo `not interested`, even if the item is hidden now."""
-        user = signed_in(request)
-        take_back_or_404(item_id, user, lambda item: feedback.interested_again(user=user, item=item))
+        user = authenticated_user(request)
+        undo_or_404(item_id, user, lambda item: feedback.interested_again(user=user, item=item))
         return HttpResponse(status=204)

@@ -14,8 +14,8 @@ from accounts.access import signed_in
 from accounts.actions import edit_preferences
 from accounts.models import User
 from discover import feedback, recent
-from discover.history import unwanted_page, viewed_page, why
-from items.finding import item_or_404, take_back_or_404
+from discover.history import recommendation_reason, unwanted_page, viewed_page
+from items.finding import item_or_404, undo_or_404
 from items.pages.cards import Cards
 from items.profiles.profile import visible_item
 from storage.connections import FeedsUnavailableError
@@ -117,12 +117,12 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
 @limited("write")
 def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Undo `not_interested`. The card comes back."""
-    item = take_back_or_404(item_id, reader, lambda item: feedback.interested_again(user=reader, item=item))
+    item = undo_or_404(item_id, reader, lambda item: feedback.interested_again(user=reader, item=item))
     if wants_part(request):
         shown = visible_item(item.pk, reader)
         if shown is None:
             return HttpResponse()
-        shown.reason = why(reader, item.pk)
+        shown.reason = recommendation_reason(reader, item.pk)
         part = show(request, "items/_item.html", {"card": Cards(request.user).one(shown), "discovering": True})
         return trigger_client_event(part, "restored")
     messages.success(request, _("Undone. We'll recommend posts like this again."))

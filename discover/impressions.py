@@ -55,7 +55,7 @@ class ShardFill(NamedTuple):
         return self.impressions > self.capacity
 
 
-def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
+def shown_among(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
     """Which items the user was shown in the last seven days, plus a few false positives.
 
     One round trip, and one for each further filter.

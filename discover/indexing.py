@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from discover.models import SearchIndex
-from discover.opensearch import MAPPINGS, written
+from discover.opensearch import MAPPINGS, time_text
 from discover.opensearch_server import OpenSearchError, server
 from items.visibility import public_post
 from runtime import metrics
@@ -86,13 +86,13 @@ def create(*, anew: bool = False) -> None:
     there = server()
     if anew:
         try:
-            there.ask("DELETE", f"/{there.index}", patience=WAIT_SECONDS)
+            there.request("DELETE", f"/{there.index}", patience=WAIT_SECONDS)
         except OpenSearchError as error:
             if error.status != 404:
                 raise
     body = {"mappings": MAPPINGS, "aliases": {there.name: {}}}
     try:
-        there.ask("PUT", f"/{there.index}", json.dumps(body).encode(), patience=WAIT_SECONDS)
+        there.request("PUT", f"/{there.index}", json.dumps(body).encode(), patience=WAIT_SECONDS)
     except OpenSearchError as error:
         if error.kind != "resource_already_exists_exception":
             raise
@@ -101,7 +101,7 @@ def create(*, anew: bool = False) -> None:
         SearchIndex.objects.update_or_create(name=there.name, defaults={"position": ids.NO_BOUND})
 
 
-def work() -> None:
+def index_slice() -> None:
     """Create the index, write changes and load more, for at most `SLICE`. Failures start a pause."""
     if not settings.OPENSEARCH_URL or pause.is_open:
         return
@@ -123,7 +123,7 @@ def work() -> None:
 def write_changes() -> int:
     """Write queued changes. Returns how many. 0 also if another writer is active. Raises OpenSearchError."""
     with transaction.atomic():
-        index = _turn(skip=True)
+        index = _lock_index(skip=True)
         rows = fetch(CHANGES) if index else []
         if index is None or not rows:
             return 0
@@ -138,7 +138,7 @@ def load_part(*, wait: bool = False) -> int:
     Returns 0 at the end, or without `wait` beside another writer. Raises OpenSearchError.
     """
     with transaction.atomic():
-        index = _turn(skip=not wait)
+        index = _lock_index(skip=not wait)
         if index is None or not index.position:
             return 0
         item_ids = [row[0] for row in fetch(NEXT, {"position": index.position})]
@@ -150,14 +150,14 @@ def load_part(*, wait: bool = False) -> int:
         return len(item_ids)
 
 
-def left() -> int:
+def count_left() -> int:
     """Number of items still to load."""
     index = SearchIndex.objects.get(name=server().name)
     count = f"SELECT count(*) FROM items_item i WHERE {public_post('i')} AND i.id < %(position)s"
     return int(fetch(count, {"position": index.position})[0][0])
 
 
-def _turn(*, skip: bool) -> SearchIndex | None:
+def _lock_index(*, skip: bool) -> SearchIndex | None:
     """The locked row of the index. Rows read now are at least as new as earlier writes."""
     return SearchIndex.objects.select_for_update(skip_locked=skip).filter(name=server().name).first()
 
@@ -171,7 +171,9 @@ def _write(index: SearchIndex, item_ids: Sequence[int]) -> None:
     path = f"/{server().name}/_bulk?require_alias=true"
     for lines in _bodies(_action(index.version, *row) for row in rows):
         body = gzip.compress(lines, compresslevel=1)
-        _check(server().ask("POST", path, body, patience=WAIT_SECONDS, kind="application/x-ndjson", encoding="gzip"))
+        _check(
+            server().request("POST", path, body, patience=WAIT_SECONDS, kind="application/x-ndjson", encoding="gzip")
+        )
 
 
 def _action(
@@ -186,7 +188,7 @@ def _action(
         document = {
             "item": item_id,
             "sender": str(sender_id),
-            "created_at": written(ids.moment(item_id)),
+            "created_at": time_text(ids.moment(item_id)),
             "tags": tags,
             "words": words,
             "popularity": popularity,

@@ -60,7 +60,7 @@ Reason = tuple[str, float]
 """A reason's code, and its clause's relevance."""
 
 
-def written(moment: datetime) -> str:
+def time_text(moment: datetime) -> str:
     """A time in the format strict_date_time, in milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -140,7 +140,7 @@ def _functions(interests: Interests) -> list[dict[str, Any]]:
         {
             "gauss": {
                 "created_at": {
-                    "origin": written(ids.moment(interests.origin)),
+                    "origin": time_text(ids.moment(interests.origin)),
                     "offset": _milliseconds(settings.DISCOVER_OFFSET_DAYS),
                     "scale": _milliseconds(settings.DISCOVER_SCALE_DAYS),
                     "decay": settings.DISCOVER_DECAY,
@@ -228,7 +228,7 @@ def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
     # Cancel a search that nobody waits for. A partial answer is a failure.
     query = f"allow_partial_search_results=false&cancel_after_time_interval={math.ceil(patience * 1000)}ms"
     path = f"/{server().name}/_search?{query}"
-    answer = _decoder.decode(server().ask("POST", path, json.dumps(body).encode(), patience=patience))
+    answer = _decoder.decode(server().request("POST", path, json.dumps(body).encode(), patience=patience))
     if answer.timed_out:
         raise OpenSearchError("it ran out of time")
     return answer.hits.hits

@@ -37,7 +37,7 @@ class OpenSearchServer:
         origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._pool = urllib3.connection_from_url(origin, maxsize=CONNECTIONS)
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,

@@ -179,7 +179,7 @@ def _words(params: Mapping[str, Any], on: str) -> Found:
         "words": list(weights),
         "weights": [weight / most for weight in weights.values()],
         "any": " | ".join(phrase(list(runs(word))) for word in weights),
-        "above": decay.older(params["origin"], FORGOTTEN),
+        "above": decay.oldest_relevant_id(params["origin"], FORGOTTEN),
     }
     with connections[on].cursor() as cursor:
         cursor.execute(SAID, {**params, **asked})

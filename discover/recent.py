@@ -135,7 +135,7 @@ def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = 
 
     Waits briefly for Redis and never fails. Does nothing in read-only mode.
     """
-    if not current().takes_notes:
+    if not current().is_writable:
         return
     lists = ((RecentViews.of_items(user_id), items), (RecentViews.of_replies(user_id), replies))
     commands = [views.recording(ids, now) for views, ids in lists if ids and views.cap > 0]

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from discover import decay
 from discover.decay import log_decay
-from items.visibility import public, public_post
+from items.visibility import is_public, public_post
 from relations.rules import followers
 from storage import ids
 
@@ -65,7 +65,7 @@ POPULAR = f"""
         SELECT coalesce(said.root_id, said.repost_of_id, said.quote_of_id), {REPLY} FROM (
             SELECT root_id, repost_of_id, quote_of_id, status, visibility FROM items_item
             WHERE id < %(below)s ORDER BY id DESC LIMIT {ACTS}) said
-        WHERE coalesce(said.root_id, said.repost_of_id, said.quote_of_id) IS NOT NULL AND {public("said")}
+        WHERE coalesce(said.root_id, said.repost_of_id, said.quote_of_id) IS NOT NULL AND {is_public("said")}
     ), engaged AS (
         SELECT item_id AS id, sum(weight) AS engagement FROM acts WHERE item_id < %(below)s GROUP BY 1
     ), pool AS (

@@ -35,7 +35,7 @@ def refresh_popular() -> None:
 @task("discover.index")
 def index() -> None:
     """Write changes to OpenSearch."""
-    indexing.work()
+    indexing.index_slice()
 
 
 @task("seen.check_impressions")

@@ -69,7 +69,7 @@ def discover(request: PageRequest, reader: User) -> HttpResponse:
     if number > 1:
         return _following(request, reader, walk, number)
     if "quiet" in asked:
-        return _fetched(request, reader, walk)
+        return _fetch_fresh(request, reader, walk)
     return _refreshed(request, reader, walk)
 
 
@@ -95,7 +95,7 @@ def _read_walk(request: PageRequest, name: str) -> str | None:
     return walk if WALK.fullmatch(walk) else None
 
 
-def _issue(reader: User, walk: str, number: int) -> FeedPage:
+def _load_page(reader: User, walk: str, number: int) -> FeedPage:
     ask = feed.refresh if number == 1 else feed.load_more
     return ask(reader, limit=PAGE, request_id=f"{walk}.{number}", now=timezone.now())
 
@@ -105,16 +105,16 @@ def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -
     """The whole page. If a page was fetched for an absent reader, their next visit begins with it."""
     coming = _read_walk(request, COMING)
     for walk in filter(None, (asked or _read_walk(request, CURRENT), coming, new_walk())):
-        page = _issue(reader, walk, number)
+        page = _load_page(reader, walk, number)
         if page.items or number > 1:
             break  # else its items were deleted since
     coming = coming if coming != walk else None
     context = _context(request, reader, page, walk, number) | {"coming": coming, "next_walk": coming or new_walk()}
     if not page.items and number == 1:
-        context["is_bare"] = not _others(reader)
+        context["is_bare"] = not _has_others_posts(reader)
         context["suggestions"] = suggestions(reader) if context["is_bare"] else []
     response = _answer(request, "discover/discover.html", context, page)
-    _stay(request, response, walk, page)
+    _remember_walk(request, response, walk, page)
     if not coming:
         response.delete_cookie(COMING, samesite="Lax")
     return response
@@ -123,14 +123,14 @@ def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -
 def _following(request: PageRequest, reader: User, walk: str, number: int) -> HttpResponse:
     if not wants_part(request):
         return redirect(f"{reverse('discover')}?{urlencode({'walk': walk, 'page': number})}")
-    page = _issue(reader, walk, number)
+    page = _load_page(reader, walk, number)
     response = _answer(request, "discover/_more.html", _context(request, reader, page, walk, number), page)
-    _stay(request, response, walk, page)
+    _remember_walk(request, response, walk, page)
     return response
 
 
 def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
-    page = _issue(reader, walk, 1)
+    page = _load_page(reader, walk, 1)
     count = len(page.items)
     said = ngettext("%(count)s more post", "%(count)s more posts", count) if count else _("Nothing new right now.")
     said %= {"count": count}
@@ -150,9 +150,9 @@ def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
     return response
 
 
-def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
+def _fetch_fresh(request: PageRequest, reader: User, walk: str) -> HttpResponse:
     """Fetch new items for an open page, which shows a badge. They wait under their walk."""
-    page = _issue(reader, walk, 1)
+    page = _load_page(reader, walk, 1)
     context = {"coming": walk if page.items else None, "next_walk": walk if page.items else new_walk()}
     response = _answer(request, "discover/_fresh.html", context | _poll(), page)
     if page.items:
@@ -189,7 +189,7 @@ def _answer(request: PageRequest, template: str, context: dict[str, object], pag
     return response
 
 
-def _stay(request: PageRequest, response: HttpResponse, walk: str, page: FeedPage) -> None:
+def _remember_walk(request: PageRequest, response: HttpResponse, walk: str, page: FeedPage) -> None:
     """Keep the walk in the cookie. Viewing an issued page again does not extend the cookie's life."""
     if page.items and (walk != _read_walk(request, CURRENT) or "issued" not in page.sources):
         _write_walk(response, CURRENT, walk)
@@ -200,5 +200,5 @@ def _write_walk(response: HttpResponse, name: str, walk: str) -> None:
     response.set_cookie(name, walk, max_age=life, secure=settings.HTTPS, httponly=True, samesite="Lax")
 
 
-def _others(reader: User) -> bool:
+def _has_others_posts(reader: User) -> bool:
     return Item.objects.public_posts().visible_to(reader).exclude(sender=reader).exists()

@@ -69,14 +69,14 @@ class AsgiApplication:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Serve one connection, or the lifespan."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
         elif scope["type"] == "http":
             await self._answer(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()  # the connect message
             await converse(self._hub(), await self._open(request_of(scope)), scope, receive, send)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         await self._hub().has_begun()
         logging.getLogger("feedsite.starts").info("stream is at work, for %s connections", settings.STREAM_CAP)
@@ -105,7 +105,7 @@ class AsgiApplication:
         del opened, admission, request  # they would take a fifth of an open connection's memory
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
-            gone = asyncio.ensure_future(_is_gone(receive))
+            gone = asyncio.ensure_future(_wait_until_gone(receive))
             gone.add_done_callback(lambda _: connection.close())
             try:
                 await connection.serve(
@@ -134,7 +134,7 @@ class AsgiApplication:
         hub, asked_at = self._hub(), time.monotonic()
         try:
             async with asyncio.timeout(WAIT_SECONDS):
-                response = await hub.in_thread(lambda: self._decide(request))
+                response = await hub.in_thread(lambda: self._run_view(request))
                 if not isinstance(response, Admission):
                     return response
                 if request.method == "HEAD":
@@ -154,7 +154,7 @@ class AsgiApplication:
             return server_error(request)
         return connection, response
 
-    def _decide(self, request: ASGIRequest) -> HttpResponseBase:
+    def _run_view(self, request: ASGIRequest) -> HttpResponseBase:
         request.urlconf = __name__
         request.keeps_lines_open = True  # type: ignore[attr-defined]
         try:
@@ -166,7 +166,7 @@ class AsgiApplication:
         return response
 
 
-async def _is_gone(receive: Receive) -> None:
+async def _wait_until_gone(receive: Receive) -> None:
     """Wait until the client is gone. Bodies are ignored: no request here has one."""
     while (await receive())["type"] != "http.disconnect":
         pass

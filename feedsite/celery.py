@@ -105,7 +105,7 @@ class EndsWithChildren(bootsteps.StartStopStep):
 
     def start(self, worker: Any) -> None:
         """Begin to check once a second."""
-        self.timer = worker.timer.call_repeatedly(1.0, self.look, (worker,))
+        self.timer = worker.timer.call_repeatedly(1.0, self.check_children, (worker,))
 
     def stop(self, worker: Any) -> None:
         """Stop checking, and end the lane after its tasks. Beat ends before the worker."""
@@ -113,7 +113,7 @@ class EndsWithChildren(bootsteps.StartStopStep):
         if lane is not None:
             lane.terminate()
 
-    def look(self, worker: Any) -> None:
+    def check_children(self, worker: Any) -> None:
         """End the worker after its tasks if a child is gone."""
         if not all(child.is_alive() for child in (worker.beat, lane) if child is not None):
             state.should_stop = EX_FAILURE  # type: ignore[assignment] # the stubs only know None
@@ -123,7 +123,7 @@ app.steps["worker"].add(EndsWithChildren)
 
 
 @signals.beat_init.connect
-def bound_questions(**kwargs: Any) -> None:
+def limit_beat_queries(**kwargs: Any) -> None:
     """Limit the time of beat's queries."""
     from storage import postgresql, quiet  # once Django is set up
 
@@ -131,7 +131,7 @@ def bound_questions(**kwargs: Any) -> None:
 
 
 @signals.beat_embedded_init.connect
-def end_with_worker(**kwargs: Any) -> None:
+def end_beat_with_worker(**kwargs: Any) -> None:
     """Let the kernel end beat if its worker is killed."""
     die_with_parent(signal.SIGTERM, parent=os.getppid())()
     name_process("beat")

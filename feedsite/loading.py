@@ -44,7 +44,7 @@ OF_PAGES = (
 
 def load_pages() -> None:
     """Load what requests need."""
-    lookalikes.alike()  # first, because it frees much memory for the rest
+    lookalikes.ascii_lookalikes()  # first, because it frees much memory for the rest
     get_resolver()._populate()  # for the current language; it imports everything
     load_texts()
     load_templates("")
@@ -56,14 +56,14 @@ def load_pages() -> None:
     load_lazy(staticfiles_storage, "manifest_hash")
     icons.card_symbols()
     installing.script()
-    emoji.every()
+    emoji.all_emoji()
     times.zone_names()
     loaded_programs.load()
 
 
 def load_tasks() -> None:
     """Load what tasks need."""
-    lookalikes.alike()  # first, as above
+    lookalikes.ascii_lookalikes()  # first, as above
     load_texts()
     load_templates("mail/")
     load_clients()

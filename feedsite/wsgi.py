@@ -28,7 +28,7 @@ CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_COOKIE")
 READERS = max(1, settings.WEB_THREADS - 1)
 
 
-class Measured:
+class BodyReader:
     """Reads a request's body before the site, and sets the length of a chunked one.
 
     Django takes a body without Content-Length as empty.
@@ -126,9 +126,9 @@ class Measured:
             self.file_places.release()
 
 
-def measured(application: Application, readers: int = READERS) -> Application:
-    """The application behind `Measured`."""
-    return Measured(application, readers, is_known)
+def with_body_reader(application: Application, readers: int = READERS) -> Application:
+    """The application behind `BodyReader`."""
+    return BodyReader(application, readers, has_valid_credentials)
 
 
 def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -150,10 +150,10 @@ def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str,
 
 django = get_wsgi_application()
 
-from accounts.signing_in.callers import is_known  # noqa: E402 (once Django is set up)
+from accounts.signing_in.callers import has_valid_credentials  # noqa: E402 (once Django is set up)
 from web.rest import OUTAGES  # noqa: E402 (the same)
 
-site = Measured(django, READERS, is_known)
+site = BodyReader(django, READERS, has_valid_credentials)
 application = served(site, site.places)  # slow readers and slow senders together leave a thread
 postgresql.set_process_timeout(settings.DATABASE_TIMEOUT_SECONDS)
 

@@ -21,8 +21,8 @@ from items.counts import stage
 from items.link_cards import actions as link_cards
 from items.models import Bookmark, Item, ItemType, Status, Visibility, is_within
 from items.profiles import pins
-from items.quotes import check_quote, fits, too_wide
-from items.search.indexing import found_by, index
+from items.quotes import audience_fits, check_quote, too_wide_text
+from items.search.indexing import index, search_fields
 from items.signals import (
     item_edited,
     item_held,
@@ -138,17 +138,17 @@ def publish(
     if quote_of:
         check_quote(quote_of, sender, visibility)
     fields.setdefault("quotable_by", sender.quotable_by)
-    fields["content"] = polls.settled(type, content)
+    fields["content"] = polls.with_end_time(type, content)
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
-    people = recipients.people_of(item, reply_to) if item.is_private else []
-    pictures = attachments.claimed(item)
+    people = recipients.recipients_of(item, reply_to) if item.is_private else []
+    pictures = attachments.claim_media(item)
     reasons = _reasons(item)
     if reasons:
         item.status = Status.IN_REVIEW
     item = _insert(item)
-    polls.begin(item)
+    polls.create_tally(item)
     if item.is_private:
-        recipients.write(item, people)
+        recipients.write_participants(item, people)
     if pictures:
         attaching.use(pictures, item_id=item.pk, is_private=item.is_private)
     if idempotency_key:
@@ -224,7 +224,7 @@ def publish_past(
         quote_of_id=quote_of.pk if quote_of else None,
         quotable_by=sender.quotable_by,
     )
-    pictures = attachments.claimed(item)
+    pictures = attachments.claim_media(item)
     if reasons := _reasons(item):
         raise HeldError(reasons)
     item = _insert_past(item, written_at, modified_at or written_at)
@@ -300,7 +300,7 @@ def _written(item: Item, rows: list[tuple[Any, ...]]) -> Item:
 
 
 def _columns(item: Item) -> dict[str, Any]:
-    return found_by(item) | {
+    return search_fields(item) | {
         "sender": item.sender_id,
         "type": item.type,
         "title": item.title,
@@ -337,7 +337,7 @@ def edit(
         raise RepostError("Reposts can't be edited.")
     before = Version(item.title, item.content, item.modified_at, is_hidden=item.status != Status.PUBLISHED)
     if content is not None:
-        content = polls.rewritten(item, content)
+        content = polls.edited_content(item, content)
         check_content(item.type, content, item.title if title is None else title)
         item.content = attachments.reordered(item, content)
     if title is not None:
@@ -488,8 +488,13 @@ def _check_audience(item: Item, visibility: str, *, is_wider: bool) -> None:
         raise RepostError("A repost has the same audience as its original.")
     if Visibility.MENTIONED in (item.visibility, visibility):
         raise AudienceError("You can't change who a private mention is for.")
-    if is_wider and item.quote_of and not item.is_quote_revoked and not fits(item.quote_of, item.sender, visibility):
-        raise AudienceError(too_wide())
+    if (
+        is_wider
+        and item.quote_of
+        and not item.is_quote_revoked
+        and not audience_fits(item.quote_of, item.sender, visibility)
+    ):
+        raise AudienceError(too_wide_text())
 
 
 @transaction.atomic
@@ -567,7 +572,7 @@ def _publish_again(item: Item) -> bool:
 
 
 # --- Taking back -----------------------------------------------------------------------------------------
-def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) -> Item | None:
+def undo_act(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) -> Item | None:
     """Undo the user's act on an item, even if they no longer see it. None if nothing changed and they do not see it."""
     item = Item.objects.select_related("repost_of").filter(pk=item_id).first() if item_id else None
     if item and (undo(item) or Item.objects.visible_to(user).filter(pk=item.pk).exists()):

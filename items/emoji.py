@@ -34,7 +34,7 @@ class Emoji(NamedTuple):
 
 
 @cache
-def every() -> tuple[Emoji, ...]:
+def all_emoji() -> tuple[Emoji, ...]:
     """All emoji. Some 2 MB, read once by a process."""
     rows = (line.split("\t") for line in FILE.read_text().splitlines() if not line.startswith("#"))
     return tuple(
@@ -66,7 +66,7 @@ def emoji_named(typed: str, count: int) -> list[Emoji]:
             return 4
         return 5 if not sought.isascii() and any(sought in name for name in one.names) else 6
 
-    ranked = [(rank(one), one) for one in every()]
+    ranked = [(rank(one), one) for one in all_emoji()]
     found = [(place, one) for place, one in ranked if place < 6]
     found.sort(key=lambda pair: pair[0])  # stable
     return [one for _place, one in found[:count]]
@@ -74,4 +74,4 @@ def emoji_named(typed: str, count: int) -> list[Emoji]:
 
 def emoji_of_group(group: str) -> list[Emoji]:
     """A group's emoji, in order."""
-    return [one for one in every() if one.group == group]
+    return [one for one in all_emoji() if one.group == group]

@@ -28,9 +28,9 @@ def item_or_404(item_id: int, reader: User | AnonymousUser) -> Item:
     return Item.objects.visible_to(reader).select_related("repost_of").get(pk=item_id)
 
 
-def take_back_or_404(item_id: int, user: User, undo: Callable[[Item], bool]) -> Item:
-    """Call items.actions.take_back. Raises Http404 for None."""
-    item = actions.take_back(user=user, item_id=item_id, undo=undo)
+def undo_or_404(item_id: int, user: User, undo: Callable[[Item], bool]) -> Item:
+    """Call items.actions.undo_act. Raises Http404 for None."""
+    item = actions.undo_act(user=user, item_id=item_id, undo=undo)
     if item is None:
         raise Http404
     return item

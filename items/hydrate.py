@@ -14,9 +14,9 @@ from msgspec import UNSET
 
 from accounts.models import User
 from items.bodies import Counts, ItemBody, Quote, Sender, link_card
-from items.filters.filters import filtered
+from items.filters.filters import apply_filters
 from items.models import ItemType, Status
-from items.polls import show_polls
+from items.polls import attach_polls
 from items.signals import held_shown
 from items.visibility import VISIBLE, quoted_visible
 from media.objects import media_objects
@@ -26,10 +26,10 @@ from storage.connections import fetch, id_array
 
 def columns(item: str, sender: str) -> str:
     """The columns of an `ItemRow` without an original."""
-    return f"{_said(item, sender)}, {_met(f'{item}.id', f'{item}.visibility')}"
+    return f"{_content_columns(item, sender)}, {_reader_columns(f'{item}.id', f'{item}.visibility')}"
 
 
-def _said(item: str, sender: str) -> str:
+def _content_columns(item: str, sender: str) -> str:
     return f"""
     {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.media::text,
     {item}.visibility, {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
@@ -39,7 +39,7 @@ def _said(item: str, sender: str) -> str:
     """
 
 
-def _met(item_id: str, visibility: str) -> str:
+def _reader_columns(item_id: str, visibility: str) -> str:
     return f"""
     {_counts(item_id, visibility)}, {marks(item_id, READER)}
     """
@@ -75,7 +75,9 @@ def _counts(item_id: str, visibility: str) -> str:
 
 
 COLUMNS = f"""
-    {_said("i", "s")}, {_met("coalesce(o.id, i.id)", "coalesce(o.visibility, i.visibility)")}, {_said("o", "os")}
+    {_content_columns("i", "s")},
+    {_reader_columns("coalesce(o.id, i.id)", "coalesce(o.visibility, i.visibility)")},
+    {_content_columns("o", "os")}
 """
 """The columns of an `ItemRow`: an item, and the original if it is a repost. Counts and the reader's likes are read
 once, for the original if there is one.
@@ -116,7 +118,7 @@ QUOTED = f"""
 
 
 class OwnColumns(NamedTuple):
-    """The columns of an item itself, as `_said` selects them."""
+    """The columns of an item itself, as `_content_columns` selects them."""
 
     id: int
     type: str
@@ -160,7 +162,7 @@ class ItemRow(NamedTuple):
         return cls(said, counts, is_liked, is_reposted, is_bookmarked, original)
 
     @classmethod
-    def alone(cls, row: Sequence[Any]) -> "ItemRow":
+    def without_original(cls, row: Sequence[Any]) -> "ItemRow":
         """A row that begins with `columns`. A repost lacks its original."""
         return cls._make([OwnColumns._make(row[:SAID]), *row[SAID:MET], None])
 
@@ -223,8 +225,8 @@ def decorate(items: list[ItemBody], reader: User | AnonymousUser, context: str =
             item.quote = Quote(body.id, body if state == "accepted" else None, state)
         shown += [item.quote.item for item in quoting if item.quote and item.quote.item]
     if polls := [item for item in shown if item.type == ItemType.POLL]:
-        show_polls(polls, reader.pk)
-    return filtered(items, reader, context)
+        attach_polls(polls, reader.pk)
+    return apply_filters(items, reader, context)
 
 
 def quoted_in(quoting: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, tuple[ItemBody, Any]]:
@@ -259,7 +261,7 @@ def hydrate(ids: Sequence[int], reader: User | AnonymousUser, context: str = "")
     return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader, context)
 
 
-def verified(ids: Sequence[int], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
+def visible_bodies(ids: Sequence[int], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
     """Those of these items that `reader` may see, in order."""
     if not ids:
         return []

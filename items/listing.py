@@ -80,7 +80,7 @@ def _part(rows: Sequence[ListedRow], limit: int) -> Part[ItemRow]:
     return part_of(found, limit, attrgetter("id"), bound=rows[0].bound)
 
 
-def upward(
+def upward_page(
     query: str,
     reader: User | AnonymousUser,
     *,
@@ -113,9 +113,9 @@ class BothListings(NamedTuple):
         context: str = "",
         **params: object,
     ) -> ItemPage:
-        """The page below `last_id`, newest first; with `min_id` as in `upward`."""
+        """The page below `last_id`, newest first; with `min_id` as in `upward_page`."""
         if min_id is not None:
-            return upward(self.up, reader, min_id=min_id, last_id=last_id, limit=limit, context=context, **params)
+            return upward_page(self.up, reader, min_id=min_id, last_id=last_id, limit=limit, context=context, **params)
         asked = params | bounds(reader, above=0, last_id=last_id, limit=limit)
         return page_of(fetch(self.down, asked, into=ListedRow.of), reader, limit, context)
 

@@ -83,7 +83,7 @@ class PollTally(NamedTuple):
 
 
 # --- The content -----------------------------------------------------------------------------------------
-def settled(item_type: str, content: dict[str, Any]) -> dict[str, Any]:
+def with_end_time(item_type: str, content: dict[str, Any]) -> dict[str, Any]:
     """A new item's content with its poll's end as a time. Raises ContentError."""
     if item_type != ItemType.POLL:
         return content
@@ -99,7 +99,7 @@ def _kept(poll: Mapping[str, Any], closes_at: datetime) -> dict[str, Any]:
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
-def begin(item: Item) -> None:
+def create_tally(item: Item) -> None:
     """Write the tally of a new item if it is a poll."""
     if item.type != ItemType.POLL:
         return
@@ -107,7 +107,7 @@ def begin(item: Item) -> None:
     Poll.objects.create(item=item, closes_at=poll_end(poll), votes=[0] * len(poll["options"]))
 
 
-def rewritten(item: Item, content: dict[str, Any]) -> dict[str, Any]:
+def edited_content(item: Item, content: dict[str, Any]) -> dict[str, Any]:
     """An edit's content, with the old poll if it has none. Raises ContentError, and PollFixedError after the first
     vote.
     """
@@ -119,7 +119,7 @@ def rewritten(item: Item, content: dict[str, Any]) -> dict[str, Any]:
     check_poll(item.type, content)
     if _kept(content["poll"], poll_end(content["poll"])) == before:
         return content | {"poll": before}
-    content = settled(item.type, content)
+    content = with_end_time(item.type, content)
     poll = Poll.objects.select_for_update().get(pk=item.pk)
     if poll.voters or poll.closes_at <= timezone.now():
         raise PollFixedError
@@ -160,7 +160,7 @@ def vote(*, user: User, item: Item, choices: Sequence[int | str]) -> None:
 
 
 @transaction.atomic
-def take_back(*, user_id: int, limit: int) -> int:
+def withdraw_votes(*, user_id: int, limit: int) -> int:
     """Take up to `limit` votes of a deleted account out of the tallies. Returns how many."""
     item_ids = list(Vote.objects.filter(user=user_id).order_by("item_id").values_list("item_id", flat=True)[:limit])
     tallied = Poll.objects.select_for_update().filter(pk__in=item_ids).order_by("pk").in_bulk() if item_ids else {}
@@ -221,7 +221,7 @@ def tallies(item_ids: Iterable[int], reader_id: int | None) -> dict[int, PollTal
     return {row[0]: PollTally._make(row) for row in rows}
 
 
-def show_polls(items: Sequence[ItemBody], reader_id: int | None) -> None:
+def attach_polls(items: Sequence[ItemBody], reader_id: int | None) -> None:
     """Put the polls into the items, which all have one."""
     found = tallies({int(item.id) for item in items}, reader_id)
     for item in items:

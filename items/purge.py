@@ -84,7 +84,7 @@ def purge(*, user_id: int, limit: int) -> int:
             last_id = items[-1].pk
         with transaction.atomic():
             likes = fetch(UNLIKE, {"user": user_id, "limit": limit})[0][0]
-        votes = polls.take_back(user_id=user_id, limit=limit)
+        votes = polls.withdraw_votes(user_id=user_id, limit=limit)
         bookmarks = len(fetch(FORGET_BOOKMARKS, {"user": user_id, "limit": limit}))
         left = sum(len(fetch(query, {"user": user_id, "limit": limit})) for query in (*LEAVE, UNMUTE))
         found = len(items) + likes + votes + bookmarks + left

@@ -35,7 +35,7 @@ class NotQuotableError(RefusalError):
     sentence = "You can't quote that item for this audience."
 
 
-def quoters(item: Item | ItemBody) -> str:
+def quote_policy(item: Item | ItemBody) -> str:
     """Who may quote an item, besides its sender (`QuotableBy`)."""
     return item.quotable_by if item.visibility == Visibility.PUBLIC else QuotableBy.NOBODY
 
@@ -47,15 +47,15 @@ def is_own_quotable(item: ItemBody, reader_id: int | None) -> bool:
 
 def may_quote(item: Item | ItemBody, user: User) -> bool:
     """Whether a user who sees an item that is no repost may quote it, for some audience."""
-    if item.status not in (UNSET, Status.PUBLISHED) or not fits(item, user, Visibility.SELF):
+    if item.status not in (UNSET, Status.PUBLISHED) or not audience_fits(item, user, Visibility.SELF):
         return False
     sender_id = _sender_id(item)
-    if sender_id == user.pk or quoters(item) == QuotableBy.EVERYONE:
+    if sender_id == user.pk or quote_policy(item) == QuotableBy.EVERYONE:
         return True
-    return quoters(item) == QuotableBy.FOLLOWERS and is_following(user.pk, sender_id)
+    return quote_policy(item) == QuotableBy.FOLLOWERS and is_following(user.pk, sender_id)
 
 
-def fits(item: Item | ItemBody, user: User, visibility: str) -> bool:
+def audience_fits(item: Item | ItemBody, user: User, visibility: str) -> bool:
     """Whether all readers of a quote for this audience may know of the item.
 
     A quote shows the item's id and time to whoever sees the quote. So what is not public is quoted by its sender
@@ -73,17 +73,17 @@ def fits(item: Item | ItemBody, user: User, visibility: str) -> bool:
 def check_quote(item: Item, user: User, visibility: str) -> None:
     """Raise NotQuotableError if the user may not quote an item for this audience."""
     if not may_quote(item, user):
-        raise NotQuotableError(not_allowed())
-    if not fits(item, user, visibility):
-        raise NotQuotableError(too_wide())
+        raise NotQuotableError(not_allowed_text())
+    if not audience_fits(item, user, visibility):
+        raise NotQuotableError(too_wide_text())
 
 
-def not_allowed() -> str:
+def not_allowed_text() -> str:
     """Why somebody may not quote a post at all."""
     return _("The author doesn't allow you to quote this post.")
 
 
-def too_wide() -> str:
+def too_wide_text() -> str:
     """Why a quote may not have an audience."""
     return _("Some people you chose can't see the post you quote. Choose fewer people.")
 

@@ -37,7 +37,7 @@ def export_items(sender: type[User], reader: User, **kwargs: Any) -> list[Export
 
 
 @receiver(medium_described)
-def show_described(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> None:
+def refresh_descriptions(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> None:
     """Update the item of a described medium."""
     if medium.use == Use.ITEM and medium.item_id:
         actions.renew_media(item_id=medium.item_id)

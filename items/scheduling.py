@@ -159,7 +159,7 @@ def _lock(sender: User) -> None:
 
 def _reserve(sender: User, post: dict[str, Any]) -> None:
     item = Item(sender=sender, type=post["type"], content=post["content"], visibility=post["visibility"])
-    attaching.reserve(attachments.claimed(item), is_private=item.is_private)
+    attaching.reserve(attachments.claim_media(item), is_private=item.is_private)
 
 
 # --- Publishing ------------------------------------------------------------------------------------------

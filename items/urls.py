@@ -84,8 +84,8 @@ urlpatterns = [
         "conversations/<number:conversation_id>/accept", conversation_views.accept_request, name="conversation-accept"
     ),
     path("conversations/<number:conversation_id>/remove", conversation_views.remove, name="conversation-remove"),
-    path("bookmarks", views.kept_items, {"kept": "bookmark"}, name="bookmarks"),
-    path("likes", views.kept_items, {"kept": "like"}, name="likes"),
+    path("bookmarks", views.saved_items, {"kept": "bookmark"}, name="bookmarks"),
+    path("likes", views.saved_items, {"kept": "like"}, name="likes"),
     path("items/<number:item_id>/repost", views.repost, name="repost"),
     path("items/<number:item_id>/undo-repost", views.undo_repost, name="undo_repost"),
     path("@<str:username>", views.profile, {"tab": "posts"}, name="profile"),

@@ -123,17 +123,17 @@ def quoted_visible(item: str, quoted: str, sender: str, reader: str = READER) ->
     """
 
 
-def public(item: str) -> str:
+def is_public(item: str) -> str:
     """Whether an item is published and public, whatever its sender and root."""
     return f"{is_published(item)} AND {for_all(item)}"
 
 
 def public_post(item: str) -> str:
     """Whether an item is a public post: the condition of the index item_public."""
-    return f"{public(item)} AND {is_no_reply(item)} AND {item}.repost_of_id IS NULL"
+    return f"{is_public(item)} AND {is_no_reply(item)} AND {item}.repost_of_id IS NULL"
 
 
-def circles_of(sender: str, circles: Iterable[str]) -> str:
+def visible_circles(sender: str, circles: Iterable[str]) -> str:
     """A query of those `circles`, as `visibility`, that the reader may see of a sender: the rule once per sender."""
     return f"""
     SELECT i.visibility FROM (

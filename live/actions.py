@@ -369,7 +369,7 @@ def _reasons(session: LiveSession, now: datetime) -> list[str]:
     if not is_new:
         others = others.exclude(pk=session.pk)
     earlier = [Earlier(other.created_at, _said(other)) for other in others.order_by("-pk")[:EARLIER]]
-    return review.reasons(Submission(session.host, _said(session), is_new, earlier))
+    return review.hold_reasons(Submission(session.host, _said(session), is_new, earlier))
 
 
 def _said(session: LiveSession) -> str:

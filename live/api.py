@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.callers import reader_of, signed_in
+from accounts.callers import authenticated_user, reader_of
 from accounts.models import User
 from live import actions
 from live.hydrate import SessionBody, SessionPage, sessions_of, visible_session
@@ -103,7 +103,7 @@ def session_or_404(session_id: int, reader: User) -> LiveSession:
 
 def own_session(request: Request, session_id: int) -> LiveSession:
     """The caller's session. Raises NotFound and PermissionDenied."""
-    user = signed_in(request)
+    user = authenticated_user(request)
     session = session_or_404(session_id, user)
     if session.host_id != user.pk:
         raise exceptions.PermissionDenied("That session is not yours.")
@@ -126,7 +126,7 @@ class LiveSessionsView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Plan a session. It is in followers' feeds at once, unless moderators must review it first (`review`)."""
-        host = signed_in(request)
+        host = authenticated_user(request)
         fields = body(request, NewSession)
         session = actions.create(host=host, now=timezone.now(), **fields)
         return shown(session, host, 201)
@@ -149,7 +149,7 @@ class LiveSessionView(PublicApiView):
         session = own_session(request, session_id)
         fields = body(request, SessionEdit)
         session = actions.edit(session=session, now=timezone.now(), **fields)
-        return shown(session, signed_in(request))
+        return shown(session, authenticated_user(request))
 
     @extend_schema(operation_id="cancel_live_session", responses={204: None, 409: WRONG_STATE})
     def delete(self, request: Request, session_id: int) -> HttpResponse:
@@ -171,7 +171,7 @@ class StartView(ApiView):
         session = own_session(request, session_id)
         body(request, Nothing)
         session = actions.start(session=session, now=timezone.now())
-        return shown(session, signed_in(request))
+        return shown(session, authenticated_user(request))
 
 
 class EndView(ApiView):
@@ -184,7 +184,7 @@ class EndView(ApiView):
         session = own_session(request, session_id)
         body(request, Nothing)
         session = actions.end(session=session, now=timezone.now())
-        return shown(session, signed_in(request))
+        return shown(session, authenticated_user(request))
 
 
 class ReminderView(ApiView):
@@ -195,14 +195,14 @@ class ReminderView(ApiView):
     @extend_schema(operation_id="remind_of_live_session", request=None, responses={204: None, 409: WRONG_STATE})
     def put(self, request: Request, session_id: int) -> HttpResponse:
         """Get a notification when an upcoming session starts."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         actions.remind(user=user, session=session_or_404(session_id, user))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="forget_live_reminder", responses={204: None})
     def delete(self, request: Request, session_id: int) -> HttpResponse:
         """Remove the reminder."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         if not actions.forget_reminder(user=user, session=LiveSession(pk=session_id)):
             body_or_404(session_id, user)
         return HttpResponse(status=204)

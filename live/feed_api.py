@@ -4,7 +4,7 @@ from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from live.feed import live_page
 from live.hydrate import SessionBody
 from live.walk import LivePage
@@ -69,7 +69,7 @@ class LiveFeedView(ApiView):
         """Sessions of followed hosts: live (newest start first), upcoming (soonest first), replays (newest end first).
         The first page freezes order and `shown_as`.
         """
-        reader = signed_in(request)
+        reader = authenticated_user(request)
         session_id, last_id, size = (
             once(request.GET, "session_id") or None,
             self.bounds["last_id"],

@@ -5,7 +5,7 @@ from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.locale import LOCAL, moment_of, named_zone, place_name
+from accounts.locale import LOCAL, named_zone, parse_local_time, place_name
 from accounts.models import User
 from items.links import check_link
 from items.pages.reading import offset_name
@@ -110,7 +110,7 @@ class SessionForm(forms.Form):
 
     def clean_starts_at(self) -> datetime:
         """The start in UTC. Raises ValidationError."""
-        return moment_of(self.cleaned_data["starts_at"], self.clock)
+        return parse_local_time(self.cleaned_data["starts_at"], self.clock)
 
     def clean_minutes(self) -> int:
         """The planned length, by default 60."""

@@ -112,7 +112,7 @@ def reject(*, case: Case, by: User, note: str = "", state: str = CaseState.OPEN)
 def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = CaseState.OPEN) -> Case:
     """Reject the item and ban its sender."""
     if case.host and case.item_id is None and case.session_id is None:  # as a report of the account does
-        User.objects.held().get(pk=case.host.pk)
+        User.objects.locked().get(pk=case.host.pk)
     decided = _decide(case, by, CaseState.REJECTED, note, state, None)
     senders.ban(user=decided.sender, by=by, reason=note)
     return decided

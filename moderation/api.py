@@ -7,7 +7,7 @@ from rest_framework.request import Request
 
 from accounts import review
 from accounts.about.site import current
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from items.models import Item
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
@@ -36,7 +36,7 @@ class ReportView(ApiView):
     @extend_schema(operation_id="report", request=NewReport, responses={204: None})
     def post(self, request: Request, item_id: int) -> HttpResponse:
         """Report an item, or a repost's original. Repeating the call changes nothing."""
-        reporter = signed_in(request)
+        reporter = authenticated_user(request)
         item = Item.objects.visible_to(reporter).get(pk=item_id)
         fields = body(request, NewReport)
         reports.report(item=item, reporter=reporter, **fields)
@@ -50,7 +50,7 @@ class AccountReportView(ApiView):
     @extend_schema(operation_id="report_user", request=NewReport, responses={204: None})
     def post(self, request: Request, username: str) -> HttpResponse:
         """Report an account. Repeating before a decision changes nothing."""
-        reporter = signed_in(request)
+        reporter = authenticated_user(request)
         account = user_or_404(username, reporter)
         fields = body(request, NewReport)
         reports.report_account(account=account, reporter=reporter, **fields)
@@ -64,7 +64,7 @@ class SessionReportView(ApiView):
     @extend_schema(operation_id="report_live_session", request=NewReport, responses={204: None})
     def post(self, request: Request, session_id: int) -> HttpResponse:
         """Report a live session. Repeating the call changes nothing."""
-        reporter = signed_in(request)
+        reporter = authenticated_user(request)
         if review.sessions.seen(session_id, reporter) is None:
             raise exceptions.NotFound
         fields = body(request, NewReport)

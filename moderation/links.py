@@ -25,7 +25,7 @@ def remove(*, card: LinkCard, by: User, item: Item | None = None, note: str = ""
 @transaction.atomic
 def refuse(*, host: RefusedHost, by: User) -> None:
     """Show no link cards of a host and below."""
-    link_cards.refuse(host=host)
+    link_cards.refuse_host(host=host)
     write(by, Verb.REFUSE, note=host.host, after={"note": host.note})
 
 

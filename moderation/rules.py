@@ -191,7 +191,7 @@ def _reasons(text: str, context: "_Context", is_new: bool) -> list[Reason]:
         days = settings.MODERATION_LINK_AGE // timedelta(days=1)
         found.append(Reason("link", f"a link from an account younger than {days} days"))
     words = word_list(context.version)
-    if hits := sorted(words.texts[rule] for rule in words.matcher.found(fold(text))):
+    if hits := sorted(words.texts[rule] for rule in words.matcher.matching_ids(fold(text))):
         named = ", ".join(hits[:NAMED]) + (", …" if len(hits) > NAMED else "")
         found.append(Reason("words", named))
     return found
@@ -207,7 +207,7 @@ def _holds_links(context: "_Context") -> bool:
 
 def hit_rules(text: str) -> set[int]:
     """Ids of word rules in a text."""
-    return current_words().matcher.found(fold(text))
+    return current_words().matcher.matching_ids(fold(text))
 
 
 def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, bool]]:

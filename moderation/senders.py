@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from accounts.actions import end_everything
+from accounts.actions import end_sessions_and_tokens
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from accounts.review import check_judge
@@ -20,14 +20,14 @@ def may_be_banned(user: User, by: User | None) -> bool:
 @transaction.atomic
 def ban(*, user: User, by: User | None, reason: str = "") -> bool:
     """Deactivate a user and end sessions and tokens. False if already banned. Raises PermissionError."""
-    user = User.objects.held().get(pk=user.pk)
+    user = User.objects.locked().get(pk=user.pk)
     if not may_be_banned(user, by):
         raise PermissionError("Staff is not banned here.")
     before = _rule_of(user)
     if before and before.kind == SenderKind.BAN:
         return False
     _put_rule(user, SenderKind.BAN, by, reason)
-    end_everything(user=user)
+    end_sessions_and_tokens(user=user)
     was_active = deactivate(user=user)
     write(
         by,
@@ -44,7 +44,7 @@ def ban(*, user: User, by: User | None, reason: str = "") -> bool:
 def unban(*, user: User, by: User | None, reason: str = "") -> bool:
     """Lift a ban. False without one. Rejected items stay so. Raises JudgeError."""
     check_judge(user, by)
-    rule = _rule_of(User.objects.held().get(pk=user.pk))
+    rule = _rule_of(User.objects.locked().get(pk=user.pk))
     if rule is None or rule.kind != SenderKind.BAN:
         return False
     rule.delete()
@@ -57,7 +57,7 @@ def unban(*, user: User, by: User | None, reason: str = "") -> bool:
 @transaction.atomic
 def reactivate_unless_banned(*, user: User) -> bool:
     """Reactivate a user unless they are banned. False if nothing changed."""
-    rule = _rule_of(User.objects.held().get(pk=user.pk))
+    rule = _rule_of(User.objects.locked().get(pk=user.pk))
     return (rule is None or rule.kind != SenderKind.BAN) and reactivate(user=user)
 
 

@@ -295,7 +295,7 @@ def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
 # --- Reading ---------------------------------------------------------------------------------------------
 def mark_read(*, user: User, up_to: int | None = None) -> None:
     """Mark everything up to this act as read. The mark never moves back or into the future."""
-    if current().takes_notes and fetch(MARK, {"user": user.pk, "up_to": up_to or ids.MAX_ID}):
+    if current().is_writable and fetch(MARK, {"user": user.pk, "up_to": up_to or ids.MAX_ID}):
         _announce_later([user.pk])
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from accounts.cards import UserCard
 from accounts.models import User
 from items.bodies import ItemBody
-from items.hydrate import verified
+from items.hydrate import visible_bodies
 from items.pages.cards import Card, Cards
 from notifications.feed import Entry
 from relations.people import followable_among
@@ -36,7 +36,7 @@ def notices(entries: Sequence[Entry], reader: User) -> list[Notice]:
     """The rows of these entries, by at most two queries."""
     answered = [entry.item.reply_to for entry in entries if entry.item and entry.kind in ANSWERABLE]
     parents = list(dict.fromkeys(int(parent) for parent in answered if parent))
-    quoted = {item.id: item for item in verified(parents, reader)}
+    quoted = {item.id: item for item in visible_bodies(parents, reader)}
     followers = {int(card.id) for entry in entries if entry.kind == "follow" for card in entry.actors}
     strangers = followable_among(reader, followers)
     rows, cards = [], Cards(reader, [entry.item for entry in entries if entry.item])

@@ -124,7 +124,7 @@ def census() -> None:
     with suppress(OSError):  # doctor says why
         if urlsplit(settings.SITE_URL).scheme == "https":
             metrics.certificate_ends.labels(settings.SITE_URL).set(certificate_ends())
-    about.count(users=users, active=users - found.get(Level.DORMANT, (0, 0))[0], items=items)
+    about.store_counts(users=users, active=users - found.get(Level.DORMANT, (0, 0))[0], items=items)
 
 
 def queue_lengths() -> dict[str, int]:

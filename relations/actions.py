@@ -90,7 +90,7 @@ def follow(*, follower: User, followee: User, reposts: bool | None = None) -> bo
 
 def _lock_follower(follower: User) -> int:
     """Lock the follower's row. Returns the number of followees."""
-    rows = User.objects.held().values_list("following_count", flat=True)
+    rows = User.objects.locked().values_list("following_count", flat=True)
     return int(rows.get(pk=follower.pk))
 
 

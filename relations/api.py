@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.callers import reader_of, signed_in
+from accounts.callers import authenticated_user, reader_of
 from accounts.cards import UserCard
 from accounts.models import User
 from relations import actions
@@ -100,7 +100,7 @@ class RelationView(ApiView):
 
     def put(self, request: Request, username: str) -> HttpResponse:
         """Begin the relation."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         other = user_or_404(username, user)
         options = body(request, self.takes)
         self.begin(user, other, **options)
@@ -108,7 +108,7 @@ class RelationView(ApiView):
 
     def delete(self, request: Request, username: str) -> HttpResponse:
         """End one's own relation, even if the user is hidden."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         other = named_or_404(username)
         if other == user:
             raise exceptions.ParseError("You can't do this to yourself.")
@@ -205,7 +205,7 @@ class RequestsView(ApiView):
     @extend_schema(operation_id="list_follow_requests")
     def get(self, request: Request) -> HttpResponse:
         """Users who ask to follow the caller, newest first."""
-        reader = signed_in(request)
+        reader = authenticated_user(request)
         return FeedResponse(user_page(reader.pk, REQUESTS, reader, **self.bounds))
 
 
@@ -231,7 +231,7 @@ class BlocksView(ApiView):
     @extend_schema(operation_id="list_blocks")
     def get(self, request: Request) -> HttpResponse:
         """Users whom the caller blocks, newest block first."""
-        reader = signed_in(request)
+        reader = authenticated_user(request)
         return FeedResponse(user_page(reader.pk, BLOCKS, reader, **self.bounds))
 
 
@@ -242,7 +242,7 @@ class MutesView(ApiView):
     @extend_schema(operation_id="list_mutes")
     def get(self, request: Request) -> HttpResponse:
         """Users whom the caller mutes, newest mute first."""
-        reader = signed_in(request)
+        reader = authenticated_user(request)
         page = people_page(reader.pk, MUTES, reader, **self.bounds)
         found = mutes_among(reader, page.people)
         cards = [
@@ -265,7 +265,7 @@ class FollowerView(ApiView):
     @extend_schema(operation_id="remove_follower", responses=NO_CONTENT)
     def delete(self, request: Request, username: str) -> HttpResponse:
         """Remove a follower, or their request."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         other = named_or_404(username)
         if other == user:
             raise exceptions.ParseError("You can't do this to yourself.")
@@ -280,7 +280,7 @@ class AcceptView(ApiView):
     @extend_schema(operation_id="accept_follow_request", request=EMPTY_BODY, responses=ACCEPTED)
     def post(self, request: Request, username: str) -> HttpResponse:
         """Accept a request. 404 without one."""
-        reader = signed_in(request)
+        reader = authenticated_user(request)
         body(request, NoOptions)
         try:
             found = actions.accept(followee=reader, follower=user_or_404(username, reader))
@@ -295,7 +295,7 @@ class RejectView(ApiView):
     @extend_schema(operation_id="reject_follow_request", request=EMPTY_BODY, responses=NO_CONTENT)
     def post(self, request: Request, username: str) -> HttpResponse:
         """Reject a request. 404 without one."""
-        reader = signed_in(request)
+        reader = authenticated_user(request)
         body(request, NoOptions)
         return _decided(actions.reject(followee=reader, follower=user_or_404(username, reader)))
 

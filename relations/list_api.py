@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from accounts.cards import UserCard
 from accounts.models import User
 from accounts.owned import own_or_404
@@ -77,7 +77,7 @@ class ListsView(ApiView):
     @extend_schema(operation_id="list_lists")
     def get(self, request: Request) -> HttpResponse:
         """The caller's lists, newest first."""
-        owner = signed_in(request)
+        owner = authenticated_user(request)
         last_id, count = self.bounds["last_id"], self.bounds["limit"]
         page = part_of(lists.lists_of(owner, last_id=last_id, limit=count + 1), count, attrgetter("id"))
         return FeedResponse(ListPage([ListBody.of(one) for one in page.shown], as_text(page.last_id), page.has_more))
@@ -89,7 +89,7 @@ class ListsView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Create a list."""
-        owner, fields = signed_in(request), body(request, NewList)
+        owner, fields = authenticated_user(request), body(request, NewList)
         made = lists.create(owner=owner, title=fields["title"], is_exclusive=fields["exclusive"])
         return FeedResponse(ListBody.of(list_or_404(made.pk, owner)), status=201)
 
@@ -100,12 +100,12 @@ class ListView(ApiView):
     @extend_schema(operation_id="read_list", responses={200: ListBody})
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """One of the caller's lists."""
-        return FeedResponse(ListBody.of(list_or_404(list_id, signed_in(request))))
+        return FeedResponse(ListBody.of(list_or_404(list_id, authenticated_user(request))))
 
     @extend_schema(operation_id="edit_list", request=ListEdit, responses={200: ListBody})
     def patch(self, request: Request, list_id: int) -> HttpResponse:
         """Rename a list, or change whether home hides its members."""
-        owner = signed_in(request)
+        owner = authenticated_user(request)
         listed = list_or_404(list_id, owner)
         fields = body(request, ListEdit)
         if fields:
@@ -120,7 +120,7 @@ class ListView(ApiView):
     @extend_schema(operation_id="delete_list", responses={204: None})
     def delete(self, request: Request, list_id: int) -> HttpResponse:
         """Delete a list. Its members stay followed."""
-        owner = signed_in(request)
+        owner = authenticated_user(request)
         lists.delete(owner=owner, list_id=list_id)
         return HttpResponse(status=204)
 
@@ -132,7 +132,7 @@ class MembersView(ApiView):
     @extend_schema(operation_id="list_members")
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """The members of a list, last added first."""
-        owner = signed_in(request)
+        owner = authenticated_user(request)
         page = lists.members_page(owner, list_or_404(list_id, owner).id, **self.bounds)
         people = [UserCard.of(one) for one in page.people]
         return FeedResponse(UserPage(people, as_text(page.last_id), page.has_more))
@@ -148,7 +148,7 @@ class MemberView(ApiView):
     )
     def put(self, request: Request, list_id: int, username: str) -> HttpResponse:
         """Add a followee to a list."""
-        owner = signed_in(request)
+        owner = authenticated_user(request)
         listed, member = list_or_404(list_id, owner), user_or_404(username, owner)
         lists.add(owner=owner, list_id=listed.id, member=member)
         return HttpResponse(status=204)
@@ -156,7 +156,7 @@ class MemberView(ApiView):
     @extend_schema(operation_id="remove_member", responses={204: None})
     def delete(self, request: Request, list_id: int, username: str) -> HttpResponse:
         """Remove a member, even if no longer visible."""
-        owner = signed_in(request)
+        owner = authenticated_user(request)
         listed = list_or_404(list_id, owner)
         member = User.objects.named(username).first() if is_username(username) else None
         if member is None:

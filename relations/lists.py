@@ -139,7 +139,7 @@ def _own(owner: User, list_id: int) -> List:
 
 
 def _lock(owner: User) -> None:
-    User.objects.held().values_list("pk").get(pk=owner.pk)
+    User.objects.locked().values_list("pk").get(pk=owner.pk)
 
 
 # --- Reads -----------------------------------------------------------------------------------------------

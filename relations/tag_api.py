@@ -4,7 +4,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from relations.tags import follow_tag, followed_tags_page, unfollow_tag
 from storage.paging import as_text
 from web.hashtags import canonical_tag
@@ -42,7 +42,7 @@ class FollowedTagsView(ApiView):
     @extend_schema(operation_id="list_followed_tags")
     def get(self, request: Request) -> HttpResponse:
         """The caller's hashtags, newest first."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         page = followed_tags_page(user, **self.bounds)
         items = [FollowedTagBody(one.name, one.since) for one in page.tags]
         return FeedResponse(FollowedTagPage(items, as_text(page.last_id), page.has_more))
@@ -58,11 +58,11 @@ class FollowedTagView(ApiView):
     )
     def put(self, request: Request, tag: str) -> HttpResponse:
         """Follow a hashtag, without #, in any case and width. Home shows public posts with it as "#tag"."""
-        follow_tag(user=signed_in(request), tag=tag_or_404(tag))
+        follow_tag(user=authenticated_user(request), tag=tag_or_404(tag))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unfollow_tag", responses={204: None})
     def delete(self, request: Request, tag: str) -> HttpResponse:
         """Stop following a hashtag."""
-        unfollow_tag(user=signed_in(request), tag=tag_or_404(tag))
+        unfollow_tag(user=authenticated_user(request), tag=tag_or_404(tag))
         return HttpResponse(status=204)

@@ -41,7 +41,7 @@ FOLLOW = """
 @transaction.atomic
 def follow_tag(*, user: User, tag: str) -> bool:
     """Follow a hashtag. False if the user follows it already. Raises TagCapError."""
-    count = User.objects.held().values_list("followed_tag_count", flat=True).get(pk=user.pk)
+    count = User.objects.locked().values_list("followed_tag_count", flat=True).get(pk=user.pk)
     if TagFollow.objects.filter(user=user, tag__name=tag).exists():
         return False
     if count >= TAGS:
@@ -56,7 +56,7 @@ def follow_tag(*, user: User, tag: str) -> bool:
 @transaction.atomic
 def unfollow_tag(*, user: User, tag: str) -> bool:
     """Stop following a hashtag. False if the user does not follow it."""
-    User.objects.held().values_list("pk").get(pk=user.pk)
+    User.objects.locked().values_list("pk").get(pk=user.pk)
     gone, _ = TagFollow.objects.filter(user=user, tag__name=tag).delete()
     if gone:
         User.objects.filter(pk=user.pk).update(followed_tag_count=F("followed_tag_count") - 1)

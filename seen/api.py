@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from seen import played
 from seen.access import is_there, may_act_for, those_there
 from seen.checker import unseen
@@ -133,7 +133,7 @@ class Refused(msgspec.Struct):
 
 
 def _whose(request: Request, fields: dict[str, Any]) -> int:
-    caller = signed_in(request)
+    caller = authenticated_user(request)
     user_id: int = fields.get("user_id", caller.pk)
     if not may_act_for(caller, user_id):
         raise exceptions.PermissionDenied("You may not act for another user.")
@@ -181,7 +181,7 @@ class PlaysBatchView(ApiView):
         Like `POST /seen/plays` for each user. The answer names the users whose plays were not taken, with the seconds
         to wait, and those who do not exist.
         """
-        caller = signed_in(request)
+        caller = authenticated_user(request)
         plays: dict[int, list[int]] = body(request, BatchSerializer)["plays"]
         if not all(may_act_for(caller, user_id) for user_id in plays):
             raise exceptions.PermissionDenied("You may not act for another user.")

@@ -9,7 +9,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from accounts.models import User
 from accounts.signing_in.grants import (
     Grant,
@@ -18,7 +18,7 @@ from accounts.signing_in.grants import (
     grant_of,
     issue_ticket,
     read_ticket,
-    token_behind,
+    source_token_id,
 )
 from storage.events import Listener, Position
 from stream.dialects import Dialect, Hearer
@@ -92,7 +92,7 @@ class StreamView(ApiView):
         """The events of the caller's home timeline, as they happen. Also new items of members of exclusive lists,
         marked `exclusive`.
         """
-        reader, since = signed_in(request), last_event_id(request)
+        reader, since = authenticated_user(request), last_event_id(request)
         listener = Listener(reader.pk, position(request, "item") or 0, position(request, "session") or 0)
         ticket = once(request.GET, "ticket")
         if getattr(request._request, "keeps_lines_open", False):
@@ -101,7 +101,7 @@ class StreamView(ApiView):
         if not settings.STREAM_PORT or isinstance(request.auth, Ticket):
             raise OutageError
         host, _ = split_domain_port(request.get_host())
-        query = {"ticket": issue_ticket(user=reader, origin=own_origin(request), token=token_behind(request))}
+        query = {"ticket": issue_ticket(user=reader, origin=own_origin(request), token=source_token_id(request))}
         query |= {name: str(place) for name, place in zip(WATCHED, listener[1:], strict=True) if place}
         if since:
             query["last_event_id"] = str(since)

@@ -36,7 +36,7 @@ async def end_revoked(threads: ThreadPoolExecutor, connections: Sequence[OpenCon
             logger.exception("sessions and tokens of open connections cannot be checked, so all connections close")
         held = [False] * len(connections)
     for connection, stands in zip(connections, held, strict=True):
-        if not stands or connection.grant.is_borrowed:
+        if not stands or connection.grant.is_ticket_only:
             connection.close(REFUSED)
 
 
@@ -50,5 +50,5 @@ async def end_lapsed(threads: ThreadPoolExecutor, connections: Iterable[OpenConn
     now = time.monotonic()
     for connection, stands in zip(asked, held, strict=True):
         until = connection.opened_at + BORROWED_SECONDS - settings.STREAM_RECHECK_SECONDS
-        if not stands or (connection.grant.is_borrowed and now > until):
+        if not stands or (connection.grant.is_ticket_only and now > until):
             connection.close(REFUSED)

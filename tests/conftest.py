@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.LINK_CARDS = False  # tests of link cards start their own servers
     settings.STRICT_TEMPLATES = True
     Template.render = told(Template.render)  # type: ignore[method-assign]
-    site.kept.set(site.Site())
+    site.site_copy.set(site.Site())
     TransactionTestCase._fixture_teardown = lambda case: empty_tables()  # type: ignore[attr-defined]
     migrated.install(config)
     gc.disable()  # until all modules are imported
@@ -154,7 +154,7 @@ def _nothing_left_behind() -> Iterator[None]:
         breaker.reset()
     rates.own.clear()
     truth.expected.forget()
-    site.kept.set(site.Site())
+    site.site_copy.set(site.Site())
     usage.forget()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()

@@ -3,7 +3,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from items.listing import ItemPage
 from relations.list_api import list_or_404
 from storage.paging import as_text
@@ -43,7 +43,7 @@ class HomeView(ApiView):
     @extend_schema(operation_id="read_home", parameters=[FEED_SOURCE])
     def get(self, request: Request) -> HttpResponse:
         """Items of the caller and of followed users, newest first."""
-        return _answer(home.home_page(signed_in(request), **self.bounds))
+        return _answer(home.home_page(authenticated_user(request), **self.bounds))
 
 
 class HomeNewView(ApiView):
@@ -54,7 +54,7 @@ class HomeNewView(ApiView):
     @extend_schema(operation_id="count_new", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request) -> HttpResponse:
         """How many new items the caller's home has, without own reposts."""
-        count, capped = home.new_count(signed_in(request), since_id=position(request, "since_id") or 0)
+        count, capped = home.new_count(authenticated_user(request), since_id=position(request, "since_id") or 0)
         return FeedResponse(NewCount(count, capped))
 
 
@@ -67,7 +67,7 @@ class ListTimelineView(ApiView):
     @extend_schema(operation_id="read_list_timeline", parameters=[FEED_SOURCE])
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """Items of the members of a list, newest first."""
-        reader = signed_in(request)
+        reader = authenticated_user(request)
         listed = list_or_404(list_id, reader)
         return _answer(lists.list_page(reader, listed.id, **self.bounds))
 
@@ -80,6 +80,6 @@ class ListNewView(ApiView):
     @extend_schema(operation_id="count_new_of_list", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """How many new items one of the caller's lists has."""
-        reader, since_id = signed_in(request), position(request, "since_id") or 0
+        reader, since_id = authenticated_user(request), position(request, "since_id") or 0
         count, capped = lists.list_new_count(reader, list_or_404(list_id, reader).id, since_id=since_id)
         return FeedResponse(NewCount(count, capped))

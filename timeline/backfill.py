@@ -86,7 +86,7 @@ def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
 def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     with transaction.atomic():
         # Locks the user's row first, like accounts.levels.big_v, against deadlocks.
-        sender = User.objects.held().get(pk=backfill.sender_id)
+        sender = User.objects.locked().get(pk=backfill.sender_id)
         flipped = running.update(finished_at=Now(), done=F("followers"))
         if flipped:
             complete_demotion(user=sender)

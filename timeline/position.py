@@ -72,7 +72,7 @@ def reading_state(reader: User) -> ReadingState:
 
 def save_position(*, reader: User, item_id: int) -> bool:
     """Store the reader's position. False within `INTERVAL` of the last write or in read-only mode."""
-    return current().takes_notes and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
+    return current().is_writable and bool(fetch(WRITE, _params(reader) | {"item": item_id}))
 
 
 def forget_position(*, reader: User) -> None:

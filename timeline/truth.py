@@ -395,7 +395,7 @@ def verify(
         if (item_id := id_of(row)) is None:
             about = _About(*row[end:])
         else:
-            rows[item_id] = VerifiedItem.of(ItemRow.alone(row), *row[MET:end])
+            rows[item_id] = VerifiedItem.of(ItemRow.without_original(row), *row[MET:end])
     expected.push_level, expected.inbox_from = about.push_level, about.inbox_from
     outboxes, tags = dict(about.big_vs or ()), {}
     for (tag, epoch), name in zip(about.tags, about.tag_names, strict=True):

@@ -17,7 +17,7 @@ from items.hydrate import hydrate
 from items.models import Status
 from items.pages.cards import Card, Cards
 from items.pages.forms import ItemForm
-from items.tags.popular import subjects
+from items.tags.popular import active_tags
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
 from timeline.home import HomePage, home_page, new_count
@@ -99,7 +99,7 @@ def _proposed(reader: User) -> int:
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: PageRequest, reader: User) -> HttpResponse:
     """A new member's first page."""
-    tags = subjects(reader)
+    tags = active_tags(reader)
     form = WelcomeForm(tags, request.POST or None, initial={"display_name": reader.display_name})
     if form.is_valid():
         try:

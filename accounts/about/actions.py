@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.about.models import Rule, SiteSettings
-from accounts.about.site import RULES, kept
+from accounts.about.site import RULES, site_copy
 
 
 @transaction.atomic
@@ -22,11 +22,11 @@ def change(**fields: Any) -> SiteSettings:
     columns = {name: getattr(row, name) for name in fields}
     SiteSettings.objects.bulk_create([SiteSettings()], ignore_conflicts=True)
     SiteSettings.objects.filter(pk=1).update(**columns, changed_at=Now())
-    transaction.on_commit(kept.forget)
+    transaction.on_commit(site_copy.forget)
     return row
 
 
-def count(*, users: int, active: int, items: int) -> None:
+def store_counts(*, users: int, active: int, items: int) -> None:
     """Store approximate counts. `active`: seen within a month."""
     SiteSettings.objects.bulk_create([SiteSettings()], ignore_conflicts=True)
     SiteSettings.objects.filter(pk=1).update(user_count=users, active_count=active, item_count=items)
@@ -39,12 +39,12 @@ def save_rule(*, rule: Rule) -> Rule:
     rule.save()
     if Rule.objects.filter(withdrawn_at=None).count() > RULES:
         raise ValidationError(_("At most %(count)d rules.") % {"count": RULES})
-    transaction.on_commit(kept.forget)
+    transaction.on_commit(site_copy.forget)
     return rule
 
 
 @transaction.atomic
 def withdraw_rule(*, rule_id: int) -> bool:
     """Withdraw a rule. Reports keep naming it. False if it was withdrawn already."""
-    transaction.on_commit(kept.forget)
+    transaction.on_commit(site_copy.forget)
     return bool(Rule.objects.filter(pk=rule_id, withdrawn_at=None).update(withdrawn_at=timezone.now()))

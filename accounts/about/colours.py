@@ -53,13 +53,13 @@ def check(accent: str) -> None:
     """Raise ValidationError unless the colour is valid and readable."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", accent):
         raise ValidationError(_("Enter a color like #2457c5."), code="invalid")
-    ratio = _worst(accent, (*LIGHT_GROUNDS, soft(accent)))
+    ratio = _worst(accent, (*LIGHT_GROUNDS, light_highlight(accent)))
     if ratio < READABLE:
         words = _("Too light to read: the contrast is %(ratio).1f and must be at least 4.5. Choose a darker color.")
         raise ValidationError(words % {"ratio": int(ratio * 10) / 10}, code="contrast")
 
 
-def soft(accent: str) -> str:
+def light_highlight(accent: str) -> str:
     """Highlight background in the light theme."""
     return mixed(accent, WHITE, 0.9)
 
@@ -69,7 +69,7 @@ def _worst(colour: str, grounds: Sequence[str]) -> float:
 
 
 @lru_cache(100)
-def sheet(accent: str) -> str:
+def accent_stylesheet(accent: str) -> str:
     """The accent's stylesheet. Raises ValidationError."""
     check(accent)
     dark_soft = mixed(accent, DARK_GROUNDS[0], 0.75)
@@ -78,7 +78,7 @@ def sheet(accent: str) -> str:
         for colour in (mixed(accent, WHITE, step / 20) for step in range(21))
         if _worst(colour, (*DARK_GROUNDS, dark_soft)) >= READABLE and _worst(colour, DARK_GROUNDS) >= DARK_CONTRAST
     )
-    light_theme = _rules(accent, mixed(accent, BLACK, 0.2), soft(accent), WHITE)
+    light_theme = _rules(accent, mixed(accent, BLACK, 0.2), light_highlight(accent), WHITE)
     dark_theme = _rules(dark, mixed(dark, WHITE, 0.35), dark_soft, mixed(accent, BLACK, 0.8))
     return (
         f':root,html[data-theme="light"]{{{light_theme}}}'

@@ -11,4 +11,4 @@ from accounts.about.site import current
 def site(request: HttpRequest) -> dict[str, Any]:
     """The site, and the announcement unless dismissed."""
     here = current()
-    return {"about": here, "announcement": announcing.for_browser(request, here.news)}
+    return {"about": here, "announcement": announcing.undismissed_news(request, here.news)}

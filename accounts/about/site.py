@@ -81,7 +81,7 @@ class Site(msgspec.Struct, frozen=True):
         return zone
 
     @property
-    def takes_notes(self) -> bool:
+    def is_writable(self) -> bool:
         """Whether reading may write, such as presence or read positions."""
         return not self.read_only_why
 
@@ -166,17 +166,17 @@ class SiteCopy:
             return self._site or UNREAD
 
 
-kept = SiteCopy()
+site_copy = SiteCopy()
 
 
 def last_known() -> Site:
     """The last copy, without any server."""
-    return kept.last
+    return site_copy.last
 
 
 def current() -> Site:
     """The site, read again after `SECONDS`."""
-    return kept.get()
+    return site_copy.get()
 
 
 def read() -> Site:

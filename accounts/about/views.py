@@ -21,10 +21,10 @@ LOOKED_AT = 32
 def about(request: PageRequest) -> HttpResponse:
     """Description and rules. Strangers also see some people."""
     is_open = not request.user.is_authenticated and not current().is_for_members
-    return show(request, "about/about.html", {"people": _people() if is_open else []})
+    return show(request, "about/about.html", {"people": _most_followed() if is_open else []})
 
 
-def _people() -> list[User]:
+def _most_followed() -> list[User]:
     found = User.objects.active().order_by("-follower_count", "pk")[:LOOKED_AT]
     return [user for user in found if user.is_indexable][:PEOPLE]
 
@@ -43,7 +43,7 @@ def dismiss_announcement(request: PageRequest) -> HttpResponse:
 def theme(request: HttpRequest, code: str) -> HttpResponse:
     """Stylesheet of an accent colour."""
     try:
-        sheet = colours.sheet(f"#{code}")
+        sheet = colours.accent_stylesheet(f"#{code}")
     except ValidationError:
         raise Http404 from None
     response = HttpResponse(sheet, content_type="text/css; charset=utf-8")

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from accounts import addresses, passwords
 from accounts.about.models import SignUp
 from accounts.about.site import current
-from accounts.actions import check_password_shape, refused
+from accounts.actions import check_password_shape, moderation_error
 from accounts.imitation import check_imitation
 from accounts.joining import first_admin, invitations
 from accounts.joining_models import REASON_LENGTH, Application, Invited
@@ -63,18 +63,18 @@ def join(candidate: SignUpInput, *, invite: str = "") -> User | None:
     """Create an account as the mode says, or None if it waits for an admin. Raises ValidationError by field, and
     ClosedError.
     """
-    if _is_let_in(invite):
-        return _invited(candidate, invite, must=current().sign_up != SignUp.OPEN)
+    if _may_join_now(invite):
+        return _create_account(candidate, invite, must=current().sign_up != SignUp.OPEN)
     apply(candidate)
     return None
 
 
-def check(candidate: SignUpInput, *, invite: str = "") -> None:
+def check_sign_up(candidate: SignUpInput, *, invite: str = "") -> None:
     """Raise what `join` would, but create nothing."""
-    _check(candidate, asks_reason=not _is_let_in(invite))
+    _check(candidate, asks_reason=not _may_join_now(invite))
 
 
-def _is_let_in(invite: str) -> bool:
+def _may_join_now(invite: str) -> bool:
     mode = current().sign_up
     if mode == SignUp.CLOSED:
         raise ClosedError
@@ -87,7 +87,7 @@ def _is_let_in(invite: str) -> bool:
     return False
 
 
-def _invited(candidate: SignUpInput, code: str, *, must: bool) -> User:
+def _create_account(candidate: SignUpInput, code: str, *, must: bool) -> User:
     """Create an account and record the invitation that it used. `must`: raise ValidationError without a valid one."""
     user = _new(candidate)
     with transaction.atomic():
@@ -110,7 +110,7 @@ def make_first_admin(*, username: str, password: str, display_name: str = "") ->
     """Create the first superuser. Raises AdminExistsError."""
     with connection.cursor() as cursor:  # a second call at once finds the first one's superuser
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.joining.first_admin'))")
-    if not first_admin.is_wanted():
+    if not first_admin.is_missing():
         raise AdminExistsError
     user = sign_up(username=username, password=password, display_name=display_name)
     user.is_staff = user.is_superuser = True
@@ -168,7 +168,7 @@ def _check(candidate: SignUpInput, *, is_by_admin: bool = False, asks_reason: bo
     if asks_reason:
         _collect_errors(errors, "reason", _check_reason, candidate.reason)
     for field, text in (("username", user.username), ("display_name", user.display_name)):
-        if field not in errors and (error := refused(user, text)):
+        if field not in errors and (error := moderation_error(user, text)):
             errors[field] = [error]
         if field not in errors and not is_by_admin:
             _collect_errors(errors, field, check_imitation, text)
@@ -246,7 +246,7 @@ def _not_invited(words: str) -> ValidationError:
     return ValidationError({"invite": ValidationError(words, code="invite")})
 
 
-def count(address: str, *, code: str = "") -> float | None:
+def count_attempt(address: str, *, code: str = "") -> float | None:
     """Count a sign-up attempt. Returns None, or seconds to wait."""
     callers = [("signup", address), ("signup_day", address), ("signup_network", rates.network(address))]
     wait = rates.hit_in_turn(callers)

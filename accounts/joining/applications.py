@@ -18,7 +18,7 @@ FORGOTTEN = 1_000
 @transaction.atomic
 def approve(*, application_id: int) -> User | None:
     """Create the account. None if already decided. Raises ValidationError."""
-    application = _taken(application_id)
+    application = _pop_application(application_id)
     if application is None:
         return None
     user = admit(application)
@@ -29,7 +29,7 @@ def approve(*, application_id: int) -> User | None:
 @transaction.atomic
 def reject(*, application_id: int) -> bool:
     """Refuse the account. False if already decided."""
-    application = _taken(application_id)
+    application = _pop_application(application_id)
     if application is None:
         return False
     _send_letter(application, "application_rejected")
@@ -47,7 +47,7 @@ def _send_letter(application: Application, kind: str, user: User | None = None) 
         )
 
 
-def _taken(application_id: int) -> Application | None:
+def _pop_application(application_id: int) -> Application | None:
     application = Application.objects.select_for_update().filter(pk=application_id).first()
     if application is not None:
         Application.objects.filter(pk=application_id).delete()

@@ -11,7 +11,7 @@ LIFE = timedelta(hours=24)
 _signer = signing.TimestampSigner(salt="accounts.first_admin")
 
 
-def is_wanted() -> bool:
+def is_missing() -> bool:
     """Whether no superuser can sign in."""
     return not User.objects.active().filter(is_superuser=True).exists()
 

@@ -52,8 +52,8 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str =
         raise ValidationError({"days": _("Choose when it expires.")})
     if days is not None and not 1 <= days <= MOST_DAYS:
         raise ValidationError({"days": _("Enter a number from 1 to %(most)d.") % {"most": MOST_DAYS}})
-    User.objects.held().get(pk=user.pk)  # a second call at once counts the first
-    if not trusted and good_of(user).count() >= GOOD:
+    User.objects.locked().get(pk=user.pk)  # a second call at once counts the first
+    if not trusted and valid_of(user).count() >= GOOD:
         raise ValidationError(_("You have %(count)d unused invitations. Revoke one first.") % {"count": GOOD})
     until = None if days is None else timezone.now() + timedelta(days=days)
     row = Invitation.objects.create(code=secrets.token_urlsafe(16), made_by=user, most_uses=most_uses, expires_at=until)
@@ -85,7 +85,7 @@ def _send(row: Invitation, address: str) -> None:
     )
 
 
-def good_of(user: User) -> "models.QuerySet[Invitation]":
+def valid_of(user: User) -> "models.QuerySet[Invitation]":
     """The user's valid invitations."""
     is_over = Q(expires_at__lte=timezone.now())
     return Invitation.objects.filter(
@@ -96,7 +96,7 @@ def good_of(user: User) -> "models.QuerySet[Invitation]":
 def made_by(user: User) -> list[Invitation]:
     """The user's latest invitations, then older valid ones."""
     latest = list(Invitation.objects.filter(made_by=user).order_by("-pk")[:LATEST])
-    older = good_of(user).filter(pk__lt=latest[-1].pk).order_by("-pk")[:GOOD] if len(latest) == LATEST else []
+    older = valid_of(user).filter(pk__lt=latest[-1].pk).order_by("-pk")[:GOOD] if len(latest) == LATEST else []
     return [*latest, *older]
 
 

@@ -63,7 +63,7 @@ def touch(user_ids: Sequence[int]) -> list[int]:
     """Record that users are here, at most once per settings.LAST_SEEN_INTERVAL. Returns the ids whose level rose. Sends
     `levels_raised` after the commit.
     """
-    if not current().takes_notes:
+    if not current().is_writable:
         return []
     params = {"users": list(user_ids), "top": Level.DAILY.value, "interval": settings.LAST_SEEN_INTERVAL}
     raised = sorted(user_id for user_id, was_lower in fetch(TOUCH, params) if was_lower)

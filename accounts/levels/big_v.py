@@ -23,7 +23,7 @@ class NotActiveError(Exception):
 @transaction.atomic
 def make_big_v(*, user: User, by: User | None = None) -> bool:
     """Make a user big-V, and cancel a demotion. False if nothing changed. Raises NotActiveError."""
-    user = User.objects.held().get(pk=user.pk)
+    user = User.objects.locked().get(pk=user.pk)
     if not user.is_active:
         raise NotActiveError
     return _make(user, by=by, origin=_origin(by))
@@ -32,7 +32,7 @@ def make_big_v(*, user: User, by: User | None = None) -> bool:
 @transaction.atomic
 def demote(*, user: User, by: User | None = None) -> bool:
     """Start to demote a big-V: a job backfills inboxes, then removes the flag. False if already, or not big-V."""
-    user = User.objects.held().get(pk=user.pk)
+    user = User.objects.locked().get(pk=user.pk)
     if not user.is_big_v:
         return False
     User.objects.filter(pk=user.pk).update(is_auto_big_v=False)
@@ -61,18 +61,18 @@ def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
     """Make users big-V who reached settings.BIG_V_THRESHOLD (0: none do). Returns their ids."""
     if not settings.BIG_V_THRESHOLD or not user_ids:
         return []
-    reached = _reached().filter(pk__in=user_ids).order_by("pk")
+    reached = _users_to_upgrade().filter(pk__in=user_ids).order_by("pk")
     return [user_id for user_id in reached.values_list("pk", flat=True) if _upgrade(user_id)]
 
 
 @transaction.atomic
 def _upgrade(user_id: int) -> bool:
     """Make one user big-V. It checks the threshold again under the lock: an admin may have acted."""
-    user = _reached().held().filter(pk=user_id).first()
+    user = _users_to_upgrade().locked().filter(pk=user_id).first()
     return user is not None and _make(user, by=None, origin=BigVChange.Origin.AUTOMATIC)
 
 
-def _reached() -> Any:
+def _users_to_upgrade() -> Any:
     return User.objects.active().filter(
         is_big_v=False, is_auto_big_v=True, follower_count__gte=settings.BIG_V_THRESHOLD
     )

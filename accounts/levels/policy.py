@@ -7,8 +7,8 @@ Only a follow raises `following_count`, and it draws the reader's epoch too. So 
 cannot gain an inbox, and a valid window missed no delivery.
 
 Versions without `inbox_from` read `timeline`, NULL while fan-out does not serve all readers. This version reads
-`drawn_on`: generations of another timeline of PostgreSQL (accounts/sql/policy.sql) are invalid until `follow_timeline`
-draws one, because a promoted standby may have lost what windows already took.
+`drawn_on`: generations of another timeline of PostgreSQL (accounts/sql/policy.sql) are invalid until
+`renew_after_failover` draws one, because a promoted standby may have lost what windows already took.
 
 See docs/decisions.md: Windows are valid for one epoch.
 """
@@ -109,7 +109,7 @@ class Current(NamedTuple):
     inbox_from: int
     """Readers with at least this many followees have an inbox. 0: every active reader."""
     generation: int | None
-    """None between a failover and `follow_timeline`: no window is valid."""
+    """None between a failover and `renew_after_failover`: no window is valid."""
 
 
 class Configured(NamedTuple):
@@ -137,12 +137,12 @@ def change(*, push_level: int | None = None, inbox_from: int | None = None) -> b
     return bool(fetch(CHANGE, {"push_level": push_level, "inbox_from": inbox_from}))
 
 
-def renew() -> None:
+def renew_generation() -> None:
     """Draw a new generation, which invalidates all windows."""
     fetch(f"{RENEW} RETURNING id")
 
 
-def follow_timeline() -> bool:
+def renew_after_failover() -> bool:
     """Draw a new generation if PostgreSQL's timeline changed. Returns whether it did."""
     return bool(fetch(FOLLOW_TIMELINE, configured()._asdict()))
 

@@ -27,13 +27,13 @@ class PresenceMiddleware:
         response = self.get_response(request)
         if is_user_known(request) and request.user.is_authenticated:
             if is_due(request.user):
-                response._resource_closers.append(partial(see, request.user.pk))  # type: ignore[attr-defined]
+                response._resource_closers.append(partial(record_presence, request.user.pk))  # type: ignore[attr-defined]
             if getattr(getattr(request, "session", None), "is_long_unseen", False):
-                response._resource_closers.append(partial(see_place, request))  # type: ignore[attr-defined]
+                response._resource_closers.append(partial(record_device, request))  # type: ignore[attr-defined]
         return response
 
 
-def see(user_id: int) -> None:
+def record_presence(user_id: int) -> None:
     """Record a user's presence. If PostgreSQL fails, their next request records it."""
     try:
         touch([user_id])
@@ -41,7 +41,7 @@ def see(user_id: int) -> None:
         logger.warning("the visit of user %s was not recorded: %s", user_id, error)
 
 
-def see_place(request: HttpRequest) -> None:
+def record_device(request: HttpRequest) -> None:
     """Record where the session was seen, about hourly."""
     try:
         places.record_visit(request)

@@ -37,7 +37,7 @@ def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
     if request.method == "POST":
         return _join(request, form)
     wait = joining.count_code(rates.address(request), code)
-    return _gate(request, form, code) if wait is None else too_many(request, wait)
+    return _show_sign_up(request, form, code) if wait is None else too_many(request, wait)
 
 
 def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
@@ -45,21 +45,21 @@ def _join(request: PageRequest, form: JoinForm) -> HttpResponse:
     is_valid = form.is_valid()
     fields = {name: form.cleaned_data.get(name, "") for name in form.fields}
     invite = fields.pop("invite")
-    wait = joining.count(rates.address(request), code=invite)
+    wait = joining.count_attempt(rates.address(request), code=invite)
     if wait is not None:
         return too_many(request, wait)
     candidate = joining.SignUpInput(**fields, language=translation.get_language() or "")
     try:
         if is_valid:
             user = joining.join(candidate, invite=invite)
-            return _welcome(request, user, candidate) if user else redirect("signup-waiting")
-        joining.check(candidate, invite=invite)
+            return _log_in_new_member(request, user, candidate) if user else redirect("signup-waiting")
+        joining.check_sign_up(candidate, invite=invite)
     except ValidationError as error:
         told = {field: problems for field, problems in error.error_dict.items() if field not in form.errors}
         add_errors(form, ValidationError(told), {"invite": NON_FIELD_ERRORS})
     except joining.ClosedError:
-        return _gate(request, form, "")
-    return _gate(request, form, form["invite"].value() or "")
+        return _show_sign_up(request, form, "")
+    return _show_sign_up(request, form, form["invite"].value() or "")
 
 
 def _focus(form: SignUpForm) -> None:
@@ -69,7 +69,7 @@ def _focus(form: SignUpForm) -> None:
         form.fields[name].widget.attrs["autofocus"] = True
 
 
-def _welcome(request: PageRequest, user: User, candidate: joining.SignUpInput) -> HttpResponse:
+def _log_in_new_member(request: PageRequest, user: User, candidate: joining.SignUpInput) -> HttpResponse:
     login(request, user)
     if candidate.email:
         messages.success(request, _("We sent you an email. Open its link or enter its code to confirm your address."))
@@ -78,7 +78,7 @@ def _welcome(request: PageRequest, user: User, candidate: joining.SignUpInput) -
     return response
 
 
-def _gate(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
+def _show_sign_up(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
     _focus(form)
     mode = current().sign_up
     invitation = invitations.find(code) if code and mode != SignUp.CLOSED else None
@@ -105,7 +105,7 @@ def signup_waiting(request: PageRequest) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
     """Create the first superuser by link."""
-    if not (first_admin.is_good(token) and first_admin.is_wanted()):
+    if not (first_admin.is_good(token) and first_admin.is_missing()):
         return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
     form = SignUpForm(request.POST or None)
     if form.is_valid():

@@ -19,7 +19,7 @@ from accounts import actions, addresses
 from accounts.access import READER_FIELD, signed_in
 from accounts.models import User
 from accounts.pages.forms import AddressCodeForm, AddressForm, AppForm, PasskeyForm, ProofForm
-from accounts.pages.signing_in_views import answer_of
+from accounts.pages.signing_in_views import parse_passkey_answer
 from accounts.signing_in import places, second_factors, sign_in, step_up
 from accounts.signing_in.second_factors import Type
 from web.pages import FORM_METHODS, INVALID, PageRequest, is_local, limited, next_page, redirect_next, show, too_many
@@ -45,7 +45,7 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
                 sign_in.check_code(request, user=reader, code=form.cleaned_data["code"])
         except ValidationError as error:
             form.add_error("password", error.error_dict["password"])
-        except sign_in.WaitError as error:
+        except sign_in.TooManyAttemptsError as error:
             return too_many(request, error.seconds)
         except sign_in.WrongCodeError:
             form.add_error(
@@ -54,7 +54,7 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
         else:
             return _redirect_proven(request)
     context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(reader)}
-    context |= _carried(request)
+    context |= _original_post(request)
     return show(request, "accounts/confirm.html", context, status=INVALID if form.errors else 200)
 
 
@@ -75,7 +75,7 @@ def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
     """Prove one's identity by passkey."""
     try:
         second_factors.use_passkey(
-            user=reader, session=request.session, answer=answer_of(request.POST.get("answer", ""))
+            user=reader, session=request.session, answer=parse_passkey_answer(request.POST.get("answer", ""))
         )
     except second_factors.SecondFactorRefusedError:
         messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
@@ -87,7 +87,7 @@ OWN_FIELDS = frozenset({"csrfmiddlewaretoken", READER_FIELD, "act", "next", "pas
 """Fields of the proof page. It carries all others."""
 
 
-def _carried(request: HttpRequest) -> dict[str, Any]:
+def _original_post(request: HttpRequest) -> dict[str, Any]:
     """The action and fields that the proof page carries. Read only from a POST, so that no link can name the target."""
     if request.method != "POST":
         return {"act": "", "carried": []}
@@ -110,13 +110,13 @@ def _redirect_proven(request: HttpRequest) -> HttpResponseRedirect:
 @require_safe
 def account(request: PageRequest, reader: User) -> HttpResponse:
     """Show log-in data and the account's deletion."""
-    context = {"proven": addresses.proven(reader), "waiting": addresses.waiting(reader)}
+    context = {"proven": addresses.confirmed_address(reader), "waiting": addresses.unconfirmed_address(reader)}
     return show(request, "accounts/account.html", context)
 
 
 @never_cache
 @signed_in
-@step_up.proven_to_act
+@step_up.proof_required_to_post
 @limited("email")
 @require_http_methods(FORM_METHODS)
 def email(request: PageRequest, reader: User) -> HttpResponse:
@@ -154,7 +154,7 @@ def email_code(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @signed_in
-@step_up.proven_to_act
+@step_up.proof_required_to_post
 @limited("email")
 @require_POST
 def email_again(request: PageRequest, reader: User) -> HttpResponse:
@@ -165,7 +165,7 @@ def email_again(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @signed_in
-@step_up.proven_to_act
+@step_up.proof_required_to_post
 @limited("email")
 @require_POST
 def email_remove(request: PageRequest, reader: User) -> HttpResponse:
@@ -182,8 +182,8 @@ def _email(request: PageRequest, reader: User, form: AddressForm, code: AddressC
     context = {
         "form": form,
         "code": code,
-        "proven": addresses.proven(reader),
-        "waiting": addresses.waiting(reader),
+        "proven": addresses.confirmed_address(reader),
+        "waiting": addresses.unconfirmed_address(reader),
     }
     is_wrong = form.errors or code.errors
     return show(request, "accounts/email.html", context, status=INVALID if is_wrong else 200)
@@ -205,7 +205,7 @@ def devices(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @signed_in
-@step_up.proven_to_act
+@step_up.proof_required_to_post
 @limited("write")
 @require_POST
 def end_device(request: PageRequest, reader: User) -> HttpResponse:
@@ -234,7 +234,7 @@ def factors(request: PageRequest, reader: User) -> HttpResponse:
 @sensitive_post_parameters("code")
 @never_cache
 @signed_in
-@step_up.proven
+@step_up.proof_required
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def factor_app(request: PageRequest, reader: User) -> HttpResponse:
@@ -260,21 +260,21 @@ def factor_app(request: PageRequest, reader: User) -> HttpResponse:
 
 @never_cache
 @signed_in
-@step_up.proven
+@step_up.proof_required
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
     """Add a passkey. A script asks the browser for it."""
     form = PasskeyForm(request.POST or None)
     if form.is_valid():
-        credential = answer_of(form.cleaned_data["credential"])
+        credential = parse_passkey_answer(form.cleaned_data["credential"])
         try:
             second_factors.add_passkey(
                 user=reader, session=request.session, name=form.cleaned_data["name"], credential=credential
             )
         except second_factors.SecondFactorRefusedError:
             form.add_error(None, _("That passkey didn't work. Try again."))
-        except second_factors.FullError:
+        except second_factors.PasskeyCapError:
             words = _("You can have up to %(count)d passkeys. Remove one first.")
             form.add_error(None, words % {"count": second_factors.PASSKEYS})
         else:
@@ -285,16 +285,16 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
 
 @never_cache
 @signed_in
-@step_up.proven
+@step_up.proof_required
 @limited("write")
 @require_POST
 def factor_passkey_options(request: PageRequest, reader: User) -> HttpResponse:
     """Options to create a passkey."""
-    return JsonResponse(second_factors.offer_passkey(user=reader, session=request.session))
+    return JsonResponse(second_factors.new_passkey_options(user=reader, session=request.session))
 
 
 @signed_in
-@step_up.proven_to_act
+@step_up.proof_required_to_post
 @limited("write")
 @require_POST
 def factor_remove(request: PageRequest, reader: User) -> HttpResponse:
@@ -307,7 +307,7 @@ def factor_remove(request: PageRequest, reader: User) -> HttpResponse:
 
 @never_cache
 @signed_in
-@step_up.proven
+@step_up.proof_required
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def recovery_codes(request: PageRequest, reader: User) -> HttpResponse:

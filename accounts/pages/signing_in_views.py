@@ -49,11 +49,11 @@ def log_in(request: PageRequest) -> HttpResponse:
         password = form.cleaned_data["password"] if form.is_valid() else ""
         try:
             user = sign_in.verify_login(request, name=request.POST.get("username", ""), password=password)
-        except sign_in.WaitError as error:
+        except sign_in.TooManyAttemptsError as error:
             return too_many(request, error.seconds)
-        except sign_in.WrongError as error:
+        except sign_in.LoginRefusedError as error:
             if form.is_valid():
-                form.add_error(None, WAITING if isinstance(error, sign_in.WaitingError) else WRONG_LOGIN)
+                form.add_error(None, WAITING if isinstance(error, sign_in.ApplicationPendingError) else WRONG_LOGIN)
         except sign_in.CodeNeededError as error:
             sign_in.remember_first_step(request, error.user)
             return redirect(_with_next(request, "login-code"))
@@ -75,7 +75,7 @@ def log_in_code(request: PageRequest) -> HttpResponse:
     if form.is_valid():
         try:
             sign_in.check_code(request, user=user, code=form.cleaned_data["code"])
-        except sign_in.WaitError as error:
+        except sign_in.TooManyAttemptsError as error:
             return too_many(request, error.seconds)
         except sign_in.WrongCodeError:
             form.add_error(
@@ -109,7 +109,7 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
         user = second_factors.use_passkey(
             user=sign_in.remembered_user(request),
             session=request.session,
-            answer=answer_of(request.POST.get("answer", "")),
+            answer=parse_passkey_answer(request.POST.get("answer", "")),
         )
     except second_factors.SecondFactorRefusedError:
         messages.error(request, _("This passkey isn't registered here. Try another way to log in."))
@@ -117,7 +117,7 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
     return _start_session(request, user)
 
 
-def answer_of(text: str) -> Any:
+def parse_passkey_answer(text: str) -> Any:
     """A passkey's answer. Raises BadRequest."""
     try:
         answer = json.loads(text) if len(text) <= ANSWER_LENGTH else None
@@ -130,7 +130,7 @@ def answer_of(text: str) -> Any:
 
 def _start_session(request: PageRequest, user: User) -> HttpResponseRedirect:
     try:
-        sign_in.begin(request, user)
+        sign_in.start_session(request, user)
     except EndedError:
         messages.error(request, WRONG_LOGIN)
         return redirect(_with_next(request, "login"))
@@ -173,7 +173,7 @@ def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
     wait = rates.hit("reset", rates.address(request))
     if wait is not None:
         return too_many(request, wait)
-    user = recovery.of_link(number, token)
+    user = recovery.user_of_link(number, token)
     form = NewPasswordForm(request.POST or None)
     if user is not None and form.is_valid():
         try:
@@ -196,7 +196,7 @@ def reset(request: PageRequest, number: str, token: str) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def verify_email(request: PageRequest, key: str) -> HttpResponse:
     """Confirm an address by link. It takes a click, because programs open links in advance."""
-    row = addresses.of_link(key)
+    row = addresses.address_of_link(key)
     if request.method == "POST" and row is not None:
         try:
             addresses.prove_by_link(key=key)

@@ -20,15 +20,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts import actions
 from accounts.access import signed_in
-from accounts.avatars import TINTS, banner, drawing, letter_of
+from accounts.avatars import TINTS, avatar_svg, banner, letter_of
 from accounts.export import archive_response
 from accounts.faces import FIELDS
 from accounts.locale import browser_language, set_language_cookie
 from accounts.models import User
 from accounts.pages.forms import DeleteForm, PasswordForm, PreferencesForm, ProfileForm
-from accounts.presenting import FacesError, present
+from accounts.presenting import FacesError, update_profile
 from accounts.signing_in import guard
-from accounts.signing_in.step_up import is_proven, proven_by_factor, redirect_to_proof
+from accounts.signing_in.step_up import is_proven, proof_required_with_factor, redirect_to_proof
 from media.actions import MediaError
 from media.files import CACHING
 from web.pages import (
@@ -100,7 +100,7 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
     """The profile, the first page of the settings."""
     form = ProfileForm(request.POST or None, request.FILES or None, reader=reader)
     if form.is_valid():
-        _present(form, reader)
+        _save_profile(form, reader)
         if not form.errors:
             messages.success(request, _("Saved."))
             return redirect_to(request, reverse("settings-profile"))
@@ -108,14 +108,14 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "accounts/settings.html", {"form": form}, part="accounts/_profile.html", status=status)
 
 
-def _present(form: ProfileForm, reader: User) -> None:
+def _save_profile(form: ProfileForm, reader: User) -> None:
     """Save the profile form, all or nothing. Errors are added to their fields."""
     fields = form.cleaned_data
     with ExitStack() as stack:
         files = {use: stack.enter_context(fields[name].open("rb")) for use, name in FIELDS.items() if fields[name]}
         removed = [use for use, name in FIELDS.items() if fields[f"remove_{name}"] and not fields[name]]
         try:
-            present(
+            update_profile(
                 user=reader,
                 display_name=fields["display_name"],
                 bio=fields["bio"],
@@ -161,7 +161,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
 @sensitive_post_parameters("current", "new")
 @never_cache
 @signed_in
-@proven_by_factor
+@proof_required_with_factor
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def password(request: PageRequest, reader: User) -> HttpResponse:
@@ -207,7 +207,7 @@ def data(request: PageRequest, reader: User) -> HttpResponseBase:
 @sensitive_post_parameters("password")
 @never_cache
 @signed_in
-@proven_by_factor
+@proof_required_with_factor
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def delete(request: PageRequest, reader: User) -> HttpResponse:
@@ -236,7 +236,7 @@ def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
     letter = letter_of(code)
     if letter is None or number >= len(TINTS):
         raise Http404
-    return _drawn(drawing(number, letter))
+    return _svg_response(avatar_svg(number, letter))
 
 
 @uncounted
@@ -244,10 +244,10 @@ def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
 def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
     if number >= len(TINTS):
         raise Http404
-    return _drawn(banner(number))
+    return _svg_response(banner(number))
 
 
-def _drawn(picture: str) -> HttpResponse:
+def _svg_response(picture: str) -> HttpResponse:
     """An SVG response that is cached, and usable by apps on other sites."""
     response = HttpResponse(picture, content_type="image/svg+xml")
     response["Cache-Control"] = CACHING

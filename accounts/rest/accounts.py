@@ -12,14 +12,14 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts import actions, addresses, faces
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining import actions as joining
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.models import QuotableBy, User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH
 from accounts.signing_in import guard, second_factors, step_up
-from accounts.signing_in.tokens import token_of
+from accounts.signing_in.tokens import token_id_of
 from media.api import Face, form, taken
 from media.models import Use
 from web import rates, uploads
@@ -179,7 +179,7 @@ class UsersView(ApiView):
         """
         fields = body(request, NewAccount)
         invite = fields.pop("invite", "")
-        wait = joining.count(rates.address(request._request), code=invite)
+        wait = joining.count_attempt(rates.address(request._request), code=invite)
         if wait is not None:
             raise exceptions.Throttled(wait)
         user = joining.join(joining.SignUpInput(**fields), invite=invite)
@@ -194,14 +194,14 @@ class MeView(ApiView):
     @extend_schema(operation_id="read_me", responses={200: Account})
     def get(self, request: Request) -> HttpResponse:
         """Your account."""
-        return FeedResponse(Account.of(signed_in(request)))
+        return FeedResponse(Account.of(authenticated_user(request)))
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
         """Change profile and preferences. Fields not sent stay. A new `email` needs `current_password`, perhaps a
         `code`, and counts once its letter is confirmed.
         """
-        fields, user = body(request, ProfileEdit), signed_in(request)
+        fields, user = body(request, ProfileEdit), authenticated_user(request)
         address, password, code = (fields.pop(name, "") for name in ("email", "current_password", "code"))
         preferences = {name: fields.pop(name, None) for name in ("is_indexable", "quotable_by", "takes_requests")}
         if address:
@@ -226,13 +226,13 @@ class FaceView(ApiView):
     use: Use
 
     def _put(self, request: Request) -> HttpResponse:
-        user, fields = signed_in(request), form(request, Face)
+        user, fields = authenticated_user(request), form(request, Face)
         with fields["file"].open("rb") as file:
             taken("file", lambda: faces.set_face(user=user, use=self.use, file=file))
         return FeedResponse(Account.of(user))
 
     def _delete(self, request: Request) -> HttpResponse:
-        faces.remove_face(user=signed_in(request), use=self.use)
+        faces.remove_face(user=authenticated_user(request), use=self.use)
         return HttpResponse(status=204)
 
 
@@ -274,16 +274,16 @@ class PasswordView(ApiView):
     @extend_schema(operation_id="change_password", request=PasswordChange, responses={204: None})
     def post(self, request: Request) -> HttpResponse:
         """Set a new password. Your other sessions and tokens end. With a second factor it needs a `code`."""
-        fields, user = body(request, PasswordChange), signed_in(request)
+        fields, user = body(request, PasswordChange), authenticated_user(request)
         current, code = fields["current_password"], fields.get("code", "")
         step_up.check_password(request, user, password=current, field="current_password", code=code)
         user = actions.change_password(
             user=user,
             current=current,
             new=fields["new_password"],
-            keep_token=token_of(request),
+            keep_token=token_id_of(request),
         )
-        return _stayed(request, user)
+        return _keep_signed_in(request, user)
 
 
 class SessionsView(ApiView):
@@ -292,8 +292,8 @@ class SessionsView(ApiView):
     @extend_schema(operation_id="log_out_everywhere", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
         """End your other sessions and tokens."""
-        user = actions.log_out_everywhere(user=signed_in(request), keep_token=token_of(request))
-        return _stayed(request, user)
+        user = actions.log_out_everywhere(user=authenticated_user(request), keep_token=token_id_of(request))
+        return _keep_signed_in(request, user)
 
 
 # A POST: proxies may drop the body of a DELETE, and an address must not hold a password.
@@ -309,7 +309,7 @@ class DeleteMeView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Delete your account and items for good. With a second factor it needs a `code`."""
-        fields, user = body(request, Proof), signed_in(request)
+        fields, user = body(request, Proof), authenticated_user(request)
         password, code = fields["password"], fields.get("code", "")
         step_up.check_password(request, user, password=password, field="password", code=code)
         actions.delete_account(user=user, by_owner=True)
@@ -324,13 +324,13 @@ class ExportView(ApiView):
     @extend_schema(operation_id="export_me", responses={(200, ZIP_TYPE): OpenApiTypes.BINARY})
     def get(self, request: Request) -> FileResponse:
         """All data that the site keeps about you, as a zip. With a second factor, a token takes the POST."""
-        user = signed_in(request)
-        step_up.check(request, user)
+        user = authenticated_user(request)
+        step_up.check_proof(request, user)
         return archive_response(user)
 
     def head(self, request: Request) -> HttpResponse:
         """Headers only. The archive is not made."""
-        step_up.check(request, signed_in(request))
+        step_up.check_proof(request, authenticated_user(request))
         return HttpResponse(content_type=ZIP_TYPE)
 
     @extend_schema(
@@ -338,14 +338,14 @@ class ExportView(ApiView):
     )
     def post(self, request: Request) -> FileResponse:
         """The same, for your password, and a `code` with a second factor."""
-        fields, user = body(request, Proof), signed_in(request)
+        fields, user = body(request, Proof), authenticated_user(request)
         password, code = fields["password"], fields.get("code", "")
         step_up.check_password(request, user, password=password, field="password", code=code)
         spend("export", str(user.pk))
         return archive_response(user)
 
 
-def _stayed(request: Request, user: User) -> HttpResponse:
+def _keep_signed_in(request: Request, user: User) -> HttpResponse:
     """Answer 204, and keep the calling session and browser signed in."""
     response = HttpResponse(status=204)
     if not request.auth:

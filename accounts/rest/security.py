@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from accounts import actions
 from accounts.proofs import EndedError
 from accounts.signing_in import guard, places, recovery, second_factors, sign_in, step_up
-from accounts.signing_in.tokens import TokenAuthentication, token_of
+from accounts.signing_in.tokens import TokenAuthentication, token_id_of
 from web import rates
 from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, spend
 
@@ -70,8 +70,8 @@ class TokenView(ApiView):
                 caller, name=fields["username"], password=fields["password"], code=fields.get("code", "")
             )
             token = actions.issue_token(user=user, user_agent=places.agent_of(caller), ip=places.ip_of(caller))
-        except (sign_in.WrongError, EndedError) as error:
-            is_waiting = isinstance(error, sign_in.WaitingError)
+        except (sign_in.LoginRefusedError, EndedError) as error:
+            is_waiting = isinstance(error, sign_in.ApplicationPendingError)
             words = "Your application waits for an admin." if is_waiting else "Wrong username or password."
             raise serializers.ValidationError({"non_field_errors": [words]}) from error
         except sign_in.CODE_ERRORS as error:
@@ -86,7 +86,7 @@ class TokenView(ApiView):
     @extend_schema(operation_id="log_out", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
         """Revoke the token of this call."""
-        actions.revoke_token(token_id=token_of(request))
+        actions.revoke_token(token_id=token_id_of(request))
         return HttpResponse(status=204)
 
 

@@ -11,7 +11,7 @@ from accounts.signing_in_models import OWN_APP
 KINDS = ("token", "bearer")
 
 
-def is_known(authorization: str, cookie: str) -> bool:
+def has_valid_credentials(authorization: str, cookie: str) -> bool:
     """Whether a header has an active user's token or session."""
     kind, _separator, text = authorization.strip().partition(" ")
     if kind.lower() in KINDS:

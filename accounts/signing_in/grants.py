@@ -18,7 +18,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from accounts.models import User
-from accounts.signing_in.tokens import token_of
+from accounts.signing_in.tokens import token_id_of
 from storage.connections import fetch, id_array
 from web import rates
 
@@ -68,7 +68,7 @@ class Grant(NamedTuple):
     """The id of a token of the API or an app."""
 
     @property
-    def is_borrowed(self) -> bool:
+    def is_ticket_only(self) -> bool:
         """Whether only a ticket vouches for it."""
         return not (self.session or self.token)
 
@@ -103,12 +103,12 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
             return None
         ticket = read_ticket(text)
         user = User.objects.active().filter(pk=ticket.user_id).first() if ticket else None
-        if ticket is None or user is None or not _still_counts(ticket, user):
+        if ticket is None or user is None or not _is_ticket_valid(ticket, user):
             raise AuthenticationFailed("Invalid ticket.")
         return user, ticket
 
 
-def _still_counts(ticket: Ticket, user: User) -> bool:
+def _is_ticket_valid(ticket: Ticket, user: User) -> bool:
     """Whether the ticket's token is valid or, for a session's ticket, not all of the user's sessions have ended."""
     if not ticket.token:
         return ticket.sessions == session_mark(user)
@@ -126,9 +126,9 @@ class TicketScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
         return {"type": "apiKey", "in": "query", "name": "ticket", "description": "As a redirect of the site gives it."}
 
 
-def token_behind(request: Request) -> int:
+def source_token_id(request: Request) -> int:
     """The API token's id behind a request, or 0."""
-    return request.auth.token if isinstance(request.auth, Ticket) else token_of(request)
+    return request.auth.token if isinstance(request.auth, Ticket) else token_id_of(request)
 
 
 def grant_of(request: Request, user: User) -> Grant:
@@ -136,7 +136,7 @@ def grant_of(request: Request, user: User) -> Grant:
     password = password_mark(user)
     if request.auth is None:  # neither a token nor a ticket
         return Grant(user.pk, password, request._request.session.session_key or "", user.session_epoch)
-    return Grant(user.pk, password, epoch=user.session_epoch, token=token_behind(request))
+    return Grant(user.pk, password, epoch=user.session_epoch, token=source_token_id(request))
 
 
 def password_mark(user: User) -> str:

@@ -82,7 +82,7 @@ def _known_name(agent: str) -> str:
 def record_visit(request: HttpRequest) -> None:
     """Record where and when this session was seen."""
     key, user_id = request.session.session_key, request.session.get(SESSION_KEY)
-    if key and user_id and current().takes_notes:
+    if key and user_id and current().is_writable:
         with connection.cursor() as cursor:
             said = {"agent": agent_of(request), "ip": ip_of(request)}
             cursor.execute(NOTE, {"key": key, "user": int(user_id), **said})
@@ -107,10 +107,10 @@ def sessions(user: User, here: str | None) -> list[SignedInDevice]:
     kept = Session.objects.filter(
         session_key__in=[row.session_key for row in rows], user_id=user.pk, expire_date__gt=timezone.now()
     )
-    standing = {row.session_key for row in kept if _is_of_now(row, user)}
+    standing = {row.session_key for row in kept if _is_current_session(row, user)}
     found = [
         SignedInDevice(
-            _name(row.session_key),
+            _device_key(row.session_key),
             device_name(row.user_agent),
             row.ip,
             row.created_at,
@@ -124,18 +124,18 @@ def sessions(user: User, here: str | None) -> list[SignedInDevice]:
     return sorted(found, key=lambda place: not place.is_here)
 
 
-def _is_of_now(row: Session, user: User) -> bool:
+def _is_current_session(row: Session, user: User) -> bool:
     """Whether a session is newer than the last password change and log-out everywhere."""
     return bool(SessionStore().decode(row.session_data).get(HASH_SESSION_KEY) == user.get_session_auth_hash())
 
 
 def tokens(user: User) -> list[SignedInDevice]:
     """The user's API tokens, newest first."""
-    rows = _standing(user).filter(application=OWN_APP).select_related("origin").order_by("-pk")
+    rows = _valid_tokens(user).filter(application=OWN_APP).select_related("origin").order_by("-pk")
     return [_of_token(row) for row in rows[: settings.TOKEN_CAP]]
 
 
-def _standing(user: User) -> QuerySet[Any]:
+def _valid_tokens(user: User) -> QuerySet[Any]:
     tokens: QuerySet[Any] = AccessToken.objects.filter(user=user, expires__gt=timezone.now())
     return tokens
 
@@ -143,29 +143,31 @@ def _standing(user: User) -> QuerySet[Any]:
 def _of_token(row: Any) -> SignedInDevice:
     origin: TokenOrigin | None = getattr(row, "origin", None)
     agent, ip = (origin.user_agent, origin.ip) if origin is not None else ("", "")
-    return SignedInDevice(_name(row.token_checksum), device_name(agent), ip, row.created, None, row.expires, False)
+    return SignedInDevice(
+        _device_key(row.token_checksum), device_name(agent), ip, row.created, None, row.expires, False
+    )
 
 
 def apps(user: User) -> list[SignedInDevice]:
     """Apps with a token of the user, newest first."""
-    rows = _standing(user).exclude(application=OWN_APP).order_by("-pk")[: settings.TOKEN_CAP]
+    rows = _valid_tokens(user).exclude(application=OWN_APP).order_by("-pk")[: settings.TOKEN_CAP]
     names = dict(ClientApp.objects.filter(pk__in=[row.application_id for row in rows]).values_list("pk", "name"))
     return [
         SignedInDevice(
-            _name(row.token_checksum),
+            _device_key(row.token_checksum),
             names.get(row.application_id) or _("Unknown app"),
             "",
             row.created,
             row.updated,
             row.expires,
             False,
-            _words(row),
+            _scope_descriptions(row),
         )
         for row in rows
     ]
 
 
-def _words(row: Any) -> list[str]:
+def _scope_descriptions(row: Any) -> list[str]:
     held = row.scope.split()
     return [str(words) for scope, words in get_scopes_backend().get_all_scopes().items() if scope in held]
 
@@ -173,22 +175,22 @@ def _words(row: Any) -> list[str]:
 def end_token(*, user: User, key: str) -> bool:
     """Revoke one of the user's tokens by its key. False if there is none."""
     rows = AccessToken.objects.filter(user=user).values_list("pk", "token_checksum")
-    found = next((pk for pk, digest in rows if _name(digest) == key), None)
+    found = next((pk for pk, digest in rows if _device_key(digest) == key), None)
     return found is not None and revoke_token(token_id=found)
 
 
 def end_session(*, user: User, key: str) -> bool:
     """End one of the user's sessions by its key. False if there is none."""
     keys = SessionOrigin.objects.filter(user=user).values_list("session_key", flat=True)
-    found = next((each for each in keys if _name(each) == key), None)
+    found = next((each for each in keys if _device_key(each) == key), None)
     if found is None:
         return False
     with transaction.atomic():
-        User.objects.held().get(pk=user.pk)  # the session's end writes it too
+        User.objects.locked().get(pk=user.pk)  # the session's end writes it too
         SessionStore(found).delete()
         end_streams(user_id=user.pk)
     return True
 
 
-def _name(secret: str) -> str:
+def _device_key(secret: str) -> str:
     return salted_hmac("accounts.places", secret, algorithm="sha256").hexdigest()[:32]

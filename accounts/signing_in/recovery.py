@@ -68,7 +68,7 @@ def _work_off_one() -> bool:
     if request is None:
         return False
     user = account_of(request.asked)
-    address = addresses.proven(user) if user is not None else ""
+    address = addresses.confirmed_address(user) if user is not None else ""
     if user is not None and address and rates.hit("reset_name", str(user.pk)) is None:
         mail.send(
             kind="reset",
@@ -86,7 +86,7 @@ def account_of(name_or_address: str) -> User | None:
     """The active account with this name or confirmed address."""
     text = name_or_address.strip()
     if "@" in text.lstrip("@"):
-        return addresses.owner(text)
+        return addresses.user_with_address(text)
     return User.objects.active().named(text.lstrip("@")).first()
 
 
@@ -97,7 +97,7 @@ def link(user: User) -> str:
     )
 
 
-def of_link(number: str, token: str) -> User | None:
+def user_of_link(number: str, token: str) -> User | None:
     """The account of a valid link."""
     try:
         user = User.objects.active().filter(pk=base36_to_int(number)).first()
@@ -109,7 +109,7 @@ def of_link(number: str, token: str) -> User | None:
 @transaction.atomic
 def set_password(*, number: str, token: str, new: str) -> User:
     """Set a password by link. Raises SpentResetError and ValidationError."""
-    user = of_link(number, token)
+    user = user_of_link(number, token)
     if user is None:
         raise SpentResetError
     try:
@@ -117,7 +117,7 @@ def set_password(*, number: str, token: str, new: str) -> User:
     except ValidationError as error:
         raise ValidationError({"new_password": error.error_list}) from error
     hashed = passwords.hashed(new)  # takes long, so before the lock
-    held = User.objects.active().held().filter(pk=user.pk).first()
+    held = User.objects.active().locked().filter(pk=user.pk).first()
     if held is None or not tokens.check_token(held, token):  # used or ended meanwhile
         raise SpentResetError
     write_password(user=user, hashed=hashed)

@@ -53,7 +53,7 @@ class SecondFactorRefusedError(Exception):
     """The code or passkey is not accepted."""
 
 
-class FullError(Exception):
+class PasskeyCapError(Exception):
     """The user has `PASSKEYS` passkeys."""
 
 
@@ -78,11 +78,11 @@ def use_code(*, user: User, code: str) -> None:
     code = _plain(code)
     types = [Type.TOTP, Type.RECOVERY_CODES]
     rows = Authenticator.objects.select_for_update().filter(user=user, type__in=types).order_by("pk")
-    if not code or not any(_counts(row, code) for row in rows):
+    if not code or not any(_accepts_code(row, code) for row in rows):
         raise SecondFactorRefusedError
 
 
-def _counts(row: Authenticator, code: str) -> bool:
+def _accepts_code(row: Authenticator, code: str) -> bool:
     """Whether a factor accepts the code. It uses the code up and re-encrypts a secret of an old key."""
     field = SECRETS[row.type]
     try:
@@ -162,7 +162,7 @@ def _passkeys(user: User) -> list[Authenticator]:
     return list(Authenticator.objects.filter(user=user, type=Type.WEBAUTHN))
 
 
-def _state(session: SessionBase) -> Any:
+def _pop_challenge(session: SessionBase) -> Any:
     """What the last challenge needs. It counts once. Raises SecondFactorRefusedError."""
     state = session.pop(CHALLENGE, None)
     if state is None:
@@ -170,10 +170,10 @@ def _state(session: SessionBase) -> Any:
     return state
 
 
-def offer_passkey(*, user: User, session: SessionBase) -> dict[str, Any]:
+def new_passkey_options(*, user: User, session: SessionBase) -> dict[str, Any]:
     """Options to create a passkey."""
     options: dict[str, Any]
-    options, session[CHALLENGE] = _webauthn().creation(user, _passkeys(user))
+    options, session[CHALLENGE] = _webauthn().registration_challenge(user, _passkeys(user))
     return options
 
 
@@ -182,9 +182,9 @@ def add_passkey(*, user: User, session: SessionBase, name: str, credential: Any)
     """Add a passkey. Raises SecondFactorRefusedError, FullError, EndedError."""
     proofs.lock_if_valid(user)
     if len(_passkeys(user)) >= PASSKEYS:
-        raise FullError
+        raise PasskeyCapError
     try:
-        _webauthn().check_created(_state(session), credential)
+        _webauthn().check_registration(_pop_challenge(session), credential)
     except MALFORMED as error:
         raise SecondFactorRefusedError from error
     data = {"name": name[:NAME_LENGTH], "credential": credential}
@@ -196,7 +196,7 @@ def add_passkey(*, user: User, session: SessionBase, name: str, credential: Any)
 def passkey_options(*, user: User | None, session: SessionBase) -> dict[str, Any]:
     """Options for a proof by a passkey. Without a user, by anybody's."""
     options: dict[str, Any]
-    options, session[CHALLENGE] = _webauthn().proof(_passkeys(user) if user is not None else [])
+    options, session[CHALLENGE] = _webauthn().authentication_challenge(_passkeys(user) if user is not None else [])
     return options
 
 
@@ -205,23 +205,23 @@ def use_passkey(*, user: User | None, session: SessionBase, answer: Any) -> User
     """The passkey's user. Raises SecondFactorRefusedError."""
     webauthn = _webauthn()
     try:
-        pk = user.pk if user is not None else webauthn.named(answer)
-        held = User.objects.active().held().filter(pk=pk).first()  # of two answers at once, the second is later
+        pk = user.pk if user is not None else webauthn.user_id_of(answer)
+        held = User.objects.active().locked().filter(pk=pk).first()  # of two answers at once, the second is later
         if held is None:
             raise SecondFactorRefusedError
-        row, counter = webauthn.check_proof(_state(session), _passkeys(held), answer)
-        _count_use(row, counter)
+        row, counter = webauthn.check_authentication(_pop_challenge(session), _passkeys(held), answer)
+        _store_counter(row, counter)
     except MALFORMED as error:
         raise SecondFactorRefusedError from error
     return user or held
 
 
-def _count_use(row: Authenticator, counter: int) -> None:
+def _store_counter(row: Authenticator, counter: int) -> None:
     """Store a passkey's counter. Raises SecondFactorRefusedError unless it grew: a copy of the passkey may be about.
 
     Many passkeys never count and send 0 (WebAuthn, 7.2).
     """
-    before = row.data.get(COUNTER, _webauthn().created(row).counter)
+    before = row.data.get(COUNTER, _webauthn().registered_data(row).counter)
     if (counter or before) and counter <= before:
         logger.warning("passkey %s of user %s counts backwards: %s after %s", row.pk, row.user_id, counter, before)
         raise SecondFactorRefusedError
@@ -271,7 +271,7 @@ def renew_recovery_codes(*, user: User) -> None:
 @transaction.atomic
 def forget(*, user: User) -> bool:
     """Remove all factors, for an admin. False without any."""
-    User.objects.held().get(pk=user.pk)
+    User.objects.locked().get(pk=user.pk)
     gone, _rows = Authenticator.objects.filter(user=user).delete()
     if gone:
         addresses.send_notice(user, "factor_removed")
@@ -279,7 +279,7 @@ def forget(*, user: User) -> bool:
 
 
 # --- Another secret key ----------------------------------------------------------------------------------
-def seal_anew() -> tuple[int, int]:
+def reencrypt_secrets() -> tuple[int, int]:
     """Re-encrypt all secrets. Returns numbers of changed and unreadable ones."""
     changed = lost = after = 0
     while True:
@@ -287,7 +287,7 @@ def seal_anew() -> tuple[int, int]:
             rows = Authenticator.objects.select_for_update().filter(pk__gt=after, type__in=SECRETS).order_by("pk")
             batch = list(rows[:AT_ONCE])
             for row in batch:
-                sealed = _sealed_anew(row)
+                sealed = _reencrypt_secret(row)
                 lost += sealed is None
                 changed += bool(sealed)
         if not batch:
@@ -295,7 +295,7 @@ def seal_anew() -> tuple[int, int]:
         after = batch[-1].pk
 
 
-def _sealed_anew(row: Authenticator) -> bool | None:
+def _reencrypt_secret(row: Authenticator) -> bool | None:
     """Re-encrypt a factor's secret. Returns whether it changed, or None if no key decrypts it."""
     field = SECRETS[row.type]
     try:

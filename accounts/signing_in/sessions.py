@@ -73,7 +73,7 @@ class SessionStore(DatabaseStore):
 
     def load(self) -> dict[str, Any]:
         """Data from a valid copy, else from PostgreSQL."""
-        copy = _copy(self.session_key)
+        copy = _cached_copy(self.session_key)
         if copy is None:
             return self._read()
         self.generation, text = copy
@@ -137,7 +137,7 @@ def _store_copy(key: str, generation: int, expires: float, text: str) -> None:
     cache.set(keys.session(_digest(key)), signed, max(1, int(seconds)))
 
 
-def _copy(key: str | None) -> tuple[int, str] | None:
+def _cached_copy(key: str | None) -> tuple[int, str] | None:
     signed = cache.get(keys.session(_digest(key))) if key and _is_key(key) else None
     if not key or not isinstance(signed, str):
         return None

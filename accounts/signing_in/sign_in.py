@@ -27,7 +27,7 @@ PENDING_SECONDS = 600
 BACKEND = "accounts.signing_in.sessions.Backend"
 
 
-class WaitError(Exception):
+class TooManyAttemptsError(Exception):
     """Too many attempts. Wait `seconds`."""
 
     def __init__(self, seconds: float) -> None:
@@ -35,11 +35,11 @@ class WaitError(Exception):
         self.seconds = seconds
 
 
-class WrongError(Exception):
+class LoginRefusedError(Exception):
     """Unknown account, wrong password or sign-in not allowed."""
 
 
-class WaitingError(WrongError):
+class ApplicationPendingError(LoginRefusedError):
     """Name and password belong to an application that still waits."""
 
 
@@ -55,7 +55,7 @@ class WrongCodeError(Exception):
     """The password is right, the code is not."""
 
 
-CODE_ERRORS = (WaitError, CodeNeededError, WrongCodeError)
+CODE_ERRORS = (TooManyAttemptsError, CodeNeededError, WrongCodeError)
 """Errors about attempts and codes, not about name and password."""
 
 
@@ -64,13 +64,13 @@ def verify_login(request: HttpRequest, *, name: str, password: str, code: str = 
     username = username_of(name)
     wait = guard.attempt(request, username, typed=name)
     if wait is not None:
-        raise WaitError(wait)
+        raise TooManyAttemptsError(wait)
     if not password:
-        raise WrongError
+        raise LoginRefusedError
     user = User.objects.active().named(username).first()
     match = passwords.compare(password, user.password if user is not None else UNUSABLE_PASSWORD_PREFIX)
     if user is None or not match.is_right:
-        raise WaitingError if applications.is_waiting(username, password) else WrongError
+        raise ApplicationPendingError if applications.is_waiting(username, password) else LoginRefusedError
     if match.is_old:
         _renew_hash(user, password)
     if second_factors.is_set(user):
@@ -101,7 +101,7 @@ def check_code(request: HttpRequest, *, user: User, code: str) -> None:
     """Use up a code. Raises WaitError, WrongCodeError."""
     wait = guard.attempt_code(request, user)
     if wait is not None:
-        raise WaitError(wait)
+        raise TooManyAttemptsError(wait)
     try:
         second_factors.use_code(user=user, code=code)
     except second_factors.SecondFactorRefusedError as error:
@@ -129,7 +129,7 @@ def remembered_user(request: HttpRequest) -> User | None:
 
 
 # --- Afterwards ------------------------------------------------------------------------------------------
-def begin(request: HttpRequest, user: User) -> None:
+def start_session(request: HttpRequest, user: User) -> None:
     """Start a session. The caller then calls `guard.remember`. Raises EndedError.
 
     The session names the password and epoch that were proven, so what changes them later ends it.
@@ -147,10 +147,10 @@ def begin(request: HttpRequest, user: User) -> None:
 
 def send_notice(request: HttpRequest, user: User) -> None:
     """Write the owner about a sign-in from somewhere new."""
-    addresses.send_notice(user, "new_sign_in", **whence(request))
+    addresses.send_notice(user, "new_sign_in", **request_origin(request))
 
 
-def whence(request: HttpRequest) -> dict[str, str]:
+def request_origin(request: HttpRequest) -> dict[str, str]:
     """Where and when a request came from."""
     return {
         "device": places.device_kind(places.agent_of(request)),

@@ -46,17 +46,17 @@ def is_proven(request: HttpRequest, seconds: int = SECONDS) -> bool:
 Page = Callable[Concatenate[PageRequest, User, P], HttpResponseBase]
 
 
-def proven(view: Page[P]) -> Page[P]:
+def proof_required(view: Page[P]) -> Page[P]:
     """Show a page only after a recent proof."""
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        return view(request, reader, *args, **kwargs) if is_proven(request) else _ask(request)
+        return view(request, reader, *args, **kwargs) if is_proven(request) else _redirect_to_confirm(request)
 
     return guard
 
 
-def proven_to_act(view: Page[P]) -> Page[P]:
+def proof_required_to_post(view: Page[P]) -> Page[P]:
     """Run a POST only after a recent proof. The proof page keeps the POST and sends it on."""
 
     @wraps(view)
@@ -69,19 +69,19 @@ def proven_to_act(view: Page[P]) -> Page[P]:
     return guard
 
 
-def proven_by_factor(view: Page[P]) -> Page[P]:
-    """Like `proven`, but accounts without a second factor need no proof."""
+def proof_required_with_factor(view: Page[P]) -> Page[P]:
+    """Like `proof_required`, but accounts without a second factor need no proof."""
 
     @wraps(view)
     def guard(request: PageRequest, reader: User, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         may = is_proven(request) or not second_factors.is_set(reader)
-        return view(request, reader, *args, **kwargs) if may else _ask(request)
+        return view(request, reader, *args, **kwargs) if may else _redirect_to_confirm(request)
 
     return guard
 
 
 # --- Calls of the API ------------------------------------------------------------------------------------
-def check(request: Request, user: User) -> None:
+def check_proof(request: Request, user: User) -> None:
     """Require a recent proof of calls without a body. A token has none, so it is refused if there is a second factor.
 
     Raises PermissionDenied.
@@ -116,7 +116,7 @@ def check_password(request: Request, user: User, *, password: str, field: str, c
 
 def code_refused(error: Exception) -> APIException:
     """An API error for one of `sign_in.CODE_ERRORS`."""
-    if isinstance(error, sign_in.WaitError):
+    if isinstance(error, sign_in.TooManyAttemptsError):
         return Throttled(error.seconds)
     if isinstance(error, sign_in.CodeNeededError):
         said = "This account has a second factor: send a code of its app, or a recovery code."
@@ -133,7 +133,7 @@ def _denied() -> PermissionDenied:
     return PermissionDenied({"detail": f"Prove who you are at {reverse('confirm-identity')}.", "code": "proof_needed"})
 
 
-def _ask(request: HttpRequest) -> HttpResponseBase:
+def _redirect_to_confirm(request: HttpRequest) -> HttpResponseBase:
     return redirect_to_proof(
         request.path if request.method == "GET" else next_page(request) or reverse("settings-account")
     )

@@ -62,7 +62,7 @@ def find(text: str) -> ValidToken | None:
     return rows[0] if rows else None
 
 
-def token_of(request: Request) -> int:
+def token_id_of(request: Request) -> int:
     """The id of the request's API token, or 0."""
     return request.auth if isinstance(request.auth, int) else 0
 

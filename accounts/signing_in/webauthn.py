@@ -30,8 +30,8 @@ VERIFIED = UserVerificationRequirement.REQUIRED
 """The device checks its owner: so a passkey is both factors."""
 
 
-def creation(user: User, rows: Sequence[Authenticator]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options to create a passkey, and the state that `check_created` needs. `rows`: passkeys that the user has."""
+def registration_challenge(user: User, rows: Sequence[Authenticator]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options to create a passkey, and the state that `check_registration` needs. `rows`: the passkeys of the user."""
     options, state = _server().register_begin(
         PublicKeyCredentialUserEntity(id=handle(user), name=user.username, display_name=user.username),
         [_credential(row) for row in rows],
@@ -42,21 +42,21 @@ def creation(user: User, rows: Sequence[Authenticator]) -> tuple[dict[str, Any],
     return dict(options), state
 
 
-def check_created(state: Any, credential: Any) -> None:
+def check_registration(state: Any, credential: Any) -> None:
     """Check a new passkey."""
     _check_origin(RegistrationResponse.from_dict(credential))
     _server().register_complete(state, credential)
 
 
-def proof(rows: Sequence[Authenticator]) -> tuple[dict[str, Any], dict[str, Any]]:
+def authentication_challenge(rows: Sequence[Authenticator]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the browser is asked for a proof by one of these passkeys, or by any if there are none. The second dict is
-    the state for `check_proof`.
+    the state for `check_authentication`.
     """
     options, state = _server().authenticate_begin([_credential(row) for row in rows], VERIFIED)
     return dict(options), state
 
 
-def check_proof(state: Any, rows: Sequence[Authenticator], answer: Any) -> tuple[Authenticator, int]:
+def check_authentication(state: Any, rows: Sequence[Authenticator], answer: Any) -> tuple[Authenticator, int]:
     """The passkey of these that answered, and its counter."""
     said = AuthenticationResponse.from_dict(answer)
     _check_origin(said)
@@ -70,12 +70,12 @@ def handle(user: User) -> bytes:
     return int_to_base36(user.pk).encode()
 
 
-def named(answer: Any) -> int:
+def user_id_of(answer: Any) -> int:
     """The id of the user whom an answer names."""
     return base36_to_int(websafe_decode(answer["response"]["userHandle"]).decode())
 
 
-def created(row: Authenticator) -> AuthenticatorData:
+def registered_data(row: Authenticator) -> AuthenticatorData:
     """What the passkey told when it was added."""
     said = RegistrationResponse.from_dict(row.data["credential"])
     data: AuthenticatorData = said.response.attestation_object.auth_data
@@ -83,7 +83,7 @@ def created(row: Authenticator) -> AuthenticatorData:
 
 
 def _credential(row: Authenticator) -> AttestedCredentialData:
-    credential = created(row).credential_data
+    credential = registered_data(row).credential_data
     assert credential is not None  # noqa: S101 (fido2 adds none without)
     return credential
 

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 
 from accounts.models import User
 from clientapi.entities import Account, AccountFacts, account_of
-from clientapi.paging import MOST_PEOPLE, PEOPLE, Wanted, answer, wanted
+from clientapi.paging import MOST_PEOPLE, PEOPLE, PageParams, page_params, paged_answer
 from clientapi.params import Params
 from items.bodies import Sender
 from items.visibility import for_followers
@@ -185,13 +185,13 @@ def accounts_of(users: Iterable[User]) -> list[Account]:
 
 def people_answer(request: Request, owner_id: int, listed: PeopleTable, reader: User | AnonymousUser) -> FeedResponse:
     """Answer with a page of a list of people."""
-    asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
-    page, next_id, prev_id = found_people(owner_id, listed, reader, asked)
-    return answer(request, accounts_of(page), next_id=next_id, prev_id=prev_id)
+    asked = page_params(Params(request), default=PEOPLE, most=MOST_PEOPLE)
+    page, next_id, prev_id = list_people(owner_id, listed, reader, asked)
+    return paged_answer(request, accounts_of(page), next_id=next_id, prev_id=prev_id)
 
 
-def found_people(
-    owner_id: int, listed: PeopleTable, reader: User | AnonymousUser, asked: Wanted
+def list_people(
+    owner_id: int, listed: PeopleTable, reader: User | AnonymousUser, asked: PageParams
 ) -> tuple[list[User], int | None, int | None]:
     """A page of a list of people, and the ids of its Link."""
     page = people_page(
@@ -203,4 +203,4 @@ def found_people(
         min_id=asked.min_id,
         limit=asked.limit,
     )
-    return page.people, *asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more)
+    return page.people, *asked.link_ids(page.newest_id, page.oldest_id, page.last_id, page.has_more)

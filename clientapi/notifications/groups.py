@@ -13,10 +13,10 @@ import msgspec
 
 from accounts.models import User
 from clientapi.accounts.people import accounts_by_id
-from clientapi.entities import Account, Status, moment
+from clientapi.entities import Account, Status, time_text
 from clientapi.notifications import notices
-from clientapi.notifications.notices import TYPES, Chosen, NoticePage
-from clientapi.paging import Wanted
+from clientapi.notifications.notices import TYPES, NoticeFilter, NoticePage
+from clientapi.paging import PageParams
 from clientapi.statuses.presenting import statuses
 from items.hydrate import hydrate
 from items.models import Context
@@ -85,9 +85,11 @@ def key_of(act: NotifiedAct, grouped: Collection[str] = GROUPED) -> str:
     return f"{kind}-{act.item_id or 0}-{ids.moment(act.id):%Y%m%d}"
 
 
-def page(reader: User, asked: Wanted, chosen: Chosen, grouped: Collection[str]) -> tuple[list[Group], NoticePage]:
+def page(
+    reader: User, asked: PageParams, chosen: NoticeFilter, grouped: Collection[str]
+) -> tuple[list[Group], NoticePage]:
     """A page of up to `asked.limit` groups, and the page of acts that it shows."""
-    wide = Wanted(ACTS, asked.max_id, asked.since_id, asked.min_id)
+    wide = PageParams(ACTS, asked.max_id, asked.since_id, asked.min_id)
     found = notices.page(reader, wide, chosen)
     walked = found.acts[::-1] if asked.goes_up else found.acts
     keys: set[str] = set()
@@ -115,7 +117,7 @@ def _joined(acts: Iterable[NotifiedAct], beyond: Iterable[NotifiedAct], grouped:
     ]
 
 
-def _beyond(reader: User, acts: list[NotifiedAct], asked: Wanted, chosen: Chosen) -> list[NotifiedAct]:
+def _beyond(reader: User, acts: list[NotifiedAct], asked: PageParams, chosen: NoticeFilter) -> list[NotifiedAct]:
     kinds = [kind for kind in chosen.kinds if TYPES[kind] in GROUPED]
     if not acts or not kinds:
         return []
@@ -136,12 +138,12 @@ def _ids_of(begin: datetime) -> range:
     return range(ids.compose(begin, 0), ids.compose(begin + timedelta(days=1), 0))
 
 
-def one(reader: User, key: str) -> Group | None:
+def find_group(reader: User, key: str) -> Group | None:
     match = KEY.fullmatch(key)
     if match is None:
         return None
     if match[4]:
-        act = notices.one(reader, int(match[4])) if int(match[4]) <= ids.MAX_ID else None
+        act = notices.find_notice(reader, int(match[4])) if int(match[4]) <= ids.MAX_ID else None
         return Group(key, [act], [act]) if act is not None else None
     try:
         span = _ids_of(datetime.strptime(match[3], "%Y%m%d").replace(tzinfo=UTC))
@@ -182,7 +184,7 @@ def _group_json(group: Group, people: list[str]) -> NotificationGroup:
         most_recent_notification_id=str(newest.id),
         page_min_id=str(on_page[-1].id),
         page_max_id=str(on_page[0].id),
-        latest_page_notification_at=moment(ids.moment(on_page[0].id)),
+        latest_page_notification_at=time_text(ids.moment(on_page[0].id)),
         sample_account_ids=people,
         status_id=str(newest.item_id) if newest.item_id else msgspec.UNSET,
     )

@@ -10,8 +10,8 @@ import msgspec
 
 from accounts.models import User
 from clientapi.accounts.people import accounts_by_id
-from clientapi.entities import Account, Status, moment
-from clientapi.paging import Wanted
+from clientapi.entities import Account, Status, time_text
+from clientapi.paging import PageParams
 from clientapi.statuses.presenting import statuses
 from items.hydrate import hydrate
 from items.models import Context
@@ -46,7 +46,7 @@ class NoticePage(NamedTuple):
     prev_id: int | None
 
 
-class Chosen(NamedTuple):
+class NoticeFilter(NamedTuple):
     """Which notifications are asked for."""
 
     types: Collection[str] = ()
@@ -59,10 +59,10 @@ class Chosen(NamedTuple):
         return [kind for kind, name in TYPES.items() if (not self.types or name in self.types) and name not in self.but]
 
 
-EVERYTHING = Chosen()
+EVERYTHING = NoticeFilter()
 
 
-def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage:
+def page(reader: User, asked: PageParams, chosen: NoticeFilter = EVERYTHING) -> NoticePage:
     """A page of acts: the newest below `max_id`, or those directly above `min_id`."""
     if not chosen.kinds:
         return NoticePage([], None, None)
@@ -70,10 +70,10 @@ def page(reader: User, asked: Wanted, chosen: Chosen = EVERYTHING) -> NoticePage
     found = acts_page(reader, wanted, limit=asked.limit)
     acts = sorted(found.shown, reverse=True)
     newest, oldest = (acts[0].id, acts[-1].id) if acts else (None, None)
-    return NoticePage(acts, *asked.beside(newest, oldest, found.last_id, found.has_more))
+    return NoticePage(acts, *asked.link_ids(newest, oldest, found.last_id, found.has_more))
 
 
-def one(reader: User, notice_id: int) -> NotifiedAct | None:
+def find_notice(reader: User, notice_id: int) -> NotifiedAct | None:
     """The act of this notification."""
     wanted = ActFilter(EVERYTHING.kinds, below=notice_id + 1, above=notice_id - 1)
     return next(iter(acts_page(reader, wanted, limit=1).shown), None)
@@ -84,7 +84,7 @@ def unread(reader: User) -> int:
     return len(unread_among(reader, EVERYTHING))
 
 
-def unread_among(reader: User, chosen: Chosen) -> list[NotifiedAct]:
+def unread_among(reader: User, chosen: NoticeFilter) -> list[NotifiedAct]:
     """The unread notifications, at most `UNREAD_CAP`."""
     return unread_acts(reader, chosen.kinds, cap=UNREAD_CAP) if chosen.kinds else []
 
@@ -98,7 +98,7 @@ def presented(acts: Collection[NotifiedAct], reader: User) -> list[Notification]
         Notification(
             id=str(act.id),
             type=TYPES[Kind(act.kind)],
-            created_at=moment(ids.moment(act.id)),
+            created_at=time_text(ids.moment(act.id)),
             group_key=f"ungrouped-{act.id}",
             account=accounts[str(act.actor_id)],
             status=shown[act.item_id] if act.item_id else None,

@@ -80,14 +80,14 @@ def check_address(address: str) -> None:
     try:
         parts = urlsplit(address)
         is_web = scheme in ("http", "https")
-        is_wrong = bool(parts.username or parts.password) or (is_web and not _is_place(parts))
+        is_wrong = bool(parts.username or parts.password) or (is_web and not _is_host_only(parts))
     except ValueError:
         is_wrong = True
     if is_wrong:
         raise RegistrationRefusedError("redirect_uris must be absolute addresses without a password")
 
 
-def _is_place(parts: SplitResult) -> bool:
+def _is_host_only(parts: SplitResult) -> bool:
     """Whether a web address has a valid host, and nothing beside host and port. Raises ValueError for an invalid
     port.
     """

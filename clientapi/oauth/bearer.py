@@ -48,7 +48,7 @@ class BearerToken(Bounded):
         if request.method == "OPTIONS":  # anyone may ask for the options
             return
         is_reading = request.method in READING
-        if scopes.opens(self.scopes, view.scopes, is_reading=is_reading):
+        if scopes.grants_access(self.scopes, view.scopes, is_reading=is_reading):
             return
         is_for_members = getattr(request._request, "is_for_members", False)
         if not is_reading or is_for_members or not view.opens_to_strangers:
@@ -77,7 +77,7 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         token = find(text)
         if token is None or token.app_id == OWN_APP:
             raise AuthenticationFailed("The access token is invalid")
-        if token.is_due and current().takes_notes:
+        if token.is_due and current().is_writable:
             life = OF_APP_LIFE if token.user is None else timedelta(days=settings.APP_TOKEN_DAYS)
             fetch(NOTE, {"token": token.token_id, "noted": NOTED, "life": life})
         return token.user or AnonymousUser(), BearerToken(token)

@@ -57,7 +57,7 @@ def known_scopes(text: str) -> list[str]:
     return [scope for scope in parsed(text) if scope in WORDS]
 
 
-def reduced(text: str) -> str:
+def drop_unknown(text: str) -> str:
     """The text without unknown scopes. If all are unknown they stay, to be refused later."""
     return " ".join(known_scopes(text)) or text
 
@@ -102,7 +102,7 @@ def needed(scopes: str, *, is_reading: bool) -> str:
     return f"{'read' if is_reading else 'write'}:{scopes}".removesuffix(":")
 
 
-def opens(held: Collection[str], scopes: str | None, *, is_reading: bool) -> bool:
+def grants_access(held: Collection[str], scopes: str | None, *, is_reading: bool) -> bool:
     """Whether these scopes open a view with these `scopes` for reading or writing."""
     if scopes is None or scopes == ANY_SCOPE:
         return scopes is not None

@@ -53,7 +53,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         codes = Grant.objects.filter(code=code, application=client)
         given = AccessToken.objects.filter(origin__code_digest=digest_of(code), application=client)
         owners = [user_id for rows in (codes, given) for user_id in rows.values_list("user_id", flat=True)]
-        user = User.objects.active().held().filter(pk__in=owners).first()
+        user = User.objects.active().locked().filter(pk__in=owners).first()
         list(ClientApp.objects.select_for_update(no_key=True).filter(pk=client.pk).values_list("pk"))
         if user is not None and list(codes.select_for_update().values_list("pk")):
             return bool(super().validate_code(client_id, code, client, request, *args, **kwargs))

@@ -11,13 +11,13 @@ from rest_framework.request import Request
 from accounts.actions import edit_preferences
 from accounts.callers import reader_of
 from accounts.models import User
-from accounts.presenting import FacesError, present
+from accounts.presenting import FacesError, update_profile
 from accounts.profile_fields import TEXT_LENGTH, Pair
-from clientapi.accounts.people import accounts_of, found_people, people_answer, post_counts
+from clientapi.accounts.people import accounts_of, list_people, people_answer, post_counts
 from clientapi.accounts.relationships import ASKED, relationships
-from clientapi.entities import QUOTABLE_BY, Account, CredentialAccount, MutedAccount, moment
+from clientapi.entities import QUOTABLE_BY, Account, CredentialAccount, MutedAccount, time_text
 from clientapi.errors import ClientView, InvalidError, OpenView, caller_of
-from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
+from clientapi.paging import MOST_PEOPLE, PEOPLE, page_params, paged_answer
 from clientapi.params import Params
 from clientapi.rest.lists import list_of
 from clientapi.statuses import timelines
@@ -48,7 +48,7 @@ def user_or_404(account_id: int, reader: Reader) -> User:
     return users_visible_to(reader).get(pk=account_id)
 
 
-def name_of(acct: str) -> str:
+def local_name_of(acct: str) -> str:
     """The username in `name@domain`. Empty if the domain is another site's."""
     name, _at, domain = acct.strip().lstrip("@").partition("@")
     return name if not domain or is_own(domain) else ""
@@ -85,7 +85,7 @@ class ProfileView(ClientView):
                 for name, use in FILES.items()
                 if name in params.files
             }
-            _present(user, params, files)
+            _update_profile(user, params, files)
         source = params.part("source")
         quotable_by = QUOTABLE_BY.get(source.choice("quote_policy", QUOTABLE_BY))
         named = [params.flag(name) for name in ("discoverable", "indexable") if not params.is_blank(name)]
@@ -94,7 +94,7 @@ class ProfileView(ClientView):
         return FeedResponse(own_account(User.objects.get(pk=user.pk)))
 
 
-def _present(user: User, params: Params, files: dict[Use, IO[bytes]]) -> None:
+def _update_profile(user: User, params: Params, files: dict[Use, IO[bytes]]) -> None:
     name = params.text("display_name", most=NAME_LENGTH, default=user.display_name)
     bio = params.text("note", most=BIO_LENGTH, default=user.bio)
     is_locked = None if params.is_blank("locked") else params.flag("locked")
@@ -102,7 +102,9 @@ def _present(user: User, params: Params, files: dict[Use, IO[bytes]]) -> None:
     if (name, bio) == (user.display_name, user.bio) and is_locked is None and fields is None and not files:
         return
     try:
-        present(user=user, display_name=name, bio=bio, fields=fields, files=files, removed=(), is_locked=is_locked)
+        update_profile(
+            user=user, display_name=name, bio=bio, fields=fields, files=files, removed=(), is_locked=is_locked
+        )
     except FacesError as error:
         for use, reason in error.reasons.items():
             taken(use, lambda reason=reason: _raise(reason))  # type: ignore[misc]
@@ -147,7 +149,7 @@ class LookupView(OpenView):
     def get(self, request: Request) -> HttpResponse:
         """Return the account. Raises NotFound."""
         reader = reader_of(request)
-        user = visible_user(name_of(Params(request).text("acct", most=300)), reader)
+        user = visible_user(local_name_of(Params(request).text("acct", most=300)), reader)
         if user is None:
             raise exceptions.NotFound
         return FeedResponse(shown_account(user, reader))
@@ -170,13 +172,15 @@ class StatusesView(OpenView):
         """List the statuses, newest first."""
         reader, params = reader_of(request), Params(request)
         owner = user_or_404(account_id, reader)
-        asked, kinds = wanted(params), _kinds(params)
+        asked, kinds = page_params(params), _kinds(params)
         pinned = pinned_ids(owner) if owner.pk == reader.pk else None
         is_of_pins = params.flag("pinned")
         page = (
             timelines.pinned(owner, reader, asked) if is_of_pins else timelines.of_account(owner, reader, asked, kinds)
         )
-        return answer(request, statuses(page.items, reader, pinned=pinned), next_id=page.next_id, prev_id=page.prev_id)
+        return paged_answer(
+            request, statuses(page.items, reader, pinned=pinned), next_id=page.next_id, prev_id=page.prev_id
+        )
 
 
 def _kinds(params: Params) -> timelines.Kinds:
@@ -338,19 +342,19 @@ class MutesView(ClientView):
     def get(self, request: Request) -> HttpResponse:
         """List muted accounts, and when each mute ends."""
         reader = caller_of(request)
-        asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
-        found, next_id, prev_id = found_people(reader.pk, MUTES, reader, asked)
+        asked = page_params(Params(request), default=PEOPLE, most=MOST_PEOPLE)
+        found, next_id, prev_id = list_people(reader.pk, MUTES, reader, asked)
         ends = mutes_among(reader, found)
         people = [user for user in found if user.pk in ends]
         entries = [
-            MutedAccount(**msgspec.structs.asdict(account), mute_expires_at=_end(ends[user.pk]))
+            MutedAccount(**msgspec.structs.asdict(account), mute_expires_at=_mute_end(ends[user.pk]))
             for user, account in zip(people, accounts_of(people), strict=True)
         ]
-        return answer(request, entries, next_id=next_id, prev_id=prev_id)
+        return paged_answer(request, entries, next_id=next_id, prev_id=prev_id)
 
 
-def _end(mute: Any) -> str | None:
-    return moment(mute.expires_at) if mute.expires_at else None
+def _mute_end(mute: Any) -> str | None:
+    return time_text(mute.expires_at) if mute.expires_at else None
 
 
 class DecisionView(ClientView):

@@ -3,7 +3,7 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from clientapi.errors import ClientView, caller_of
-from clientapi.paging import answer, wanted
+from clientapi.paging import page_params, paged_answer
 from clientapi.params import Params
 from clientapi.statuses.presenting import conversations as presented
 from items.conversations import conversations
@@ -16,12 +16,12 @@ class ConversationsView(ClientView):
 
     def get(self, request: Request) -> HttpResponse:
         """List the conversations, newest first. Page ids are ids of messages."""
-        reader, asked = caller_of(request), wanted(Params(request))
-        found, place, has_more = conversations.placed_page(
+        reader, asked = caller_of(request), page_params(Params(request))
+        found, place, has_more = conversations.page_between(
             reader, below=below(asked.max_id), above=asked.above, upward=asked.goes_up, limit=asked.limit
         )
-        next_id, prev_id = asked.beside(place.newest_id, place.oldest_id, place.last_id, has_more)
-        return answer(request, presented(found, reader), next_id=next_id, prev_id=prev_id)
+        next_id, prev_id = asked.link_ids(place.newest_id, place.oldest_id, place.last_id, has_more)
+        return paged_answer(request, presented(found, reader), next_id=next_id, prev_id=prev_id)
 
 
 class ConversationView(ClientView):
@@ -29,7 +29,7 @@ class ConversationView(ClientView):
 
     def delete(self, request: Request, conversation_id: int) -> HttpResponse:
         """Hide the conversation until somebody writes in it."""
-        if not conversations.put_away(reader=caller_of(request), conversation_id=conversation_id):
+        if not conversations.hide_conversation(reader=caller_of(request), conversation_id=conversation_id):
             raise exceptions.NotFound
         return FeedResponse({})
 

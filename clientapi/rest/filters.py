@@ -13,8 +13,8 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.models import User
-from clientapi.entities import Filter, FilterKeyword, moment
-from clientapi.errors import ClientView, InvalidError, caller_of, nothing
+from clientapi.entities import Filter, FilterKeyword, time_text
+from clientapi.errors import ClientView, InvalidError, caller_of, empty_answer
 from clientapi.params import Params
 from clientapi.statuses.presenting import CONTEXTS, filter_of
 from items.filters import filters
@@ -39,20 +39,20 @@ class FirstFilter(msgspec.Struct):
     irreversible: bool
 
 
-def _first(listed: OwnedFilter) -> FirstFilter:
-    expires_at = moment(listed.expires_at) if listed.expires_at else None
+def _filter_v1(listed: OwnedFilter) -> FirstFilter:
+    expires_at = time_text(listed.expires_at) if listed.expires_at else None
     is_hiding = listed.action == FilterAction.HIDE
     return FirstFilter(str(listed.id), listed.phrase, listed.contexts, listed.whole_word, expires_at, is_hiding)
 
 
-def _second(listed: OwnedFilter) -> Filter:
+def _filter_v2(listed: OwnedFilter) -> Filter:
     found = filter_of(listed)
     found.keywords, found.statuses = list(map(_keyword, listed.keywords)), []
     return found
 
 
 def _shown(listed: OwnedFilter, *, is_first: bool) -> FirstFilter | Filter:
-    return _first(listed) if is_first else _second(listed)
+    return _filter_v1(listed) if is_first else _filter_v2(listed)
 
 
 def _keyword(keyword: Keyword) -> FilterKeyword:
@@ -102,7 +102,7 @@ class FilterView(ClientView):
     def delete(self, request: Request, filter_id: int) -> HttpResponse:
         """Delete the filter."""
         filters.delete(owner=caller_of(request), filter_id=filter_id)
-        return nothing()
+        return empty_answer()
 
 
 def changed_fields(params: Params, *, is_first: bool, listed: OwnedFilter | None = None) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class KeywordView(ClientView):
             raise InvalidError("Validation failed: A filter has a keyword; delete the filter")
         keywords = [one for one in listed.keywords if one.id != known.id]
         filters.change(owner=owner, filter_id=listed.id, keywords=keywords, read=listed.keywords)
-        return nothing()
+        return empty_answer()
 
 
 def _found(owner: User, keyword_id: int) -> tuple[OwnedFilter, Keyword]:

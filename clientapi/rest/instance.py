@@ -116,7 +116,7 @@ class InstanceView(OpenView):
                 "uri": _domain(),
                 "title": here.name,
                 "short_description": here.short_description,
-                "description": html.simple(here.description),
+                "description": html.html_without_mentions(here.description),
                 "email": here.contact_email,
                 "version": VERSION,
                 "urls": _urls(),

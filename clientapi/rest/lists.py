@@ -4,8 +4,8 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from clientapi.accounts.people import accounts_of
-from clientapi.errors import ClientView, InvalidError, caller_of, nothing
-from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
+from clientapi.errors import ClientView, InvalidError, caller_of, empty_answer
+from clientapi.paging import MOST_PEOPLE, PEOPLE, page_params, paged_answer
 from clientapi.params import Params
 from relations import lists
 from relations.list_api import list_or_404
@@ -69,7 +69,7 @@ class ListView(ClientView):
     def delete(self, request: Request, list_id: int) -> HttpResponse:
         """Delete the list. Members stay followed."""
         lists.delete(owner=caller_of(request), list_id=list_id)
-        return nothing()
+        return empty_answer()
 
 
 class MembersView(ClientView):
@@ -82,7 +82,7 @@ class MembersView(ClientView):
         listed = list_or_404(list_id, owner)
         if params.text("limit", most=20) == "0":
             return FeedResponse(accounts_of(lists.members_page(owner, listed.id).people))
-        asked = wanted(params, default=PEOPLE, most=MOST_PEOPLE)
+        asked = page_params(params, default=PEOPLE, most=MOST_PEOPLE)
         page = lists.members_page(
             owner,
             listed.id,
@@ -91,8 +91,8 @@ class MembersView(ClientView):
             min_id=asked.min_id,
             limit=asked.limit,
         )
-        next_id, prev_id = asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more)
-        return answer(request, accounts_of(page.people), next_id=next_id, prev_id=prev_id)
+        next_id, prev_id = asked.link_ids(page.newest_id, page.oldest_id, page.last_id, page.has_more)
+        return paged_answer(request, accounts_of(page.people), next_id=next_id, prev_id=prev_id)
 
     def post(self, request: Request, list_id: int) -> HttpResponse:
         """Add followed accounts."""
@@ -114,4 +114,4 @@ class MembersView(ClientView):
             raise exceptions.NotFound
         change = lists.add_each if is_joining else lists.remove_each
         change(owner=owner, list_id=listed.id, members=ids)
-        return nothing()
+        return empty_answer()

@@ -15,8 +15,8 @@ from accounts.callers import reader_of
 from accounts.models import User
 from clientapi import html
 from clientapi.accounts.people import accounts_of
-from clientapi.entities import QUOTE_POLICIES, Account, Announcement, moment
-from clientapi.errors import ClientView, OpenView, caller_of, nothing
+from clientapi.entities import QUOTE_POLICIES, Account, Announcement, time_text
+from clientapi.errors import ClientView, OpenView, caller_of, empty_answer
 from clientapi.params import Params
 from clientapi.rest.accounts import user_or_404
 from clientapi.rest.tags import tags_of
@@ -96,11 +96,11 @@ class DescriptionView(OpenView):
 
     def get(self, request: Request) -> HttpResponse:
         """Return the description as HTML. The time of its last change is not stored."""
-        return FeedResponse({"updated_at": None, "content": html.simple(site.current().description)})
+        return FeedResponse({"updated_at": None, "content": html.html_without_mentions(site.current().description)})
 
 
 # --- The announcement ------------------------------------------------------------------------------------
-def _number(mark: str) -> str:
+def _announcement_id(mark: str) -> str:
     return str(int(mark[:13], 16) + 1)
 
 
@@ -113,12 +113,12 @@ class AnnouncementsView(OpenView):
         here, reader = site.current(), reader_of(request)
         if not here.news:
             return FeedResponse([])
-        mark, changed = announcing.mark(here.news), moment(here.changed_at or datetime.now(UTC))
+        mark, changed = announcing.news_digest(here.news), time_text(here.changed_at or datetime.now(UTC))
         body = Announcement(
-            id=_number(mark),
-            content=html.simple(here.news),
+            id=_announcement_id(mark),
+            content=html.html_without_mentions(here.news),
             starts_at=None,
-            ends_at=moment(here.announcement_until) if here.announcement_until else None,
+            ends_at=time_text(here.announcement_until) if here.announcement_until else None,
             all_day=False,
             published=True,
             published_at=changed,
@@ -139,10 +139,10 @@ class DismissedView(ClientView):
     def post(self, request: Request, announcement_id: str) -> HttpResponse:
         """Mark the announcement as read. Raises NotFound for another id."""
         reader, news = caller_of(request), site.current().news
-        if not news or _number(announcing.mark(news)) != announcement_id:
+        if not news or _announcement_id(announcing.news_digest(news)) != announcement_id:
             raise exceptions.NotFound
-        dismiss_announcement(user=reader, mark=announcing.mark(news))
-        return nothing()
+        dismiss_announcement(user=reader, mark=announcing.news_digest(news))
+        return empty_answer()
 
 
 # --- Popular things -------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class TrendingTagsView(OpenView):
         """List the week's top hashtags, with daily uses."""
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         reader = reader_of(request)
-        found = trends(reader)[_part(request, 10)]
+        found = trends(reader)[_offset_slice(request, 10)]
         entities = tags_of([trend.tag for trend in found], reader)
         for entity, trend in zip(entities, found, strict=True):
             entity.history = [
@@ -172,10 +172,10 @@ class TrendingStatusesView(OpenView):
     def get(self, request: Request) -> HttpResponse:
         """List popular posts, one per sender."""
         reader = reader_of(request)
-        return FeedResponse(statuses(popular_items(reader, count=POPULAR)[_part(request, POPULAR)], reader))
+        return FeedResponse(statuses(popular_items(reader, count=POPULAR)[_offset_slice(request, POPULAR)], reader))
 
 
-def _part(request: Request, most: int) -> slice:
+def _offset_slice(request: Request, most: int) -> slice:
     params = Params(request)
     first = params.number("offset", least=0, most=10**9, default=0) or 0
     return slice(first, first + min(params.number("limit", least=1, most=10**9, default=most) or most, most))
@@ -211,4 +211,4 @@ class SuggestionsView(ClientView):
 
 
 def _suggested(request: Request) -> list[User]:
-    return suggestions(caller_of(request), count=SUGGESTED)[_part(request, SUGGESTED)]
+    return suggestions(caller_of(request), count=SUGGESTED)[_offset_slice(request, SUGGESTED)]

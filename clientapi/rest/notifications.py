@@ -5,10 +5,10 @@ from rest_framework.request import Request
 
 from accounts.models import User
 from clientapi.accounts.people import accounts_by_id
-from clientapi.entities import moment
+from clientapi.entities import time_text
 from clientapi.errors import ClientView, InvalidError, caller_of
 from clientapi.notifications import groups, notices
-from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
+from clientapi.paging import MOST_PEOPLE, PEOPLE, page_params, paged_answer
 from clientapi.params import Params
 from notifications import actions
 from notifications.models import ReadMark
@@ -29,13 +29,13 @@ class NotificationsView(ClientView):
     def get(self, request: Request) -> HttpResponse:
         """List the notifications. Marks nothing as read."""
         reader, params = caller_of(request), Params(request)
-        page = notices.page(reader, wanted(params, default=PEOPLE, most=MOST_PEOPLE), _chosen(params))
+        page = notices.page(reader, page_params(params, default=PEOPLE, most=MOST_PEOPLE), _notice_filter(params))
         shown = notices.presented(page.acts, reader)
-        return answer(request, shown, next_id=page.next_id, prev_id=page.prev_id)
+        return paged_answer(request, shown, next_id=page.next_id, prev_id=page.prev_id)
 
 
-def _chosen(params: Params) -> notices.Chosen:
-    return notices.Chosen(
+def _notice_filter(params: Params) -> notices.NoticeFilter:
+    return notices.NoticeFilter(
         frozenset(params.words("types")[:TYPES]),
         frozenset(params.words("exclude_types")[:TYPES]),
         params.id("account_id"),
@@ -64,7 +64,7 @@ class NotificationView(ClientView):
 
 def notice_or_404(act_id: int, reader: User) -> NotifiedAct:
     """The act of a notification. Raises NotFound."""
-    found = notices.one(reader, act_id)
+    found = notices.find_notice(reader, act_id)
     if found is None:
         raise exceptions.NotFound
     return found
@@ -99,12 +99,12 @@ class GroupsView(ClientView):
     def get(self, request: Request) -> HttpResponse:
         """List the groups. Marks nothing as read."""
         reader, params = caller_of(request), Params(request)
-        asked = wanted(params, default=PEOPLE, most=MOST_PEOPLE)
+        asked = page_params(params, default=PEOPLE, most=MOST_PEOPLE)
         grouped = _grouped(params)
         is_partial = params.choice("expand_accounts", EXPANSIONS, default=EXPANSIONS[0]) != EXPANSIONS[0]
-        found, page = groups.page(reader, asked, _chosen(params), grouped)
+        found, page = groups.page(reader, asked, _notice_filter(params), grouped)
         body = groups.presented(found, reader, is_partial=is_partial)
-        return answer(request, body, next_id=page.next_id, prev_id=page.prev_id)
+        return paged_answer(request, body, next_id=page.next_id, prev_id=page.prev_id)
 
 
 def _grouped(params: Params) -> frozenset[str]:
@@ -125,7 +125,7 @@ class GroupView(ClientView):
 
 def group_or_404(key: str, reader: User) -> groups.Group:
     """The group with this key. Raises NotFound."""
-    found = groups.one(reader, key)
+    found = groups.find_group(reader, key)
     if found is None:
         raise exceptions.NotFound
     return found
@@ -160,7 +160,7 @@ class UnreadGroupsView(ClientView):
         """Return the number."""
         reader, params = caller_of(request), Params(request)
         limit = params.number("limit", least=1, most=10**9, default=notices.UNREAD_CAP) or notices.UNREAD_CAP
-        chosen, grouped = _chosen(params), _grouped(params)
+        chosen, grouped = _notice_filter(params), _grouped(params)
         keys = {groups.key_of(act, grouped) for act in notices.unread_among(reader, chosen)}
         return FeedResponse({"count": min(len(keys), limit)})
 
@@ -178,10 +178,10 @@ def _markers(reader: User) -> dict[str, Marker]:
     found = {}
     position = ReadingPosition.objects.filter(reader=reader).first()
     if position is not None:
-        found["home"] = Marker(str(position.item_id), 0, moment(position.updated_at))
+        found["home"] = Marker(str(position.item_id), 0, time_text(position.updated_at))
     mark = ReadMark.objects.filter(user=reader).first()
     if mark is not None and mark.up_to:
-        found["notifications"] = Marker(str(mark.up_to), 0, moment(ids.moment(mark.up_to)))
+        found["notifications"] = Marker(str(mark.up_to), 0, time_text(ids.moment(mark.up_to)))
     return found
 
 

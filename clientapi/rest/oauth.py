@@ -115,11 +115,11 @@ class OAuthView(OpenView, OAuthLibMixin):  # type: ignore[misc]  # without types
 
     authentication_classes: Sequence[Any] = []
 
-    def _asked(self, request: Request) -> tuple[str, str, str, dict[str, str]]:
+    def _oauth_request(self, request: Request) -> tuple[str, str, str, dict[str, str]]:
         params = Params(request)
         fields = {name: params.text(name, most=PARAMETER_LENGTH) for name in FIELDS if name in params}
         if "scope" in fields:
-            fields["scope"] = scopes.reduced(fields["scope"])
+            fields["scope"] = scopes.drop_unknown(fields["scope"])
         headers = {"HTTP_AUTHORIZATION": request.META.get("HTTP_AUTHORIZATION", "")}
         headers["Authorization"] = headers["HTTP_AUTHORIZATION"]
         return request.path, "POST", urlencode(fields), headers
@@ -138,7 +138,7 @@ class TokenView(OAuthView):
         try:
             with transaction.atomic():
                 server = self.get_oauthlib_core().server
-                _headers, body, status = server.create_token_response(*self._asked(request), {})
+                _headers, body, status = server.create_token_response(*self._oauth_request(request), {})
         except IntegrityError:  # the app was removed meanwhile
             return self._answer(b'{"error":"invalid_client"}', 401)
         if status == 200:
@@ -154,7 +154,9 @@ class RevokeView(OAuthView):
 
     def post(self, request: Request) -> HttpResponse:
         """Revoke the app's token."""
-        _headers, body, status = self.get_oauthlib_core().server.create_revocation_response(*self._asked(request))
+        _headers, body, status = self.get_oauthlib_core().server.create_revocation_response(
+            *self._oauth_request(request)
+        )
         return self._answer(body, status)
 
 

@@ -17,7 +17,7 @@ from items.polls import LONGEST, SHORTEST
 from web.rest import FeedResponse
 
 
-def written(params: Params) -> dict[str, Any] | None:
+def new_poll(params: Params) -> dict[str, Any] | None:
     """The poll of a new status, or None. Raises InvalidError."""
     if params.is_blank("poll"):
         return None
@@ -30,9 +30,9 @@ def written(params: Params) -> dict[str, Any] | None:
     return {"options": poll.words("options"), "multiple": poll.flag("multiple"), "closes_in": lasts}
 
 
-def rewritten(params: Params, before: dict[str, Any]) -> dict[str, Any]:
+def edited_poll(params: Params, before: dict[str, Any]) -> dict[str, Any]:
     """The poll after an edit. Apps send it with every edit, so it stays unless its answers change."""
-    poll = written(params)
+    poll = new_poll(params)
     if poll is None or (poll["options"], poll["multiple"]) == (before["options"], before["multiple"]):
         return before
     return poll
@@ -61,7 +61,7 @@ class VotesView(ClientView):
         user, params = caller_of(request), Params(request)
         item = item_or_404(poll_id, user)
         try:
-            choices = [int(str(one)) for one in params.several("choices")]
+            choices = [int(str(one)) for one in params.value_list("choices")]
         except ValueError as error:
             raise polls.ChoiceError from error
         polls.vote(user=user, item=item, choices=choices)

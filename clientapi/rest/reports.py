@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from accounts.about import site
 from accounts.models import User
 from clientapi.accounts.people import accounts_of
-from clientapi.entities import Account, moment
+from clientapi.entities import Account, time_text
 from clientapi.errors import ClientView, InvalidError, caller_of
 from clientapi.params import Params
 from clientapi.rest.accounts import user_or_404
@@ -68,7 +68,7 @@ class ReportsView(ClientView):
             category=category,
             comment=comment,
             forwarded=False,
-            created_at=moment(datetime.now(UTC)),
+            created_at=time_text(datetime.now(UTC)),
             status_ids=[str(item.pk) for item in items],
             rule_ids=[str(rule) for rule in rules],
             target_account=accounts_of([target])[0],

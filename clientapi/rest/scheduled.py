@@ -11,9 +11,9 @@ from rest_framework.request import Request
 
 from accounts.models import User
 from accounts.owned import own_or_404
-from clientapi.entities import QUOTE_POLICIES, SHOWN_AS, Attachment, moment
-from clientapi.errors import ClientView, InvalidError, caller_of, nothing
-from clientapi.paging import answer, wanted
+from clientapi.entities import QUOTE_POLICIES, SHOWN_AS, Attachment, time_text
+from clientapi.errors import ClientView, InvalidError, caller_of, empty_answer
+from clientapi.paging import page_params, paged_answer
 from clientapi.params import Params
 from items import scheduling
 from items.models import ScheduledPost
@@ -55,7 +55,7 @@ def scheduled_statuses(posts: Iterable[ScheduledPost], sender: User) -> list[Sch
     media = scheduling.media_of(sender, posts)
     return [
         ScheduledStatus(
-            str(post.pk), moment(post.publish_at), _params(post.post), [Attachment.of(one) for one in media[post.pk]]
+            str(post.pk), time_text(post.publish_at), _params(post.post), [Attachment.of(one) for one in media[post.pk]]
         )
         for post in posts
     ]
@@ -92,14 +92,14 @@ class ScheduledStatusesView(ClientView):
 
     def get(self, request: Request) -> HttpResponse:
         """List the scheduled statuses, the last scheduled first."""
-        sender, asked = caller_of(request), wanted(Params(request))
+        sender, asked = caller_of(request), page_params(Params(request))
         own = [post for post in scheduling.scheduled_of(sender) if asked.above < post.pk < below(asked.max_id)]
         found = sorted(own, key=attrgetter("pk"), reverse=not asked.goes_up)
         shown = sorted(found[: asked.limit], key=attrgetter("pk"), reverse=True)
         newest, oldest = (shown[0].pk, shown[-1].pk) if shown else (None, None)
         last = newest if asked.goes_up else oldest
-        next_id, prev_id = asked.beside(newest, oldest, last, len(found) > asked.limit)
-        return answer(request, scheduled_statuses(shown, sender), next_id=next_id, prev_id=prev_id)
+        next_id, prev_id = asked.link_ids(newest, oldest, last, len(found) > asked.limit)
+        return paged_answer(request, scheduled_statuses(shown, sender), next_id=next_id, prev_id=prev_id)
 
 
 class ScheduledStatusView(ClientView):
@@ -127,4 +127,4 @@ class ScheduledStatusView(ClientView):
         sender = caller_of(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
         scheduling.cancel(sender=sender, post_id=post.pk)
-        return nothing()
+        return empty_answer()

@@ -13,10 +13,10 @@ from clientapi.accounts.relationships import relationships
 from clientapi.entities import Account, Status
 from clientapi.errors import ClientView, OpenView, caller_of
 from clientapi.params import Params
-from clientapi.rest.accounts import name_of
+from clientapi.rest.accounts import local_name_of
 from clientapi.rest.tags import TagEntity, tags_of
 from clientapi.statuses.presenting import Reader, statuses
-from items.hydrate import verified
+from items.hydrate import visible_bodies
 from items.pages.addresses import item_id_at, own_path
 from items.search.query import QUERY_LENGTH, Query, parse
 from items.search.search import search_items
@@ -77,7 +77,7 @@ def _only(found: SearchResults, kind: str) -> SearchResults:
 def people_found(text: str, reader: Reader, count: int) -> list[User]:
     """Users whose name fits the text. Finds nobody of another site."""
     if "@" in text:
-        name = name_of(text)
+        name = local_name_of(text)
         if not name:
             return []
         exact = visible_user(name, reader)
@@ -104,7 +104,7 @@ def result_at_address(address: str, reader: Reader) -> SearchResults:
         user = visible_user(path.removeprefix("/@").partition("/")[0], reader)
         found.accounts = accounts_of([user]) if user else []
     elif number := item_id_at(address):
-        found.statuses = statuses(verified([number], reader), reader)
+        found.statuses = statuses(visible_bodies([number], reader), reader)
     elif path.startswith("/tags/"):
         tag = canonical_tag(unquote(path.removeprefix("/tags/")))
         found.hashtags = tags_of([tag] if tag else [], reader)

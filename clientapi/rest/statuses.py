@@ -12,10 +12,10 @@ from clientapi.accounts.people import people_answer
 from clientapi.entities import QUOTABLE_BY, Context, Status, StatusSource
 from clientapi.errors import NOT_ALLOWED, NOT_OFFERED, ClientError, ClientView, InvalidError, OpenView, caller_of
 from clientapi.html import rendered
-from clientapi.paging import MOST_STATUSES, answer, wanted
+from clientapi.paging import MOST_STATUSES, page_params, paged_answer
 from clientapi.params import Params
 from clientapi.rest.media import described
-from clientapi.rest.polls import rewritten, written
+from clientapi.rest.polls import edited_poll, new_poll
 from clientapi.rest.scheduled import scheduled_at, scheduled_statuses
 from clientapi.statuses import timelines
 from clientapi.statuses.presenting import Reader, edits, statuses
@@ -23,9 +23,9 @@ from clientapi.statuses.threads import thread_of
 from items import actions, scheduling
 from items.attachments import attachments
 from items.bodies import ItemBody
-from items.conversations.recipients import is_for
-from items.finding import body_or_404, item_or_404, quote_or_404, take_back_or_404
-from items.hydrate import hydrate, verified
+from items.conversations.recipients import reaches_exactly
+from items.finding import body_or_404, item_or_404, quote_or_404, undo_or_404
+from items.hydrate import hydrate, visible_bodies
 from items.likes.people import LIKERS, REPOSTERS
 from items.models import Item, ItemType, Visibility
 from items.profiles.pins import pin, pinned_ids, unpin
@@ -58,7 +58,7 @@ def own_or_404(status_id: int, user: User) -> Item:
     return item
 
 
-def _signed_in(request: Request) -> User:
+def _require_user(request: Request) -> User:
     if not isinstance(request.user, User):
         raise exceptions.NotAuthenticated("The access token is invalid")
     return request.user
@@ -83,14 +83,14 @@ def _quotable_by(params: Params) -> str | None:
     return QUOTABLE_BY.get(params.choice("quote_approval_policy", QUOTABLE_BY))
 
 
-def _answered(params: Params, text: str, sender: User) -> Item | None:
+def _replied_to(params: Params, text: str, sender: User) -> Item | None:
     """The item that a new status replies to, or None. Raises InvalidError and Http404.
 
     A reply to a private mention must mention exactly its people.
     """
     answered = params.id("in_reply_to_id")
     item = item_or_404(answered, sender) if answered else None
-    if item and item.is_private and not is_for(rendered(text).names, sender=sender, answered=item):
+    if item and item.is_private and not reaches_exactly(rendered(text).names, sender=sender, answered=item):
         raise InvalidError("Validation failed: Mention all people of the conversation, and nobody else")
     return item
 
@@ -102,7 +102,7 @@ def _type_of_media(ids: list[int], user: User) -> ItemType:
     return ItemType.VIDEO if MediaKind.VIDEO in kinds else ItemType.IMAGE
 
 
-def _said(params: Params, media: list[int]) -> dict[str, Any]:
+def _new_content(params: Params, media: list[int]) -> dict[str, Any]:
     content: dict[str, Any] = {"text": params.text("status", most=ARTICLE_LENGTH)}
     if warning := params.text("spoiler_text", most=WARNING_LENGTH):
         content["warning"] = warning
@@ -123,22 +123,22 @@ class StatusesView(OpenView):
         """Return the statuses that the caller may see."""
         reader = reader_of(request)
         ids = Params(request).ids("id", most=MOST_STATUSES)
-        return FeedResponse(statuses(verified(ids, reader), reader))
+        return FeedResponse(statuses(visible_bodies(ids, reader), reader))
 
     def post(self, request: Request) -> HttpResponse:
         """Publish, or schedule. When this answers, every follower's home has the new status."""
-        sender, params = _signed_in(request), Params(request)
+        sender, params = _require_user(request), Params(request)
         _refuse_what_is_not_offered(params)
         media = params.ids("media_ids", most=MEDIA_AN_ITEM)
-        content = _said(params, media)
-        if poll := written(params):
+        content = _new_content(params, media)
+        if poll := new_poll(params):
             content["poll"] = poll
         quoted = params.id("quoted_status_id")
         fields: dict[str, Any] = {
             "content": content,
             "type": ItemType.POLL if poll else _type_of_media(media, sender),
             "visibility": _visibility(params),
-            "reply_to": _answered(params, content["text"], sender),
+            "reply_to": _replied_to(params, content["text"], sender),
             "quote_of": item_or_404(quoted, sender) if quoted else None,
             "quotable_by": _quotable_by(params),
             "idempotency_key": idempotency_key(request),
@@ -167,7 +167,7 @@ class StatusView(OpenView):
 
     def put(self, request: Request, status_id: int) -> HttpResponse:
         """Change the text, the order and descriptions of pictures, and who may quote."""
-        user = _signed_in(request)
+        user = _require_user(request)
         item, params = own_or_404(status_id, user), Params(request)
         _refuse_what_is_not_offered(params)
         content, descriptions = _edited(params, item), _descriptions(params, item)
@@ -187,7 +187,7 @@ class StatusView(OpenView):
 
     def delete(self, request: Request, status_id: int) -> HttpResponse:
         """Delete the status. The answer has its text, for rewriting."""
-        user = _signed_in(request)
+        user = _require_user(request)
         item = own_or_404(status_id, user)
         status = one_status(item.pk, user)
         status.text = item.text
@@ -205,7 +205,7 @@ def _edited(params: Params, item: Item) -> dict[str, Any]:
     if params.flag("sensitive", default=item.content.get("sensitive") is True):
         content["sensitive"] = True
     if item.type == ItemType.POLL:
-        content["poll"] = rewritten(params, item.content["poll"])
+        content["poll"] = edited_poll(params, item.content["poll"])
     if "media_ids" in params:
         content["media"] = [str(one) for one in params.ids("media_ids", most=MEDIA_AN_ITEM)]
     return content
@@ -264,8 +264,8 @@ class QuotesView(OpenView):
     def get(self, request: Request, status_id: int) -> HttpResponse:
         """List visible quotes, newest first."""
         reader = reader_of(request)
-        page = timelines.quotes(body_or_404(status_id, reader), reader, wanted(Params(request)))
-        return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
+        page = timelines.quotes(body_or_404(status_id, reader), reader, page_params(Params(request)))
+        return paged_answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 class FavouritedByView(OpenView):
@@ -296,7 +296,7 @@ class RevokeView(ClientView):
         user = caller_of(request)
         quote = quote_or_404(quote_id, user, status_id)
         actions.revoke_quote(quote=quote)
-        shown = verified([quote.pk], user)
+        shown = visible_bodies([quote.pk], user)
         if not shown:
             raise exceptions.NotFound
         return FeedResponse(statuses(shown, user)[0])
@@ -390,8 +390,8 @@ class UndoView(ClientView):
     def post(self, request: Request, status_id: int) -> HttpResponse:
         """Undo the act. Returns the status if visible, else raises NotFound."""
         user = caller_of(request)
-        item = take_back_or_404(status_id, user, lambda item: type(self).undo(user=user, item=item))
-        shown: list[ItemBody] = verified([item.repost_of_id or item.pk], user)
+        item = undo_or_404(status_id, user, lambda item: type(self).undo(user=user, item=item))
+        shown: list[ItemBody] = visible_bodies([item.repost_of_id or item.pk], user)
         if not shown:
             raise exceptions.NotFound
         return FeedResponse(statuses(shown, user)[0])

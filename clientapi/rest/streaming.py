@@ -49,9 +49,9 @@ class StreamingView(ClientView):
             except ScopeError as error:
                 raise ClientError(403, OUTSIDE) from error
         if not getattr(request._request, "keeps_lines_open", False):
-            return _elsewhere(request)
+            return _redirect_to_stream(request)
         grant = Grant(reader.pk, password_mark(reader), token=request.auth.token_id)
-        answer = partial(_answer, held) if is_socket else None
+        answer = partial(_apply_message, held) if is_socket else None
         return Admission(grant, ClientHearer(reader.pk, streams, is_socket), CLIENTS, answer=answer)
 
 
@@ -71,7 +71,7 @@ def _once(request: Request, name: str) -> str:
     return values[0] if values else ""
 
 
-def _elsewhere(request: Request) -> HttpResponse:
+def _redirect_to_stream(request: Request) -> HttpResponse:
     """Redirect to the stream process's port. Raises OutageError if it has none."""
     if not settings.STREAM_PORT:
         raise OutageError
@@ -80,7 +80,7 @@ def _elsewhere(request: Request) -> HttpResponse:
     return HttpResponse(status=307, headers={"Location": place})
 
 
-def _answer(held: frozenset[str], hearer: ClientHearer, text: str) -> tuple[ClientHearer, bytes]:
+def _apply_message(held: frozenset[str], hearer: ClientHearer, text: str) -> tuple[ClientHearer, bytes]:
     try:
         return after_message(hearer, msgspec.json.decode(text), held), b""
     except (msgspec.DecodeError, RecursionError):

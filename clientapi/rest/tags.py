@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from accounts.callers import reader_of
 from clientapi import html
 from clientapi.errors import ClientView, OpenView, caller_of
-from clientapi.paging import answer, wanted
+from clientapi.paging import page_params, paged_answer
 from clientapi.params import Params
 from clientapi.statuses.presenting import Reader
 from relations.tag_api import FollowedTagView
@@ -86,11 +86,11 @@ class FollowedTagsView(ClientView):
 
     def get(self, request: Request) -> HttpResponse:
         """List the hashtags. The Link has ids of follows."""
-        user, asked = caller_of(request), wanted(Params(request), default=TAGS, most=TAGS)
+        user, asked = caller_of(request), page_params(Params(request), default=TAGS, most=TAGS)
         page = followed_tags_page(
             user, last_id=asked.max_id, limit=asked.limit, since_id=asked.since_id or 0, min_id=asked.min_id
         )
         newest, oldest = (page.tags[0].id, page.tags[-1].id) if page.tags else (None, None)
-        next_id, prev_id = asked.beside(newest, oldest, page.last_id, page.has_more)
+        next_id, prev_id = asked.link_ids(newest, oldest, page.last_id, page.has_more)
         entities = [TagEntity(one.name, one.name, html.tag_address(one.name), [], following=True) for one in page.tags]
-        return answer(request, entities, next_id=next_id, prev_id=prev_id)
+        return paged_answer(request, entities, next_id=next_id, prev_id=prev_id)

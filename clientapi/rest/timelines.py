@@ -3,11 +3,11 @@ from rest_framework.request import Request
 
 from accounts.callers import reader_of
 from clientapi.errors import ClientView, OpenView, caller_of
-from clientapi.paging import answer, wanted
+from clientapi.paging import page_params, paged_answer
 from clientapi.params import Params
 from clientapi.statuses import timelines
 from clientapi.statuses.presenting import statuses
-from items.likes.saved import Kept
+from items.likes.saved import SavedKind
 from items.tags.tags import ExtraTags
 from relations.list_api import list_or_404
 from web.hashtags import canonical_tag
@@ -23,9 +23,9 @@ class HomeView(ClientView):
     def get(self, request: Request) -> HttpResponse:
         """List home, newest first."""
         reader = caller_of(request)
-        page, sources = timelines.home(reader, wanted(Params(request)))
+        page, sources = timelines.home(reader, page_params(Params(request)))
         headers = {"X-Feed-Source": ",".join(sources)}
-        return answer(
+        return paged_answer(
             request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id, headers=headers
         )
 
@@ -38,8 +38,8 @@ class ListView(ClientView):
     def get(self, request: Request, list_id: int) -> HttpResponse:
         """List the members' items."""
         reader = caller_of(request)
-        page, _sources = timelines.home(reader, wanted(Params(request)), list_or_404(list_id, reader).id)
-        return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
+        page, _sources = timelines.home(reader, page_params(Params(request)), list_or_404(list_id, reader).id)
+        return paged_answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 class PublicView(OpenView):
@@ -50,12 +50,12 @@ class PublicView(OpenView):
     def get(self, request: Request) -> HttpResponse:
         """List public posts, newest first. Nothing if only remote ones are asked for."""
         reader, params = reader_of(request), Params(request)
-        asked, only_media = wanted(params), params.flag("only_media")
+        asked, only_media = page_params(params), params.flag("only_media")
         is_remote, _is_local = params.flag("remote"), params.flag("local")
         if is_remote:
             return FeedResponse([])
         page = timelines.public(reader, asked, only_media=only_media)
-        return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
+        return paged_answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 class TagView(OpenView):
@@ -64,10 +64,10 @@ class TagView(OpenView):
     def get(self, request: Request, tag: str) -> HttpResponse:
         """List the items, newest first."""
         reader, params = reader_of(request), Params(request)
-        asked = wanted(params)
+        asked = page_params(params)
         besides = ExtraTags(*(_tags(params, name) for name in ExtraTags._fields))
         page = timelines.tagged(tag, besides, reader, asked, only_media=params.flag("only_media"))
-        return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
+        return paged_answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 def _tags(params: Params, name: str) -> tuple[str, ...]:
@@ -79,13 +79,13 @@ def _tags(params: Params, name: str) -> tuple[str, ...]:
 class SavedStatusesView(ClientView):
     """The caller's bookmarks or likes."""
 
-    kept: Kept
+    kept: SavedKind
 
     def get(self, request: Request) -> HttpResponse:
         """List the items, newest bookmark or like first."""
         reader = caller_of(request)
-        page = timelines.saved_page(reader, self.kept, wanted(Params(request)))
-        return answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
+        page = timelines.saved_page(reader, self.kept, page_params(Params(request)))
+        return paged_answer(request, statuses(page.items, reader), next_id=page.next_id, prev_id=page.prev_id)
 
 
 class BookmarksView(SavedStatusesView):

@@ -35,7 +35,7 @@ from clientapi.entities import (
     Status,
     StatusEdit,
     Tag,
-    moment,
+    time_text,
 )
 from items.bodies import ItemBody
 from items.content import link_in, text_in
@@ -43,7 +43,7 @@ from items.conversations.conversations import Conversation, people_of
 from items.filters.filters import FilterRule, OwnedFilter, compiled_rules
 from items.models import Context, Visibility
 from items.profiles.profile import answered_senders
-from items.quotes import is_own_quotable, quoters
+from items.quotes import is_own_quotable, quote_policy
 from items.text import poll_options
 from items.threads.muting import muted_among
 from items.versions import Version
@@ -72,10 +72,10 @@ class StatusTexts(NamedTuple):
     def of(cls, item: ItemBody) -> "StatusTexts":
         """The texts of an item. Short ones are cached."""
         content = bytes(item.content)
-        return (_kept_words if len(content) <= html.KEPT_LENGTH else _words)(item.title, content)
+        return (_kept_words if len(content) <= html.KEPT_LENGTH else _parse_texts)(item.title, content)
 
 
-def _words(title: str, content: bytes) -> StatusTexts:
+def _parse_texts(title: str, content: bytes) -> StatusTexts:
     fields = msgspec.json.decode(content)
     warning = text_in(fields, "warning")
     rendered = html.rendered(text_in(fields))
@@ -91,12 +91,12 @@ def _words(title: str, content: bytes) -> StatusTexts:
     return words._replace(plain=html.content(words, rendered, ()))
 
 
-_kept_words = lru_cache(html.KEPT)(_words)
+_kept_words = lru_cache(html.KEPT)(_parse_texts)
 
 
 @lru_cache(html.KEPT)
 def _facts(item_id: str, created_at: datetime, modified_at: datetime, is_edited: bool) -> tuple[str, str, str | None]:
-    return html.item_address(item_id), moment(created_at), moment(modified_at) if is_edited else None
+    return html.item_address(item_id), time_text(created_at), time_text(modified_at) if is_edited else None
 
 
 class Presenter:
@@ -111,7 +111,7 @@ class Presenter:
         self.answered = {item_id: sender.id for item_id, sender in answered_senders(every, reader).items()}
         self.filters = _filters(every, reader)
         self.own = str(reader.pk or "")
-        self.addressed = _addressed(every, reader)
+        self.addressed = _private_recipients(every, reader)
         self.pinned = pinned
         self.muted = muted_among((one.id for one in every), reader) if isinstance(reader, User) else frozenset()
         self.quotable: Collection[str] = _quotable((one for one in every if one.repost_of is None), reader)
@@ -123,7 +123,7 @@ class Presenter:
         names = (name for one in said if one for name in self.said[one.id].rendered.names)
         return {name: known[name].id for name in names if name in known}
 
-    def seen_by(
+    def for_readers(
         self,
         hidden: Collection[str],
         answered: Mapping[str, str],
@@ -155,7 +155,7 @@ class Presenter:
         counts = said.counts
         content = html.content(words, text, accounts.by_name) if text.names else words.plain
         if said.quote and said.quote.state == "accepted":
-            content = html.quoting(said.quote.id) + content
+            content = html.quote_paragraph(said.quote.id) + content
         return Status(
             id=item.id,
             created_at=created_at,
@@ -188,7 +188,7 @@ class Presenter:
             card=PreviewCard.of(said.link_card) if said.link_card else None,
             poll=Poll.of(said, is_signed_in=bool(self.own)) if said.poll else None,
             quote=self._quote(item, is_inside=is_inside) if item.quote else None,
-            quote_approval=_approval(quoters(said), is_allowed=said.id in self.quotable),
+            quote_approval=_approval(quote_policy(said), is_allowed=said.id in self.quotable),
             pinned=UNSET if self.pinned is None or item.sender.id != self.own else item.id in self.pinned,
         )
 
@@ -215,7 +215,7 @@ def _quotable(items: Iterable[ItemBody], reader: Reader) -> frozenset[str]:
     found = []
     asked: dict[str, list[str]] = {}
     for item in items:
-        who = quoters(item)
+        who = quote_policy(item)
         if is_own_quotable(item, reader.pk) or who == QuotableBy.EVERYONE:
             found.append(item.id)
         elif who == QuotableBy.FOLLOWERS:
@@ -231,7 +231,7 @@ def _approval(who: str, *, is_allowed: bool) -> QuoteApproval:
     return QuoteApproval([] if policy == "nobody" else [policy], [], "automatic" if is_allowed else "denied")
 
 
-def _addressed(items: Iterable[ItemBody], reader: Reader) -> dict[str, list[Mention]]:
+def _private_recipients(items: Iterable[ItemBody], reader: Reader) -> dict[str, list[Mention]]:
     """The people of each private mention, whom apps show as mentioned."""
     senders = {item.id: item.sender.id for item in items if item.visibility == Visibility.MENTIONED}
     if not senders or not isinstance(reader, User):
@@ -239,7 +239,7 @@ def _addressed(items: Iterable[ItemBody], reader: Reader) -> dict[str, list[Ment
     own = UserCard.of(reader)
     return {
         item_id: [
-            _told(card.username, card.id, html.profile_address(card.username))
+            _mention_entity(card.username, card.id, html.profile_address(card.username))
             for card in (own, *others)
             if card.id != senders[item_id]
         ]
@@ -253,12 +253,12 @@ def _tag(tag: str) -> Tag:
 
 
 @lru_cache(html.KEPT)
-def _told(name: str, user_id: str, address: str) -> Mention:
+def _mention_entity(name: str, user_id: str, address: str) -> Mention:
     return Mention(user_id, name, address, name)
 
 
 def _mention(account: Account) -> Mention:
-    return _told(account.username, account.id, account.url)
+    return _mention_entity(account.username, account.id, account.url)
 
 
 def filter_of(listed: OwnedFilter | FilterRule) -> Filter:
@@ -267,7 +267,7 @@ def filter_of(listed: OwnedFilter | FilterRule) -> Filter:
         id=str(listed.group if isinstance(listed, FilterRule) else listed.id),
         title=listed.title or listed.phrase,
         context=list(listed.contexts or CONTEXTS),
-        expires_at=moment(listed.expires_at) if listed.expires_at else None,
+        expires_at=time_text(listed.expires_at) if listed.expires_at else None,
         filter_action=listed.action,
     )
 
@@ -322,7 +322,7 @@ def edits(item: ItemBody, versions: Sequence[Version], reader: Reader) -> list[S
             content=html.content(version, text, known.by_name),
             spoiler_text=version.warning,
             sensitive=bool(version.warning) or version.content.get("sensitive") is True,
-            created_at=moment(version.written_at),
+            created_at=time_text(version.written_at),
             account=known.by_id[item.sender.id],
             media_attachments=attachments,
             emojis=[],

@@ -4,7 +4,7 @@ from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from items.bodies import ItemBody
-from items.hydrate import verified
+from items.hydrate import visible_bodies
 from items.models import Context
 from storage.connections import fetch
 
@@ -42,6 +42,6 @@ def thread_of(item: ItemBody, reader: User | AnonymousUser) -> tuple[list[ItemBo
         one = waiting.pop()
         order.append(one)
         waiting += sorted(below[one], reverse=True)
-    found = {int(one.id): one for one in verified([one for one, _ in rows], reader, Context.THREAD)}
+    found = {int(one.id): one for one in visible_bodies([one for one, _ in rows], reader, Context.THREAD)}
     above = sorted(one for one, answered in rows if answered is None)
     return [found[one] for one in above if one in found], [found[one] for one in order if one in found]

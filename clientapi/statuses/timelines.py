@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from accounts.models import User
-from clientapi.paging import Wanted
+from clientapi.paging import PageParams
 from clientapi.statuses.presenting import Reader
 from items.bodies import ItemBody
-from items.likes.saved import Kept, placed_page
+from items.likes.saved import SavedKind, page_with_bounds
 from items.listing import ItemPage
 from items.newest import newest_page
 from items.profiles.pins import pinned_items
@@ -36,7 +36,7 @@ class TimelinePage(NamedTuple):
 NONE = TimelinePage([], None, None)
 
 
-def found(page: ItemPage | HomePage, asked: Wanted) -> TimelinePage:
+def trimmed_page(page: ItemPage | HomePage, asked: PageParams) -> TimelinePage:
     """The part of a page above `since_id`, as the request asks."""
     above = asked.above
     items = [item for item in page.items if int(item.id) > above] if above else page.items
@@ -46,7 +46,7 @@ def found(page: ItemPage | HomePage, asked: Wanted) -> TimelinePage:
 
 
 # --- Home and lists --------------------------------------------------------------------------------------
-def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[TimelinePage, list[str]]:
+def home(reader: User, asked: PageParams, list_id: int = 0) -> tuple[TimelinePage, list[str]]:
     """A page of home or a list, and what served it."""
     if asked.min_id is not None:
         page = page_above(reader, min_id=asked.min_id, max_id=asked.max_id, limit=asked.limit, list_id=list_id)
@@ -55,34 +55,36 @@ def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[TimelinePage, l
         return TimelinePage(page.items, lowest, prev_id), page.sources
     at: dict[str, Any] = {"last_id": asked.max_id, "limit": asked.limit}
     page = list_page(reader, list_id, **at) if list_id else home_page(reader, **at)
-    return found(page, asked), page.sources
+    return trimmed_page(page, asked), page.sources
 
 
 # --- Other lists -----------------------------------------------------------------------------------------
-def listed(
-    read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True
+def filtered_page(
+    read: Callable[..., ItemPage], asked: PageParams, keep: Callable[[ItemBody], bool] = lambda item: True
 ) -> TimelinePage:
     """A page of a list that can be read upwards and downwards, filtered by `keep`."""
     if asked.min_id is None:
-        page = found(read(last_id=asked.max_id, limit=asked.limit), asked)
+        page = trimmed_page(read(last_id=asked.max_id, limit=asked.limit), asked)
         return page._replace(items=[item for item in page.items if keep(item)])
     up = read(min_id=asked.min_id, last_id=asked.max_id, limit=asked.limit)
     items = [item for item in up.items if keep(item)]
     return TimelinePage(items, up.items[-1].id if up.items else asked.min_id + 1, up.last_id)
 
 
-def public(reader: Reader, asked: Wanted, *, only_media: bool = False) -> TimelinePage:
+def public(reader: Reader, asked: PageParams, *, only_media: bool = False) -> TimelinePage:
     """A page of public posts, newest first."""
-    return listed(lambda **at: newest_page(reader, **at), asked, lambda item: bool(item.media) or not only_media)
+    return filtered_page(lambda **at: newest_page(reader, **at), asked, lambda item: bool(item.media) or not only_media)
 
 
-def tagged(tag: str, besides: ExtraTags, reader: Reader, asked: Wanted, *, only_media: bool = False) -> TimelinePage:
+def tagged(
+    tag: str, besides: ExtraTags, reader: Reader, asked: PageParams, *, only_media: bool = False
+) -> TimelinePage:
     """A page of the items with a hashtag."""
     canonical = canonical_tag(tag)
     if canonical is None:
         return NONE
     read = partial(tags_page, canonical, besides, reader)
-    return listed(read, asked, lambda item: bool(item.media) or not only_media)
+    return filtered_page(read, asked, lambda item: bool(item.media) or not only_media)
 
 
 class Kinds(NamedTuple):
@@ -100,21 +102,21 @@ class Kinds(NamedTuple):
         return (self.with_replies or item.reply_to is None) and (bool(item.media) or not self.only_media)
 
 
-def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> TimelinePage:
+def of_account(owner: User, reader: Reader, asked: PageParams, kinds: Kinds) -> TimelinePage:
     """A page of the items of an account."""
     if kinds.tag:
         tag = canonical_tag(kinds.tag)
-        return listed(lambda **at: tagged_page(owner, tag, reader, **at), asked, kinds.keeps) if tag else NONE
+        return filtered_page(lambda **at: tagged_page(owner, tag, reader, **at), asked, kinds.keeps) if tag else NONE
     read = pictured_page if kinds.only_media else all_page if kinds.with_replies else profile_page
-    return listed(lambda **at: read(owner, reader, **at), asked, kinds.keeps)
+    return filtered_page(lambda **at: read(owner, reader, **at), asked, kinds.keeps)
 
 
-def quotes(item: ItemBody, reader: Reader, asked: Wanted) -> TimelinePage:
+def quotes(item: ItemBody, reader: Reader, asked: PageParams) -> TimelinePage:
     """A page of the quotes of an item."""
-    return listed(lambda **at: quotes_page(item, reader, **at), asked)
+    return filtered_page(lambda **at: quotes_page(item, reader, **at), asked)
 
 
-def pinned(owner: User, reader: Reader, asked: Wanted) -> TimelinePage:
+def pinned(owner: User, reader: Reader, asked: PageParams) -> TimelinePage:
     """A page of pinned posts, newest pin first.
 
     If a cursor is the id of a pinned post it stands for its place in this order, else ids are compared.
@@ -137,9 +139,9 @@ def pinned(owner: User, reader: Reader, asked: Wanted) -> TimelinePage:
     return TimelinePage(page, page[-1].id if has_more else None, page[0].id)
 
 
-def saved_page(reader: User, kind: Kept, asked: Wanted) -> TimelinePage:
+def saved_page(reader: User, kind: SavedKind, asked: PageParams) -> TimelinePage:
     """A page of bookmarks or likes. The Link has the ids of these, not of items."""
-    page = placed_page(
+    page = page_with_bounds(
         reader, kind, last_id=asked.max_id, since_id=asked.since_id or 0, min_id=asked.min_id, limit=asked.limit
     )
-    return TimelinePage(page.items, *asked.beside(page.newest_id, page.oldest_id, page.last_id, page.has_more))
+    return TimelinePage(page.items, *asked.link_ids(page.newest_id, page.oldest_id, page.last_id, page.has_more))

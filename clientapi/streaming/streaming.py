@@ -16,15 +16,15 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import QuotableBy, User
 from clientapi.entities import Status
 from clientapi.notifications import notices
-from clientapi.paging import Wanted
+from clientapi.paging import PageParams
 from clientapi.statuses.presenting import Presenter, conversations, filter_results
 from clientapi.streaming.streams import ClientHearer, Stream
 from items.bodies import ItemBody, Quote
 from items.conversations.conversations import listed_among
-from items.filters.book import Book
+from items.filters.book import FilterCache
 from items.filters.filters import FilterRule
 from items.hydrate import QUOTING, hydrate, marks, quote_state, quoted_in
-from items.quotes import is_own_quotable, quoters
+from items.quotes import is_own_quotable, quote_policy
 from items.threads.muting import in_muted_thread
 from items.visibility import for_mentioned, visible
 from relations.rules import blocks, follows, is_wanted
@@ -154,13 +154,13 @@ def heartbeat(hearer: ClientHearer, _position: Position | None, quiet: float) ->
 
 
 # --- A batch -------------------------------------------------------------------------------------------
-def news_for(hearers: Iterable[ClientHearer], entries: Sequence[Entry]) -> list[Message]:
+def messages_for(hearers: Iterable[ClientHearer], entries: Sequence[Entry]) -> list[Message]:
     """The messages that a batch of events gives these hearers, in order. Raises Django's database errors."""
     everyone = list(hearers)
     events = [
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
     ]
-    told = [*_at_home(everyone, events), *_watched(everyone, events)] if everyone and events else []
+    told = [*_home_events(everyone, events), *_watched_events(everyone, events)] if everyone and events else []
     payloads = _payloads(told)
     messages: list[tuple[int, ClientHearer, bytes]] = []
     for one in told:
@@ -173,7 +173,7 @@ def news_for(hearers: Iterable[ClientHearer], entries: Sequence[Entry]) -> list[
     return [(hearer, entries[place][0], data) for place, hearer, data in messages]
 
 
-def _at_home(hearers: Sequence[ClientHearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[StreamEvent]:
+def _home_events(hearers: Sequence[ClientHearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[StreamEvent]:
     homes: dict[int, list[tuple[ClientHearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
@@ -185,12 +185,12 @@ def _at_home(hearers: Sequence[ClientHearer], events: Sequence[tuple[int, ItemEv
     for place, event in events:
         now = hits.get((place, False), set()) - outside.get(place, set())
         before = hits.get((place, True), set()) - outside.get(place, set())
-        for reader, kind in _kinds(event, {one.reader for one in now}, {one.reader for one in before}):
+        for reader, kind in _event_kinds(event, {one.reader for one in now}, {one.reader for one in before}):
             for hearer, stream in homes[reader]:
                 yield StreamEvent(place, kind, event.item, hearer, stream)
 
 
-def _watched(hearers: Sequence[ClientHearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[StreamEvent]:
+def _watched_events(hearers: Sequence[ClientHearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[StreamEvent]:
     watchers: dict[Watch, list[tuple[ClientHearer, Stream]]] = {}
     for hearer in hearers:
         for stream in hearer.streams:
@@ -202,7 +202,7 @@ def _watched(hearers: Sequence[ClientHearer], events: Sequence[tuple[int, ItemEv
         sees.setdefault((seen.place, seen.before), set()).add(seen.watch)
     for place, event in events:
         now, before = sees.get((place, False), set()), sees.get((place, True), set())
-        for watch, kind in _kinds(event, now, before):
+        for watch, kind in _event_kinds(event, now, before):
             for hearer, stream in watchers[watch]:
                 yield StreamEvent(place, kind, event.item, hearer, stream)
 
@@ -234,7 +234,7 @@ def _conversations(
                 yield place, hearer, message(hearer, stream, CONVERSATION, payload)
 
 
-def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, str]]:
+def _event_kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, str]]:
     """Who hears which kind of event. Who sees the item now hears of it, others who saw it that it is gone."""
     seen = UPDATE if isinstance(event, Published) else STATUS_UPDATE
     yield from ((one, seen) for one in now)
@@ -291,7 +291,7 @@ def _payloads(told: Sequence[StreamEvent]) -> Payloads:
         item.quote = Quote(quoted[item.id][0].id, quoted[item.id][0], "accepted")  # shown to readers who may see it
     presenter = Presenter(list(items.values()), AnonymousUser())
     shapes = _shapes(pairs, items, presenter)
-    shown = {shape: _shown(shape, items[shape.item], presenter) for shape in set(shapes.values())}
+    shown = {shape: _status_of_shape(shape, items[shape.item], presenter) for shape in set(shapes.values())}
     encoded = {shape: _encode(status) for shape, status in shown.items()}
     payloads = {pair: encoded[shape] for pair, shape in shapes.items()}
     sees = {pair for pair, shape in shapes.items() if shape.inside and shape.inside.state == "accepted"}
@@ -305,7 +305,11 @@ def _shapes(
 ) -> dict[tuple[int, int], StatusShape]:
     marked = _marks(pairs)
     hidden = _hidden(pairs, {item_id: presenter.names(item) for item_id, item in items.items()})
-    answered, inside, quotable = _visible_replied_to(pairs, items), _inside(pairs, items), _quotable(pairs, items)
+    answered, inside, quotable = (
+        _visible_replied_to(pairs, items),
+        _quotes_for_readers(pairs, items),
+        _quotable(pairs, items),
+    )
     return {
         pair: StatusShape(
             pair[0],
@@ -319,14 +323,14 @@ def _shapes(
     }
 
 
-def _shown(shape: StatusShape, item: ItemBody, presenter: Presenter) -> Status:
+def _status_of_shape(shape: StatusShape, item: ItemBody, presenter: Presenter) -> Status:
     seen, muted = _marked(item, shape.marks), {item.shown.id} if shape.marks[3] else set()
     if shape.inside and seen.shown.quote and seen.shown.quote.item:
         whole = _marked(seen.shown.quote.item, shape.inside.marks)
         muted |= {whole.id} if shape.inside.marks[3] else set()
         is_seen = shape.inside.state == "accepted"
         seen.shown.quote = Quote(whole.id, whole if is_seen else None, shape.inside.state)  # type: ignore[arg-type]
-    return presenter.seen_by(shape.hidden, dict(shape.answered), shape.quotable, frozenset(muted)).status(seen)
+    return presenter.for_readers(shape.hidden, dict(shape.answered), shape.quotable, frozenset(muted)).status(seen)
 
 
 def _quotes(items: Mapping[int, ItemBody]) -> dict[int, ItemBody]:
@@ -340,7 +344,9 @@ def _parts(items: Mapping[int, ItemBody]) -> dict[int, list[ItemBody]]:
     return {item_id: [item.shown, *filter(None, [quoted.get(item_id)])] for item_id, item in items.items()}
 
 
-def _inside(pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]) -> dict[tuple[int, int], QuoteForReader]:
+def _quotes_for_readers(
+    pairs: Collection[tuple[int, int]], items: Mapping[int, ItemBody]
+) -> dict[tuple[int, int], QuoteForReader]:
     quoted = _quotes(items)
     asked = {(int(items[item].shown.id), reader) for item, reader in pairs if item in quoted}
     if not asked:
@@ -368,13 +374,13 @@ def _quotable(
         (reader, int(part.sender.id))
         for item, reader in pairs
         for part in parts[item]
-        if quoters(part) == QuotableBy.FOLLOWERS
+        if quote_policy(part) == QuotableBy.FOLLOWERS
     }
     params = {"readers": id_array(reader for reader, _ in asked), "senders": id_array(sender for _, sender in asked)}
     following = {(reader, str(sender)) for reader, sender in (fetch(FOLLOWS, params) if asked else ())}
 
     def may(reader: int, part: ItemBody) -> bool:
-        who = quoters(part)
+        who = quote_policy(part)
         is_follower = who == QuotableBy.FOLLOWERS and (reader, part.sender.id) in following
         return is_own_quotable(part, reader) or who == QuotableBy.EVERYONE or is_follower
 
@@ -432,7 +438,7 @@ def _visible_replied_to(
 
 
 # --- Filters -------------------------------------------------------------------------------------------
-book = Book()
+book = FilterCache()
 
 
 def _matching_filters(
@@ -442,7 +448,7 @@ def _matching_filters(
     versions = dict(fetch(FILTERING, {"readers": id_array({reader for _, reader in pairs})}))
     if not versions:
         return {}
-    book.learn(versions)
+    book.load_missing(versions)
     readers: dict[int, list[int]] = {}
     for item, reader in pairs:
         if reader in versions:
@@ -450,7 +456,9 @@ def _matching_filters(
     return {
         (item, reader): rules
         for item, some in readers.items()
-        for reader, rules in book.found(items[item], some, [one for one in some if (item, one) in sees]).items()
+        for reader, rules in book.matching_rules(
+            items[item], some, [one for one in some if (item, one) in sees]
+        ).items()
     }
 
 
@@ -468,10 +476,10 @@ def _personal(hearers: Sequence[ClientHearer], entries: Sequence[Entry]) -> Iter
     for place, (position, event) in enumerate(entries):
         match event:
             case Notified(user, _):
-                yield from _notified(place, position, user, by_reader.get(user, []))
+                yield from _notification_messages(place, position, user, by_reader.get(user, []))
             case ManyNotified(payloads):
                 for user in payloads.keys() & by_reader.keys():
-                    yield from _notified(place, position, user, by_reader[user])
+                    yield from _notification_messages(place, position, user, by_reader[user])
             case FiltersChanged(user):
                 for hearer in by_reader.get(user, []):
                     for stream in hearer.streams:
@@ -498,10 +506,10 @@ class LastNotified:
             self._of.popitem(last=False)
 
 
-last_told = LastNotified()
+last_notified = LastNotified()
 
 
-def _notified(
+def _notification_messages(
     place: int, position: Position, user_id: int, hearers: Sequence[ClientHearer]
 ) -> Iterator[tuple[int, ClientHearer, bytes]]:
     """The messages of a reader's new notifications, oldest first. Of more than `NOTIFIED`, the oldest are not sent."""
@@ -509,15 +517,15 @@ def _notified(
     reader = User.objects.active().filter(pk=user_id).first() if listening else None
     if reader is None:
         return
-    after = last_told.after(user_id, position)
-    news = notices.page(reader, Wanted(NOTIFIED, since_id=after)).acts
+    after = last_notified.after(user_id, position)
+    news = notices.page(reader, PageParams(NOTIFIED, since_id=after)).acts
     if not news:
         return
-    last_told.note(user_id, news[0].id)
+    last_notified.note(user_id, news[0].id)
     for shown in notices.presented(news[::-1], reader):
         payload = _encode(shown)
         for hearer, stream in listening:
             yield place, hearer, message(hearer, stream, "notification", payload)
 
 
-CLIENTS = Dialect("apps", news_for, None, heartbeat)
+CLIENTS = Dialect("apps", messages_for, None, heartbeat)

@@ -61,10 +61,10 @@ def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", 
         raise UnknownError("Unknown stream type")
     if not covers(held, SCOPES[name]):
         raise ScopeError
-    return _named(name, held, reader, tag, list_id)
+    return _parse_stream(name, held, reader, tag, list_id)
 
 
-def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: str) -> Stream:
+def _parse_stream(name: str, held: Collection[str], reader: User, tag: str, list_id: str) -> Stream:
     if name == "user":
         return Stream((name,), has_home=True, has_notifications=covers(held, NOTIFICATIONS))
     if name == NOTICES:

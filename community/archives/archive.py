@@ -66,7 +66,7 @@ class Bounds(NamedTuple):
 def unpack(source: Path, folder: Path, bounds: Bounds) -> None:
     """Unpack into an existing folder. Raises ArchiveError, and OSError if the disk is full."""
     try:
-        _unpack(source, folder, _Room(bounds))
+        _unpack(source, folder, _UnpackBudget(bounds))
     except (ArchiveError, OSError, MemoryError):
         raise
     except Exception as error:  # the libraries raise anything for damaged bytes
@@ -75,7 +75,7 @@ def unpack(source: Path, folder: Path, bounds: Bounds) -> None:
         raise ArchiveError("outbox")
 
 
-def _unpack(source: Path, folder: Path, room: "_Room") -> None:
+def _unpack(source: Path, folder: Path, room: "_UnpackBudget") -> None:
     with source.open("rb") as file:
         head = file.read(512)
         file.seek(0)
@@ -125,7 +125,7 @@ def _longest(target: str, bounds: Bounds) -> int:
     return bounds.json if target.endswith(".json") else bounds.medium
 
 
-class _Room:
+class _UnpackBudget:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self.left = bounds.total
@@ -182,7 +182,7 @@ class _Counted(io.RawIOBase):
 
 
 # --- Zip -------------------------------------------------------------------------------------------------
-def _unzip(file: IO[bytes], folder: Path, room: _Room) -> None:
+def _unzip(file: IO[bytes], folder: Path, room: _UnpackBudget) -> None:
     _check_directory(file)
     with zipfile.ZipFile(file) as archive:
         for info in archive.infolist():
@@ -190,7 +190,7 @@ def _unzip(file: IO[bytes], folder: Path, room: _Room) -> None:
                 _save(archive, info, folder / target, room)
 
 
-def _save(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, room: _Room) -> None:
+def _save(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path, room: _UnpackBudget) -> None:
     try:
         with archive.open(info) as stream:
             room.save(stream, path)
@@ -276,7 +276,7 @@ class _Tar(tarfile.TarFile):
             raise ArchiveError("large")
 
 
-def _untar(stream: IO[bytes], folder: Path, room: _Room) -> None:
+def _untar(stream: IO[bytes], folder: Path, room: _UnpackBudget) -> None:
     with _Tar.open(fileobj=stream, mode="r|") as archive:
         for member in _members(archive):
             target = _target(member.name)

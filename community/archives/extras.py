@@ -11,7 +11,7 @@ from accounts.faces import set_face
 from accounts.models import User
 from accounts.profile_fields import LABEL_LENGTH, MOST, TEXT_LENGTH, Pair
 from community.archives.markup import text_of
-from community.archives.media import patiently
+from community.archives.media import retry_while_busy
 from community.archives.models import ArchiveImport
 from media.actions import MediaError
 from media.models import Use
@@ -33,7 +33,7 @@ def import_extras(row: ArchiveImport, folder: Path) -> None:
     user = User.objects.active().filter(pk=row.user_id).first()
     if user is None or not row.takes_profile:
         return
-    refused = _words(user, folder) + _faces(user, folder)
+    refused = _import_texts(user, folder) + _faces(user, folder)
     row.refresh_from_db(fields=["left_out"])
     row.left_out |= {"profile": refused} if refused else {}
     row.save(update_fields=["left_out"])
@@ -47,7 +47,7 @@ def _actor(path: Path) -> _Actor:
         return _Actor()
 
 
-def _words(user: User, folder: Path) -> int:
+def _import_texts(user: User, folder: Path) -> int:
     actor = _actor(folder / "actor.json")
     name = beginning(" ".join(actor.name.split()), NAME_LENGTH) if isinstance(actor.name, str) else ""
     bio = beginning(text_of(actor.summary), BIO_LENGTH) if isinstance(actor.summary, str) else ""
@@ -85,7 +85,7 @@ def _faces(user: User, folder: Path) -> int:
             continue
         with path.open("rb") as file:
             try:
-                patiently(lambda file=file, use=use: set_face(user=user, use=use, file=file))  # type: ignore[misc]
+                retry_while_busy(lambda file=file, use=use: set_face(user=user, use=use, file=file))  # type: ignore[misc]
             except MediaError:
                 refused += 1
     return refused

@@ -59,7 +59,7 @@ def index(path: Path, most: int = ITEMS) -> int:
     rows: list[tuple[float, int, int]] = []
     count = 0
     with path.open("rb") as file:
-        for begin, end in found(file):
+        for begin, end in item_spans(file):
             count += 1
             if count <= most:
                 file.seek(begin)
@@ -83,7 +83,7 @@ def _index_of(path: Path) -> Path:
     return path.with_suffix(".places")
 
 
-def found(file: IO[bytes], brackets: int = BRACKETS) -> Iterator[tuple[int, int]]:
+def item_spans(file: IO[bytes], brackets: int = BRACKETS) -> Iterator[tuple[int, int]]:
     """The begin and end of each item. Raises OutboxError."""
     try:
         view: Any = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -27,12 +27,12 @@ from community.archives import extras, finding, listed, outbox, reader
 from community.archives.archive import ArchiveError
 from community.archives.finding import ArchiveOutbox
 from community.archives.listed import ImportTally, Lists
-from community.archives.media import Shown, shown
+from community.archives.media import StoredMedia, store_media
 from community.archives.models import ARCHIVE, NOTES, ArchiveImport, BroughtItem, ImportState, ListKind, folder_of
 from community.archives.outbox import LeftOutError, Post
 from items import actions as items
 from items.models import Item, Status, Visibility
-from items.quotes import fits, may_quote
+from items.quotes import audience_fits, may_quote
 from items.text import ContentError
 from storage import claims
 from storage.queue import task
@@ -49,7 +49,7 @@ ATTEMPTS = 3
 """An import ends after this many failures in a row."""
 UNPACKING_SECONDS = 600
 """Maximum seconds of a task that waits while other uploads take all decoders."""
-LIMIT_SECONDS = reader.seconds() * reader.WAIT_FACTOR + UNPACKING_SECONDS
+LIMIT_SECONDS = reader.cpu_seconds() * reader.WAIT_FACTOR + UNPACKING_SECONDS
 """Time limit of a task."""
 ORPHAN_SECONDS = 3600
 """A folder without a row may be an upload in progress for this long."""
@@ -75,7 +75,7 @@ def run(import_id: int, turn: str | None = None) -> bool:
     if not folder.is_dir():  # it is on another machine, or was removed
         return not _claimed(row, turn) and row.attempts >= ATTEMPTS
     try:
-        with _alone(folder) as lock:
+        with _folder_lock(folder) as lock:
             if _claimed(row, turn) and not _resume(row, folder, lock):
                 return False
             if is_running(import_id):
@@ -99,7 +99,7 @@ def _claimed(row: ArchiveImport, turn: str | None) -> bool:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[int]:
+def _folder_lock(folder: Path) -> Iterator[int]:
     """Lock the folder of an import. Raises ImportTakenError if another worker has it, or it is on another machine."""
     try:
         handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -132,7 +132,7 @@ def _resume(row: ArchiveImport, folder: Path, lock: int) -> bool:
             if time.monotonic() > until:
                 break
             if row.done < len(posts):
-                _part(row, folder, posts, until)
+                _import_posts(row, folder, posts, until)
             elif kind := _next_list(row):
                 _list_part(row, kind, lists)
             else:
@@ -173,19 +173,19 @@ class _PostsPart(ImportTally):
     posts: list[Post] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     """By origin: where a post stands in the part."""
-    media: dict[str, Shown] = field(default_factory=dict)
+    media: dict[str, StoredMedia] = field(default_factory=dict)
     """Stored media, by the post's origin."""
     items: dict[str, Item] = field(default_factory=dict)
     """By origin: items that were imported, or that posts of this part reply to or quote."""
 
 
-def _part(row: ArchiveImport, folder: Path, posts: ArchiveOutbox, until: float) -> None:
+def _import_posts(row: ArchiveImport, folder: Path, posts: ArchiveOutbox, until: float) -> None:
     """Import the next posts, in one transaction with the progress. Ends before media that would begin after `until`,
     but not before the first. Raises StoppedError.
     """
     raw = posts.items(row.done, PART)
     part = _read(row, raw)
-    media: dict[str, Shown] = {}
+    media: dict[str, StoredMedia] = {}
     for post in part.posts:
         if post.media and not (post.parent and _parent(part, post) is None):
             if media and time.monotonic() > until:
@@ -193,7 +193,7 @@ def _part(row: ArchiveImport, folder: Path, posts: ArchiveOutbox, until: float) 
                 part = _read(row, raw)
                 break
             ArchiveImport.objects.filter(pk=row.pk).update(tried_at=Now())  # pictures take time
-            media[post.origin] = shown(row.user_id, folder, post)
+            media[post.origin] = store_media(row.user_id, folder, post)
     part.media = media
     for post in part.posts:
         for why in media[post.origin].left_out if post.origin in media else ():
@@ -205,7 +205,7 @@ def _part(row: ArchiveImport, folder: Path, posts: ArchiveOutbox, until: float) 
                 _import_post(row, user, part, post)
             except LeftOutError as error:
                 part.leave_out(error.why, post.address)
-        _record_left_out(locked, part, len(raw))
+        _record_progress(locked, part, len(raw))
     row.done = locked.done
 
 
@@ -251,7 +251,7 @@ def _import_post(row: ArchiveImport, user: User, part: _PostsPart, post: Post) -
         raise LeftOutError("parent")
     pictures, quoted = part.media.get(post.origin), part.items.get(post.quoted)
     visibility = Visibility.SELF if row.is_for_self else post.visibility
-    is_quoting = quoted is not None and may_quote(quoted, user) and fits(quoted, user, visibility)
+    is_quoting = quoted is not None and may_quote(quoted, user) and audience_fits(quoted, user, visibility)
     try:
         with transaction.atomic():
             item = items.publish_past(
@@ -278,7 +278,7 @@ def _import_post(row: ArchiveImport, user: User, part: _PostsPart, post: Post) -
         part.leave_out(what, post.address)
 
 
-def _content(post: Post, pictures: Shown | None) -> dict[str, object]:
+def _content(post: Post, pictures: StoredMedia | None) -> dict[str, object]:
     content: dict[str, object] = {"text": post.text}
     if post.warning:
         content["warning"] = post.warning
@@ -289,7 +289,7 @@ def _content(post: Post, pictures: Shown | None) -> dict[str, object]:
     return content
 
 
-def _record_left_out(row: ArchiveImport, part: _PostsPart, count: int) -> None:
+def _record_progress(row: ArchiveImport, part: _PostsPart, count: int) -> None:
     came = [part.media[origin] for origin in part.items if origin in part.media]
     row.done += count
     row.brought += part.brought
@@ -331,11 +331,11 @@ one.
 def sweep() -> int:
     """Periodic: queue lost imports, and remove old files and reports."""
     sent = claims.sweep(ArchiveImport, run)
-    _tidy()
+    _delete_old_folders()
     return sent
 
 
-def _tidy() -> None:
+def _delete_old_folders() -> None:
     place = folder_of("")
     folders = {path.name: path for path in place.iterdir()} if place.is_dir() else {}
     running = set(ArchiveImport.objects.filter(folder__in=folders, finished_at=None).values_list("folder", flat=True))
@@ -347,7 +347,7 @@ def _tidy() -> None:
         path = folders[name]
         try:
             if name in ended or path.stat().st_mtime < time.time() - ORPHAN_SECONDS:
-                with _alone(path):
+                with _folder_lock(path):
                     shutil.rmtree(path, ignore_errors=True)
         except (ImportTakenError, OSError):
             continue

@@ -142,7 +142,7 @@ def _entries(path: Path, kind: ListKind) -> list[Entry]:
 def _addresses(file: IO[bytes], most: int) -> Iterator[str]:
     """The distinct addresses in a list. An entry without an address gives an empty string."""
     seen = set()
-    for begin, end in islice(finding.found(file, BRACKETS), most):
+    for begin, end in islice(finding.item_spans(file, BRACKETS), most):
         file.seek(begin)
         address = _address(file.read(end - begin)) if end - begin <= finding.LONGEST_BYTES else ""
         if not address or address not in seen:
@@ -154,7 +154,7 @@ def _count(path: Path) -> int:
     """The number of entries in a list, up to `COUNTED`. Raises ListError."""
     try:
         with path.open("rb") as file:
-            return sum(1 for _ in islice(finding.found(file, BRACKETS), COUNTED))
+            return sum(1 for _ in islice(finding.item_spans(file, BRACKETS), COUNTED))
     except OutboxError as error:
         raise ListError("long" if str(error) == "large" else "unread") from error
 

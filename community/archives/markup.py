@@ -38,24 +38,24 @@ class _Text:
     def read(self, said: str) -> str:
         done = 0
         for tag in _TAG.finditer(said):
-            self._words(said[done : tag.start()])
+            self._add_text(said[done : tag.start()])
             done = tag.end()
             if tag[1]:
                 self._end(tag[2].lower())
             elif tag[2]:
                 self._begin(tag[2].lower(), tag[3])
-        self._words(said[done:])
+        self._add_text(said[done:])
         return "".join([*self._parts, *(self._link or ())])
 
     def _begin(self, tag: str, attributes: str) -> None:
         if tag in SILENT:
             self._silent += 1
         elif tag == "br":
-            self._say("\n")
+            self._append("\n")
         elif tag == "li":
-            self._say("\n- ")
+            self._append("\n- ")
         elif tag in PARAGRAPHS:
-            self._say("\n\n")
+            self._append("\n\n")
             self._pre += tag == "pre"
         elif tag == "a" and self._link is None:
             found = _ATTRIBUTE.finditer(attributes)
@@ -67,23 +67,23 @@ class _Text:
         if tag in SILENT:
             self._silent = max(0, self._silent - 1)
         elif tag in PARAGRAPHS:
-            self._say("\n\n")
+            self._append("\n\n")
             self._pre = max(0, self._pre - (tag == "pre"))
         elif tag == "a" and self._link is not None:
             words, self._link = "".join(self._link), None
-            self._say(_linked(words, self._href, self._class.split()))
+            self._append(_linked(words, self._href, self._class.split()))
 
-    def _words(self, said: str) -> None:
+    def _add_text(self, said: str) -> None:
         """Add the text between two tags. Line feeds only count in `<pre>`."""
         if not said or self._silent:
             return
         if self._pre:
             lines = html.unescape(said).replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)
-            self._say(lines.replace(" ", _KEPT_SPACE))
+            self._append(lines.replace(" ", _KEPT_SPACE))
         else:
-            self._say(html.unescape(_SPACES.sub(" ", said)))
+            self._append(html.unescape(_SPACES.sub(" ", said)))
 
-    def _say(self, words: str) -> None:
+    def _append(self, words: str) -> None:
         (self._parts if self._link is None else self._link).append(words)
 
 
@@ -94,7 +94,7 @@ def text_of(said: str) -> str:
     return re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip().replace(_KEPT_SPACE, " ")
 
 
-def _at_home(text: str, host: str) -> str:
+def _add_mention_host(text: str, host: str) -> str:
     if not host or "@" not in text:
         return text
     return "".join(
@@ -114,7 +114,7 @@ def _linked(words: str, href: str, classes: list[str]) -> str:
         return f"@{name[1]}@{name[2] or host}"
     if "mention" in classes and _NAME.fullmatch(f"@{words}"):
         return f"@{words}@{host}"
-    words = _at_home(words, host)
+    words = _add_mention_host(words, host)
     bare = re.sub(r"^https?://(www\.)?", "", address)
     is_shortened = not words or bare.startswith(re.sub(r"^https?://(www\.)?", "", words).rstrip("…."))
     return address if is_shortened else f"{words} ({address})"

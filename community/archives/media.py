@@ -18,7 +18,7 @@ TRIES = 24
 """Attempts per file while all decoders are busy. Each waits `MEDIA_WAIT_SECONDS`."""
 
 
-class Shown(NamedTuple):
+class StoredMedia(NamedTuple):
     """Stored media of one kind, and why others are left out."""
 
     type: str
@@ -26,9 +26,9 @@ class Shown(NamedTuple):
     left_out: list[str]
 
 
-def shown(user_id: int, folder: Path, post: Post) -> Shown:
+def store_media(user_id: int, folder: Path, post: Post) -> StoredMedia:
     """Store up to four pictures, or one video, under a key. Raises StoreError, and DecoderBusyError after minutes."""
-    found = Shown(ItemType.IMAGE, [], [])
+    found = StoredMedia(ItemType.IMAGE, [], [])
     for place, attachment in enumerate(post.media):
         path = next((path for one in attachment.paths if (path := medium(folder, one))), None)
         if path is None:
@@ -49,7 +49,7 @@ def shown(user_id: int, folder: Path, post: Post) -> Shown:
     return found
 
 
-def _fits(found: Shown, kind: MediaKind) -> bool:
+def _fits(found: StoredMedia, kind: MediaKind) -> bool:
     if not found.rows:
         return True
     return kind == MediaKind.IMAGE and found.type == ItemType.IMAGE and len(found.rows) < MEDIA_AN_ITEM
@@ -57,10 +57,12 @@ def _fits(found: Shown, kind: MediaKind) -> bool:
 
 def _stored(user_id: int, file: IO[bytes], attachment: ArchivedAttachment, key: str) -> MediaFile:
     words = beginning(attachment.description, DESCRIPTION_LENGTH)
-    return patiently(lambda: upload(owner_id=user_id, file=file, description=words, focus=attachment.focus, key=key))
+    return retry_while_busy(
+        lambda: upload(owner_id=user_id, file=file, description=words, focus=attachment.focus, key=key)
+    )
 
 
-def patiently(keep: Callable[[], Kept]) -> Kept:
+def retry_while_busy(keep: Callable[[], Kept]) -> Kept:
     """Retry while decoders are busy. Raises DecoderBusyError after minutes."""
     for _ in range(TRIES - 1):
         try:

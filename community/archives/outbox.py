@@ -126,7 +126,7 @@ def post_of(item: bytes) -> Post:
         quoted=digest(quoted) if (quoted := _text(note.quote)) else "",
         written_at=written_at,
         modified_at=modified_at,
-        text=_words(note),
+        text=_post_text(note),
         warning=beginning(" ".join(text_of(_text(note.summary)).split()), WARNING_LENGTH),
         is_sensitive=_is_true(note.sensitive),
         visibility=_visibility(note, address),
@@ -150,7 +150,7 @@ def _is_true(value: Any) -> bool:
     return value is True or value == 1 or (isinstance(value, str) and value.strip().lower() in ("true", "1", "yes"))
 
 
-def _words(note: _Object) -> str:
+def _post_text(note: _Object) -> str:
     text = text_of(_text(note.content) or _only(note.contentMap))
     title = " ".join(text_of(_text(note.name)).split()) if _text(note.type) == "Article" else ""
     parts = ("" if text.startswith(title) else title, text, _poll(note))

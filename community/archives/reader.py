@@ -32,7 +32,7 @@ def bounds() -> Bounds:
     return Bounds(settings.ARCHIVE_BYTES + archive.JSON_BYTES, archive.JSON_BYTES, medium)
 
 
-def seconds() -> int:
+def cpu_seconds() -> int:
     """Maximum CPU time per archive."""
     return int(SECONDS + bounds().total // BYTES_A_SECOND)
 
@@ -43,13 +43,13 @@ def read(source: Path, folder: Path, lock: int) -> int:
     The process inherits the folder's `lock`, so no other starts before it has ended.
     """
     check_lane()
-    wall = seconds() * WAIT_FACTOR
+    wall = cpu_seconds() * WAIT_FACTOR
     job = {
         "source": str(source),
         "folder": str(folder),
         "bounds": bounds(),
         "items": finding.ITEMS,
-        "seconds": seconds(),
+        "seconds": cpu_seconds(),
         "wall": wall,
     }
     try:

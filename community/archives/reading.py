@@ -34,7 +34,7 @@ def confine(job: dict[str, Any]) -> None:
     signal.setitimer(signal.ITIMER_REAL, job["wall"])
 
 
-def answer(job: dict[str, Any]) -> dict[str, Any]:
+def run_job(job: dict[str, Any]) -> dict[str, Any]:
     """The `count` of posts, or a `reason`: a key of models.FAILURES, or "full"."""
     folder = Path(job["folder"])
     try:
@@ -52,7 +52,7 @@ def main() -> None:
     """Do one job."""
     job = json.loads(sys.stdin.buffer.readline())
     confine(job)
-    print(json.dumps(answer(job)))
+    print(json.dumps(run_job(job)))
 
 
 if __name__ == "__main__":

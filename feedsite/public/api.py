@@ -3,7 +3,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from accounts.callers import reader_of, signed_in
+from accounts.callers import authenticated_user, reader_of
 from accounts.cards import UserCard
 from items.tags.trending import Trend, trends
 from relations.suggestions import followed_by, suggestions
@@ -53,7 +53,7 @@ class SuggestionsView(ApiView):
     @extend_schema(operation_id="list_suggestions")
     def get(self, request: Request) -> HttpResponse:
         """Users whom the caller may follow, and why. There is only one page."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         people = [] if self.bounds["last_id"] else suggestions(user, count=SUGGESTED)[: self.bounds["limit"]]
         why = followed_by(user, people)
         return FeedResponse(Suggestions([Suggestion(UserCard.of(one), why.get(one.pk, [])) for one in people]))

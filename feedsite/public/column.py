@@ -22,7 +22,7 @@ KNOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class SuggestedUser:
     """A user to follow, with followees who follow them."""
 
     person: User
@@ -33,7 +33,7 @@ class Proposed:
 class Column:
     """The content of the column."""
 
-    people: list[Proposed] = field(default_factory=list)
+    people: list[SuggestedUser] = field(default_factory=list)
     trends: list[Trend] = field(default_factory=list)
     sessions: list[SessionBody] = field(default_factory=list)
     coming: list[SessionBody] = field(default_factory=list)
@@ -59,12 +59,12 @@ def column_of(reader: User | AnonymousUser, *, at: str = "", name: str = "", que
     return Column(people=people, trends=trends(reader)[:TAGS], sessions=live_now(reader, limit=SESSIONS))
 
 
-def _proposed(reader: User | AnonymousUser) -> list[Proposed]:
+def _proposed(reader: User | AnonymousUser) -> list[SuggestedUser]:
     if not isinstance(reader, User):
         return []
     people = suggestions(reader, count=PEOPLE)
     why = followed_by(reader, people)
-    return [Proposed(person, why.get(person.pk, [])) for person in people]
+    return [SuggestedUser(person, why.get(person.pk, [])) for person in people]
 
 
 def _known(reader: User | AnonymousUser, name: str) -> list[User]:

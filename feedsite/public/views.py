@@ -43,11 +43,11 @@ CLOSED = ("/admin/", "/api/", "/settings", "/search", "/login", "/signup", "/log
 @require_safe
 def front(request: PageRequest) -> HttpResponseBase:
     """Home for members, the front page for strangers."""
-    return home(request) if isinstance(request.user, User) else strangers(request)
+    return home(request) if isinstance(request.user, User) else stranger_front(request)
 
 
 @open_page
-def strangers(request: PageRequest) -> OpenPage:
+def stranger_front(request: PageRequest) -> OpenPage:
     """The front page: popular and new posts, and how to join."""
     last_id = position(request)
     page = newest_page(request.user, last_id=last_id)

@@ -18,7 +18,7 @@ KINDS = {ItemType.IMAGE: MediaKind.IMAGE, ItemType.VIDEO: MediaKind.VIDEO}
 FIELD = "content.media"
 
 
-def claimed(item: Item) -> list[MediaFile]:
+def claim_media(item: Item) -> list[MediaFile]:
     """Lock a new item's media and take their facts. Raises ContentError."""
     ids = media_ids(item.content)
     if not ids:
@@ -57,7 +57,7 @@ def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
     asked += hidden
     if asked != known:
         attaching.place(asked, item_id=item.pk)
-        show(item, attaching.of_item(item.pk))
+        write_facts(item, attaching.of_item(item.pk))
     return content | {"media": [str(number) for number in asked]}
 
 
@@ -77,7 +77,7 @@ def withdraw(item: Item) -> None:
     if item.media or item.content.get("media"):  # all of them may be hidden
         is_deleted = item.status == Status.DELETED
         rows = attaching.withdraw_media(item.pk, for_good=is_deleted)
-        show(item, [] if is_deleted else rows)
+        write_facts(item, [] if is_deleted else rows)
 
 
 @transaction.atomic
@@ -94,7 +94,7 @@ def rename(item_ids: Iterable[int]) -> None:
 def restore(item: Item) -> None:
     """Undo `withdraw`."""
     if not item.media and item.content.get("media"):
-        show(item, attaching.restore_media(item.pk))
+        write_facts(item, attaching.restore_media(item.pk))
 
 
 def renew(item: Item) -> None:
@@ -103,7 +103,7 @@ def renew(item: Item) -> None:
         item.media = kept(attaching.of_item(item.pk))
 
 
-def show(item: Item, rows: list[MediaFile]) -> None:
+def write_facts(item: Item, rows: list[MediaFile]) -> None:
     """Write the facts of media into the item's row."""
     item.media = kept(rows)
     Item.objects.filter(pk=item.pk).update(media=item.media)

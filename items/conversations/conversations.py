@@ -64,7 +64,7 @@ def _listed(order: str) -> str:
     """
 
 
-def _some(which: str, wanted: str, participants: str = "items_participant p") -> str:
+def _conversations_sql(which: str, wanted: str, participants: str = "items_participant p") -> str:
     return f"""
     SELECT NULL, {COLUMNS}, p.conversation_id, coalesce(p.last, 0), p.last > p.read,
         {PEOPLE.format(conversation="p.conversation_id")}
@@ -76,9 +76,9 @@ def _some(which: str, wanted: str, participants: str = "items_participant p") ->
 
 DOWN, UP = _listed("DESC"), _listed("ASC")
 # One conversation, even if removed from the list.
-ONE = _some("p.conversation_id = %(conversation)s", "true")
+ONE = _conversations_sql("p.conversation_id = %(conversation)s", "true")
 # OFFSET 0 forces a probe per conversation instead of a scan of all that the reader has.
-AMONG = _some(
+AMONG = _conversations_sql(
     "p.last IS NOT NULL AND NOT p.is_request",
     UNMUTED,
     f"""unnest(%(conversations)s::bigint[]) AS asked (id) CROSS JOIN LATERAL (
@@ -160,11 +160,11 @@ def conversations_page(
     reader: User, *, requests: bool = False, last_id: int | None = None, limit: int = 20
 ) -> ConversationPage:
     """The reader's conversations, or `requests`, below `last_id`."""
-    page, place, has_more = placed_page(reader, requests=requests, below=last_id or NO_BOUND, limit=limit)
+    page, place, has_more = page_between(reader, requests=requests, below=last_id or NO_BOUND, limit=limit)
     return ConversationPage(page, as_text(place.last_id), has_more)
 
 
-def placed_page(
+def page_between(
     reader: User, *, requests: bool = False, below: int = NO_BOUND, above: int = 0, upward: bool = False, limit: int
 ) -> tuple[list[Conversation], PageBounds, bool]:
     """Conversations between two places, with the page's places and whether there may be more. `upward`: those directly
@@ -222,6 +222,6 @@ def accept(*, reader: User, conversation_id: int) -> bool:
     return bool(fetch(ACCEPT, {"reader": reader.pk, "conversation": conversation_id}))
 
 
-def put_away(*, reader: User, conversation_id: int) -> bool:
+def hide_conversation(*, reader: User, conversation_id: int) -> bool:
     """Remove a conversation from the list until the next message. False if the reader is not in it."""
     return bool(Participant.objects.filter(conversation=conversation_id, user=reader).update(last=None))

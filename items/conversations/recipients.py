@@ -93,7 +93,7 @@ class _Addressed(NamedTuple):
     is_stranger: bool
 
 
-def people_of(item: Item, answered: Item | None) -> Sequence[int]:
+def recipients_of(item: Item, answered: Item | None) -> Sequence[int]:
     """The users mentioned by a new private mention. For a reply it sets `conversation` and returns none.
 
     Raises StrangersError, and ContentError if nobody would see it, the sender is not in it, or a recipient takes no
@@ -105,7 +105,7 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
             raise ContentError(_("You're not in this conversation."), field="reply_to")
         others = fetch(OTHERS, {"conversation": item.conversation_id, "sender": item.sender_id})
         if others and all(refuses for _name, refuses in others):
-            raise _takes_none(others[0][0])
+            raise _requests_refused_error(others[0][0])
         return []
     names = [name.lower() for name in mentions(item.text)]
     if len(names) > MOST:
@@ -117,18 +117,18 @@ def people_of(item: Item, answered: Item | None) -> Sequence[int]:
     strangers = [one for one in found if one.is_stranger]
     for one in strangers:
         if not one.takes_requests:
-            raise _takes_none(one.username)
+            raise _requests_refused_error(one.username)
     if strangers and (wait := rates.hit("strangers", str(item.sender_id), len(strangers))) is not None:
         raise StrangersError(wait)
     return [one.id for one in found]
 
 
-def _takes_none(username: str) -> ContentError:
+def _requests_refused_error(username: str) -> ContentError:
     words = _("@%(name)s only accepts private mentions from people they follow or have messaged.")
     return ContentError(words % {"name": username})
 
 
-def write(item: Item, people: Sequence[int]) -> None:
+def write_participants(item: Item, people: Sequence[int]) -> None:
     """Write the people of a new private mention."""
     params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id}
     params["conversation"] = item.conversation_id or item.pk
@@ -139,7 +139,7 @@ def write(item: Item, people: Sequence[int]) -> None:
     fetch(CORRESPOND, params)
 
 
-def is_for(names: Iterable[str], *, sender: User, answered: Item) -> bool:
+def reaches_exactly(names: Iterable[str], *, sender: User, answered: Item) -> bool:
     """Whether a reply reaches exactly these lower-case names."""
     conversation = answered.conversation_id or answered.pk
     rows = fetch(NAMED, {"names": list(names), "conversation": conversation, "sender": sender.pk})

@@ -22,7 +22,7 @@ class _Shelf:
         self.filters = Filters(rule for _version, rules in owners.values() for rule in rules)
 
 
-class Book:
+class FilterCache:
     """The compiled filters of many readers. Not thread-safe."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Book:
         self._shelves = [_Shelf({}), _Shelf({})]
         """The new filters, and the rest. A reader may be in both. The version says which one is current."""
 
-    def learn(self, readers: Mapping[int, int]) -> None:
+    def load_missing(self, readers: Mapping[int, int]) -> None:
         """Load filters of readers whose version is not loaded."""
         missing = [reader for reader, version in readers.items() if self._versions.get(reader) != version]
         if not missing:
@@ -54,16 +54,18 @@ class Book:
         every = [one for shelf in self._shelves for one in shelf.owners.items()]
         return {owner: of for owner, of in every if of[0] == self._versions.get(owner)}
 
-    def found(self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()) -> dict[int, list[FilterRule]]:
-        """Phrases that match the item, by reader. Call `learn` first. `seeing`: readers who may see what it quotes."""
+    def matching_rules(
+        self, item: ItemBody, readers: Iterable[int], seeing: Iterable[int] = ()
+    ) -> dict[int, list[FilterRule]]:
+        """Phrases that match the item, by reader. Call `load_missing` first. `seeing`: who may see its quote."""
         shown = item.shown
         asked = set(readers) - {int(shown.sender.id)}
         quoted = shown.quote.item if shown.quote else None
         both = asked & set(seeing) - {int(quoted.sender.id)} if quoted else set()
-        found = self._found(folded_text(msgspec.structs.replace(shown, quote=None)), asked - both)
-        return found | (self._found(folded_text(shown), both) if both else {})
+        found = self._matching_rules(folded_text(msgspec.structs.replace(shown, quote=None)), asked - both)
+        return found | (self._matching_rules(folded_text(shown), both) if both else {})
 
-    def _found(self, text: str, asked: set[int]) -> dict[int, list[FilterRule]]:
+    def _matching_rules(self, text: str, asked: set[int]) -> dict[int, list[FilterRule]]:
         now = timezone.now()
         hits: dict[int, set[str]] = {}
         own: dict[int, list[FilterRule]] = {}

@@ -306,7 +306,7 @@ class Filters:
 
     def found(self, text: str, now: datetime) -> list[FilterRule]:
         """The active filters that match a folded text, oldest first."""
-        rules = (self.rules[rule_id] for rule_id in sorted(self._matcher.found(text)))
+        rules = (self.rules[rule_id] for rule_id in sorted(self._matcher.matching_ids(text)))
         return [rule for rule in rules if rule.is_in_force(now)]
 
 
@@ -321,7 +321,7 @@ def compiled_rules(reader: User) -> Iterable[FilterRule]:
     return _compiled(reader.pk, reader.filters_version).rules.values()
 
 
-def filtered(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
+def apply_filters(items: list[ItemBody], reader: User | AnonymousUser, context: str = "") -> list[ItemBody]:
     """Add to each item the reader's matching filters and their action. Returns the items."""
     version = reader.filters_version if isinstance(reader, User) else 0
     if not version or not items:

@@ -65,7 +65,7 @@ class _Search:
             for word in self._texts[text]:
                 yield TextPosition(last + 1 - len(text), last + 1, word)
 
-    def found(self, within: str) -> set[int]:
+    def matching_ids(self, within: str) -> set[int]:
         left, begin, found = self, 0, set[str]()
         while left._texts:
             again = 0
@@ -101,10 +101,10 @@ class Matcher:
             for start, end, word in self._whole.places(bordered):
                 yield TextPosition(before[start], before[end], word)
 
-    def found(self, folded: str) -> set[int]:
+    def matching_ids(self, folded: str) -> set[int]:
         """The ids of the words in a text."""
-        whole = self._whole.found(_bordered(folded)) if self._has_whole else set()
-        return self._parts.found(folded) | whole
+        whole = self._whole.matching_ids(_bordered(folded)) if self._has_whole else set()
+        return self._parts.matching_ids(folded) | whole
 
 
 def _bordered(text: str) -> str:

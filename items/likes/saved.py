@@ -12,10 +12,10 @@ from items.visibility import VISIBLE
 from storage.connections import fetch
 from storage.paging import as_text, below, part_of
 
-Kept = Literal["bookmark", "like"]
+SavedKind = Literal["bookmark", "like"]
 
 
-def _listed(table: Kept, order: str) -> str:
+def _listed(table: SavedKind, order: str) -> str:
     first = f"""
         SELECT k.id, k.item_id FROM items_{table} k
         WHERE k.user_id = %(reader)s AND k.id > %(above)s AND k.id < %(below)s ORDER BY k.id {order}
@@ -38,7 +38,7 @@ def _listed(table: Kept, order: str) -> str:
     """
 
 
-KINDS: tuple[Kept, ...] = ("bookmark", "like")
+KINDS: tuple[SavedKind, ...] = ("bookmark", "like")
 STATEMENTS = {kind: _listed(kind, "DESC") for kind in KINDS}
 ABOVE = {kind: _listed(kind, "ASC") for kind in KINDS}
 
@@ -55,26 +55,26 @@ class SavedPage(NamedTuple):
     has_more: bool
 
 
-class _KeptRow(NamedTuple):
+class _SavedRow(NamedTuple):
     bound: int | None
     relation_id: int | None
     item: ItemRow | None
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> "_KeptRow":
+    def of(cls, row: Sequence[Any]) -> "_SavedRow":
         bound, relation_id, *columns = row
         return cls(bound, relation_id, None if relation_id is None else ItemRow.of(columns))
 
 
-def saved_page(reader: User, kept: Kept, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
+def saved_page(reader: User, kept: SavedKind, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """The items that a reader bookmarked or likes, newest first. `last_id` is a bookmark's or like's."""
-    page = placed_page(reader, kept, last_id=last_id, limit=limit)
+    page = page_with_bounds(reader, kept, last_id=last_id, limit=limit)
     return ItemPage(page.items, as_text(page.last_id), page.has_more)
 
 
-def placed_page(
+def page_with_bounds(
     reader: User,
-    kept: Kept,
+    kept: SavedKind,
     *,
     last_id: int | None = None,
     since_id: int = 0,
@@ -84,7 +84,7 @@ def placed_page(
     """Bookmarked or liked items with the page's places. With `min_id`, those directly above it."""
     statement, above = (STATEMENTS, since_id) if min_id is None else (ABOVE, max(since_id, min_id))
     params = {"reader": reader.pk, "above": above, "below": below(last_id), "scan": SCAN, "count": limit + 1}
-    rows = fetch(statement[kept], params, into=_KeptRow.of)
+    rows = fetch(statement[kept], params, into=_SavedRow.of)
     found = [(row.relation_id, row.item) for row in rows if row.relation_id is not None and row.item]
     part = part_of(found, limit, itemgetter(0), bound=rows[0].bound)
     shown = part.shown if min_id is None else part.shown[::-1]

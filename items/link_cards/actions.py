@@ -138,11 +138,11 @@ def assign_card(item_id: int) -> None:
         Item.objects.filter(pk=item_id).update(link_card=card)
         if card.facts:
             _announce_cards([item])
-        if _wait(card):
+        if _enqueue(card):
             read_waiting.delay_on_commit()
 
 
-def _wait(card: LinkCard) -> bool:
+def _enqueue(card: LinkCard) -> bool:
     """Put a card's page in the queue of pages to read, unless it was read lately or its host is busy. True if it was
     put there.
     """
@@ -267,7 +267,7 @@ def _empty(card: LinkCard) -> None:
 
 
 @transaction.atomic
-def refuse(*, host: RefusedHost) -> None:
+def refuse_host(*, host: RefusedHost) -> None:
     """Show no cards of a host. A worker removes them."""
     host.save()
     remove_refused.delay_on_commit(host.pk)

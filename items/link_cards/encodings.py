@@ -8,7 +8,7 @@ import re
 
 import webencodings
 
-from items.link_cards.heads import MARKUP, after_comment, attributes_of, label_of
+from items.link_cards.heads import MARKUP, attributes_of, comment_end, label_of
 
 PRESCANNED = 1_024
 """Bytes at the beginning of a page in which browsers look for the name of its encoding."""
@@ -33,7 +33,7 @@ _BETWEEN_WORDS = re.compile(rb"[<>\"\0-\x1f]++")
 _MIXED = re.compile("[a-z][\u0370-\u06ff]|[\u0370-\u06ff][a-z]", re.IGNORECASE)
 
 
-def named(body: bytes, content_type: str) -> codecs.CodecInfo | None:
+def declared_encoding(body: bytes, content_type: str) -> codecs.CodecInfo | None:
     """The encoding that the first bytes of a page, its server or its beginning name."""
     for mark, codec in _BEGINNINGS.items():
         if body.startswith(mark):
@@ -48,8 +48,8 @@ def named(body: bytes, content_type: str) -> codecs.CodecInfo | None:
             return codec
     text = body[:PRESCANNED].decode("latin-1")
     if kind.strip().lower() == XML:
-        return _declared(text) or _prescanned(text)
-    return _prescanned(text) or _declared(text)
+        return _declared(text) or _meta_encoding(text)
+    return _meta_encoding(text) or _declared(text)
 
 
 def of_label(label: str) -> codecs.CodecInfo | None:
@@ -79,11 +79,11 @@ def decoded(body: bytes, codec: codecs.CodecInfo) -> str:
     return codec.decode(body, "replace")[0]
 
 
-def _prescanned(text: str) -> codecs.CodecInfo | None:
+def _meta_encoding(text: str) -> codecs.CodecInfo | None:
     at = 0
     while mark := MARKUP.search(text, at):
         if mark[2] is None:
-            at = after_comment(text, mark)
+            at = comment_end(text, mark)
             continue
         read = attributes_of(text, mark.end())
         if read is None:

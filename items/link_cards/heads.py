@@ -128,7 +128,7 @@ def attributes_of(text: str, at: int) -> tuple[dict[str, str], bool, int] | None
     raise NoMetadataError("too many attributes")
 
 
-def after_comment(text: str, mark: re.Match[str], *, has_sections: bool = False) -> int:
+def comment_end(text: str, mark: re.Match[str], *, has_sections: bool = False) -> int:
     """Where a comment, a declaration or a CDATA section ends: at the text's end if it is open."""
     if mark[0] == "<!--":
         found = _COMMENT.search(text, mark.end())
@@ -143,7 +143,7 @@ def _elements(text: str, *, is_xml: bool) -> Iterator[_Element]:
     at, opened = 0, list[str]()
     while mark := MARKUP.search(text, at):
         if mark[2] is None:
-            at = after_comment(text, mark, has_sections=is_xml or _is_foreign(opened))
+            at = comment_end(text, mark, has_sections=is_xml or _is_foreign(opened))
             continue
         name = _lower(mark[2])
         read = attributes_of(text, mark.end())
@@ -170,7 +170,7 @@ def _is_foreign(opened: list[str]) -> bool:
 
 def _open(opened: list[str], name: str, *, is_closed: bool) -> None:
     if name in _LEAVING:
-        _leave(opened)
+        _leave_foreign(opened)
     if name not in (_OPENED_IN_FOREIGN if _is_foreign(opened) else _OPENED) or (is_closed and name != "template"):
         return
     if len(opened) == MOST_OPEN:
@@ -178,14 +178,14 @@ def _open(opened: list[str], name: str, *, is_closed: bool) -> None:
     opened.append(name)
 
 
-def _leave(opened: list[str]) -> None:
+def _leave_foreign(opened: list[str]) -> None:
     while _is_foreign(opened):
         opened.pop()
 
 
 def _close(opened: list[str], name: str) -> None:
     if name in {"br", "p"}:
-        _leave(opened)
+        _leave_foreign(opened)
     elif name in opened:
         while opened.pop() != name:
             pass

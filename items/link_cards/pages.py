@@ -86,7 +86,7 @@ def read_picture(url: str, *, member: int) -> bytes:
 def head_of(body: bytes, content_type: str) -> Head:
     """What a page says of itself. Raises NoMetadataError for one that was made to be slow."""
     is_xml = content_type.lower().startswith(encodings.XML)
-    codec = encodings.named(body, content_type)
+    codec = encodings.declared_encoding(body, content_type)
     head = scan(encodings.decoded(body, codec or encodings.UTF8), is_xml=is_xml)
     if codec is None and (codec := next(filter(None, map(encodings.of_label, head.labels)), None)):
         head = scan(encodings.decoded(body, codec), is_xml=is_xml)
@@ -103,7 +103,7 @@ def page_of(head: Head, url: str) -> RemotePage:
     base = _address(head.base, url) or url
     pictures = dict.fromkeys(_address(value, base) for name in PICTURE_NAMES for value in head.said.get(name, ()))
     found = RemotePage(
-        title=_first(head, ("og:title", "twitter:title"), TITLE_LENGTH) or plain(head.title, TITLE_LENGTH),
+        title=_first(head, ("og:title", "twitter:title"), TITLE_LENGTH) or single_line(head.title, TITLE_LENGTH),
         description=_first(head, ("og:description", "twitter:description", "description"), DESCRIPTION_LENGTH),
         site=_first(head, ("og:site_name", "application-name"), SITE_LENGTH),
         pictures=tuple(filter(None, pictures))[:MOST_PICTURES],
@@ -122,7 +122,7 @@ def refresh_of(head: Head, url: str) -> str:
 
 
 def _first(head: Head, names: Iterable[str], most: int) -> str:
-    return next(filter(None, (plain(value, most) for name in names for value in head.said.get(name, ()))), "")
+    return next(filter(None, (single_line(value, most) for name in names for value in head.said.get(name, ()))), "")
 
 
 def _address(written: str, base: str) -> str:
@@ -137,7 +137,7 @@ def _address(written: str, base: str) -> str:
     return address if is_link(address, is_secure=False) else ""
 
 
-def plain(text: str, most: int) -> str:
+def single_line(text: str, most: int) -> str:
     """Words of a page as one line of at most `most` letters."""
     text = stream_safe(UNSEEN.sub(" ", text[: most * LOOKED_AT].replace(UNREADABLE, ""))).strip()
     return text if len(text) <= most else f"{beginning(text, most - 1)}…"

@@ -21,8 +21,8 @@ from items.bodies import Counts, ItemBody, LinkCardBody, Poll, Quote, Sender
 from items.content import link_in, text_in
 from items.pages.addresses import item_address, tag_address
 from items.pages.pictures import figures, ground
-from items.pages.reading import Moment, domain, excerpt, is_long, left, linked, moment, short_link, version
-from items.quotes import is_own_quotable, quoters
+from items.pages.reading import Moment, card_version, domain, excerpt, is_long, linked, moment, short_link, time_left
+from items.quotes import is_own_quotable, quote_policy
 from items.search.query import Query
 from items.text import mentions
 from items.threads.threads import Branch
@@ -293,9 +293,9 @@ class Cards:
             id=item.id,
             shown_id=shown.id,
             address=item_address(shown.id),
-            version=version(shown.modified_at),
+            version=card_version(shown.modified_at),
             sender=self._face(shown.sender),
-            via=_via(item.sender, others, is_own=is_own_repost) if item.repost_of else None,
+            via=_reposted_by(item.sender, others, is_own=is_own_repost) if item.repost_of else None,
             via_name=item.sender.username if item.repost_of else "",
             via_moment=moment(item.created_at) if item.repost_of else None,
             created=moment(shown.created_at),
@@ -309,7 +309,7 @@ class Cards:
             content=self.content(shown, is_whole=is_whole),
             counts=counts,
             replies_label=_replies(counts.replies),
-            is_quotable=quoters(shown) != QuotableBy.NOBODY or is_own_quotable(shown, self._reader.pk),
+            is_quotable=quote_policy(shown) != QuotableBy.NOBODY or is_own_quotable(shown, self._reader.pk),
             liked=shown.liked,
             reposted=shown.reposted,
             bookmarked=shown.bookmarked,
@@ -332,8 +332,10 @@ class Cards:
                 words = SafeString(escape(_("You can't see the post this replies to.")))
                 card = replace(card, answered=words, answers="")
             entries.append(ThreadCard(card, False, []))
-            entries += [ThreadCard(self.one(one.item), True, _further(one.item, one.hidden)) for one in answers]
-            entries[-1].further.extend(_further(branch.item, branch.hidden))
+            entries += [
+                ThreadCard(self.one(one.item), True, _more_replies_links(one.item, one.hidden)) for one in answers
+            ]
+            entries[-1].further.extend(_more_replies_links(branch.item, branch.hidden))
         return entries
 
     def content(self, item: ItemBody, *, is_whole: bool = False) -> ContentHtml:
@@ -378,9 +380,9 @@ class Cards:
         is_folded = not is_whole and is_long(text)
         pictures = list(media)
         return ContentHtml(
-            title=linked(title, self._leads, self._sought) if title else None,
+            title=linked(title, self._is_known_name, self._sought) if title else None,
             is_headline=kind == "article",
-            text=linked(text, self._leads, self._sought, is_folded=is_folded) if text else None,
+            text=linked(text, self._is_known_name, self._sought, is_folded=is_folded) if text else None,
             is_folded=is_folded,
             address=item_address(item_id),
             link=link,
@@ -397,7 +399,7 @@ class Cards:
 
     def linked(self, text: str) -> SafeString:
         """A text that is not an item's, as HTML."""
-        return linked(text, self._leads, self._sought)
+        return linked(text, self._is_known_name, self._sought)
 
     def _figures(self, pictures: list[MediaObject], *, is_whole: bool) -> SafeString:
         is_first, self._has_figures = not self._has_figures, True
@@ -409,7 +411,7 @@ class Cards:
             found = self._faces[sender.username] = face(sender)
         return found
 
-    def _leads(self, name: str) -> bool:
+    def _is_known_name(self, name: str) -> bool:
         """Whether a mention leads to a user whom the reader may know of. Looks up all names of the page at once."""
         name = name.lower()
         if name not in self._names:
@@ -435,7 +437,7 @@ def _poll(item: ItemBody, poll: Poll, *, may_vote: bool) -> PollCard:
         may_vote=may_vote and not poll.closed and poll.voted is None,
         shows_votes=poll.options[0].votes is not None,
         voters=_voters(poll.voters),
-        end=pgettext("poll", "ended") if poll.closed else _("%(time)s left") % {"time": left(poll.closes_at)},
+        end=pgettext("poll", "ended") if poll.closed else _("%(time)s left") % {"time": time_left(poll.closes_at)},
         closes_at=moment(poll.closes_at),
     )
 
@@ -473,7 +475,7 @@ def _texts(items: Iterable[ItemBody]) -> list[str]:
     return [text for item in shown for text in (item.title, item.text)]
 
 
-def _via(sender: Sender, others: int, *, is_own: bool) -> SafeString:
+def _reposted_by(sender: Sender, others: int, *, is_own: bool) -> SafeString:
     if is_own:
         words = ngettext("You and %(count)s other reposted", "You and %(count)s others reposted", others)
         return format_html("{}", words % {"count": others} if others else _("You reposted"))
@@ -496,7 +498,7 @@ def _replies(count: int) -> str:
     return ngettext("%(count)s reply", "%(count)s replies", count) % {"count": count} if count else ""
 
 
-def _further(item: ItemBody, hidden: int) -> list[tuple[str, str]]:
+def _more_replies_links(item: ItemBody, hidden: int) -> list[tuple[str, str]]:
     if not hidden:
         return []
     words = ngettext("Show %(count)s more reply", "Show %(count)s more replies", hidden) % {"count": hidden}

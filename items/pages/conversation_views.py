@@ -7,7 +7,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from items.conversations.conversations import accept, conversation_of, conversations_page, put_away
+from items.conversations.conversations import accept, conversation_of, conversations_page, hide_conversation
 from items.profiles.profile import visible_item
 from web.pages import PageRequest, limited, redirect_next, show
 from web.rest import position
@@ -62,7 +62,7 @@ def accept_request(request: PageRequest, reader: User, conversation_id: int) -> 
 @limited("write")
 def remove(request: PageRequest, reader: User, conversation_id: int) -> HttpResponse:
     """Remove a conversation or a request."""
-    if not put_away(reader=reader, conversation_id=conversation_id):
+    if not hide_conversation(reader=reader, conversation_id=conversation_id):
         raise Http404
     messages.success(request, _("Removed. A new message brings it back."))
     return redirect_next(request, "conversations")

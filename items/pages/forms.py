@@ -15,7 +15,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts.locale import LOCAL, moment_of, named_zone
+from accounts.locale import LOCAL, named_zone, parse_local_time
 from accounts.models import QuotableBy, User
 from items.bodies import ItemBody
 from items.filters.filters import FILTERS, Keyword, OwnedFilter
@@ -65,10 +65,10 @@ class MultilineField(forms.CharField):
 
     def to_python(self, value: Any) -> str:
         """Convert line breaks to line feeds."""
-        return _lines(str(super().to_python(value) or ""))
+        return _normalize_newlines(str(super().to_python(value) or ""))
 
 
-def _lines(text: str) -> str:
+def _normalize_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -194,7 +194,7 @@ class ItemForm(forms.Form):
         text = self.cleaned_data["publish_at"]
         if not text and self["scheduled"].value():
             raise forms.ValidationError(gettext("Choose a day and a time."))
-        return moment_of(text, self.clock) if text else None
+        return parse_local_time(text, self.clock) if text else None
 
     @property
     def notice(self) -> str:
@@ -204,7 +204,7 @@ class ItemForm(forms.Form):
         answers = writing_began.send(sender=type(self), author=self.author)
         return " ".join(words for _, words in answers if words)
 
-    def take_media(self, owner: User) -> None:
+    def store_media(self, owner: User) -> None:
         """Take pictures and descriptions. Refusals are in `media_errors`."""
         self.author = owner
         self._find_media(owner)
@@ -213,7 +213,7 @@ class ItemForm(forms.Form):
             key = ""
         for number in self.numbers:
             if file := self.files.get(f"file_{number}"):
-                said = _lines(str(self.data.get(f"file_description_{number}", "")))
+                said = _normalize_newlines(str(self.data.get(f"file_description_{number}", "")))
                 self._upload(owner, file, said, f"{key}-{number}" if key else "")
         if len(self.taken) > self.MOST or (
             len(self.taken) > 1 and any(one.kind == MediaKind.VIDEO for one in self.taken)
@@ -231,7 +231,7 @@ class ItemForm(forms.Form):
         for number, said, focus in zip_longest(*columns, fillvalue=""):
             row = rows.get(parse_id(number) or 0)
             if row is not None and number in kept:
-                self.taken.append(self._described(row, _lines(said), focus_of(focus)))
+                self.taken.append(self._described(row, _normalize_newlines(said), focus_of(focus)))
 
     def _described(self, row: MediaFile, said: str, focus: tuple[float, float]) -> MediaFile:
         if row.use not in (Use.NONE, Use.LATER) or (row.description, row.focus_x, row.focus_y) == (said, *focus):
@@ -364,7 +364,7 @@ def _offer(form: forms.Form, audiences: list[tuple[Visibility, Any]]) -> None:
 
 def _media_said(data: QueryDict) -> dict[str, tuple[str, tuple[float, float]]]:
     columns = zip_longest(*(data.getlist(name) for name in ("media", "description", "focus")), fillvalue="")
-    return {number: (_lines(said), focus_of(focus)) for number, said, focus in columns if number}
+    return {number: (_normalize_newlines(said), focus_of(focus)) for number, said, focus in columns if number}
 
 
 class EditForm(forms.Form):
@@ -459,7 +459,7 @@ class FilterForm(forms.Form):
 
     def clean_phrase(self) -> list[str]:
         """The phrases. Raises ValidationError for too long or empty ones."""
-        lines = (line.strip() for line in _lines(self.cleaned_data["phrase"]).split("\n"))
+        lines = (line.strip() for line in _normalize_newlines(self.cleaned_data["phrase"]).split("\n"))
         phrases = list(dict.fromkeys(line for line in lines if line))
         if not phrases or not all(map(fold, phrases)):
             raise forms.ValidationError(_("Enter a word or phrase."))

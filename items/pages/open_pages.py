@@ -94,7 +94,7 @@ class CachedPage(msgspec.Struct):
     cards: list[int]
     people: list[int]
 
-    def stands(self) -> bool:
+    def is_current(self) -> bool:
         """Whether strangers may still see everything on it, unchanged."""
         items = {
             "items": id_array(self.items),
@@ -119,7 +119,7 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
         key = keys.page(_digest(request))
         found = cache.get(key)
         kept = _read_cached(key, found)
-        if kept is not None and kept.stands():
+        if kept is not None and kept.is_current():
             return _again(request, kept)
         page = view(request, *args, **kwargs)
         if page.response.status_code != 200 or page.response.cookies:
@@ -154,7 +154,7 @@ def _digest(request: HttpRequest) -> str:
         translation.get_language(),
         timezone.get_current_timezone_name(),
         theme(request)["theme"],
-        announcing.for_browser(request, current().news),
+        announcing.undismissed_news(request, current().news),
         static("feedsite/site.css"),  # changes with each version of the static files
     )
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:32]

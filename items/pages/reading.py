@@ -69,7 +69,7 @@ def ago(moment: datetime) -> str:
     return written(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
 
 
-def left(moment: datetime) -> str:
+def time_left(moment: datetime) -> str:
     """How long until a time: minutes, hours or days."""
     _now, minutes, hours = _ages(get_language())
     seconds = (moment - timezone.now()).total_seconds()
@@ -80,7 +80,7 @@ def left(moment: datetime) -> str:
     return ngettext("%(count)d day", "%(count)d days", int(seconds // 86_400)) % {"count": seconds // 86_400}
 
 
-def version(moment: datetime) -> int:
+def card_version(moment: datetime) -> int:
     """Microseconds since 1970: items.js keeps the newer of two cards."""
     return int(moment.timestamp() * 1_000_000)
 

@@ -18,9 +18,9 @@ from items import actions, idempotency
 from items.attachments import attachments
 from items.bodies import ItemBody, Sender
 from items.conversations.conversations import mark_read, people_of, request_of
-from items.finding import body_or_404, item_or_404, own_item, quote_or_404, take_back_or_404
+from items.finding import body_or_404, item_or_404, own_item, quote_or_404, undo_or_404
 from items.hydrate import hydrate
-from items.likes.saved import Kept, saved_page
+from items.likes.saved import SavedKind, saved_page
 from items.models import Item, Status, Visibility
 from items.pages import scheduled_views
 from items.pages.cards import Cards
@@ -28,11 +28,11 @@ from items.pages.forms import EditForm, ItemForm
 from items.pages.open_pages import OpenPage, open_page
 from items.pages.previews import item_preview, person_preview
 from items.profiles.pins import is_pinnable, pinned_ids, pinned_items
-from items.profiles.profile import answered_senders, answers_page, pictured_page, profile_page, visible_item
-from items.quotes import NotQuotableError, may_quote, not_allowed, quotes_page
+from items.profiles.profile import answered_senders, own_replies_page, pictured_page, profile_page, visible_item
+from items.quotes import NotQuotableError, may_quote, not_allowed_text, quotes_page
 from items.text import POLL_FIELD, TEXT_LENGTH, ContentError, mentions
 from items.threads.muting import mute_thread, muted_among, unmute_thread
-from items.threads.threads import above, thread_page
+from items.threads.threads import ancestors, thread_page
 from items.versions import KEPT, Version, versions_of
 from items.viewing import announce_view
 from media.actions import PICTURES_AN_ITEM, MediaError
@@ -58,7 +58,7 @@ from web.pages import (
 from web.rest import once, parse_id, position
 from web.uploads import some_media, takes_files
 
-PROFILE_TABS = {"posts": profile_page, "replies": answers_page, "media": pictured_page}
+PROFILE_TABS = {"posts": profile_page, "replies": own_replies_page, "media": pictured_page}
 
 
 # --- Reading ---------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     if wants_part(request):
         context: dict[str, Any] = {"page": page, "thread": Cards(request.user, shown).thread(item, page.branches)}
         return OpenPage(show(request, "items/_more_replies.html", context))
-    higher = above(item, request.user)
+    higher = ancestors(item, request.user)
     cards = Cards(request.user, [*higher, item, *shown])
     context = {
         "page": page,
@@ -153,19 +153,19 @@ def menu(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
         "quotes_own": quoted is not None and quoted.sender.id == str(reader.pk),
         "is_pinned": entry.id in pinned_ids(reader) if is_pinnable_by(entry, reader) else None,
         "is_muted": bool(muted_among([entry.shown.id], reader)),
-        "is_talking": _is_talking(entry.shown, reader),
+        "is_talking": _takes_part(entry.shown, reader),
         "on": request.GET.get("on", ""),
-        "came": _came(request),
+        "came": _referrer(request),
     }
     return show(request, "items/menu.html", context, part="items/_menu.html")
 
 
-def _is_talking(item: ItemBody, reader: User) -> bool:
+def _takes_part(item: ItemBody, reader: User) -> bool:
     own = item.sender.id == str(reader.pk)
     return own or item.reply_to is not None or reader.username.lower() in map(str.lower, mentions(item.text))
 
 
-def _came(request: PageRequest) -> str:
+def _referrer(request: PageRequest) -> str:
     try:
         parts = urlsplit(request.headers.get("Referer", ""))
     except ValueError:
@@ -201,7 +201,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
     if request.method != "POST":
         return _composer(request, reader)
     form = ItemForm(request.POST, request.FILES)
-    form.take_media(reader)
+    form.store_media(reader)
     spot = _spot(request, form)
     is_ready = form.is_valid() and not form.media_errors
     if is_ready and (form.cleaned_data["publish_at"] or form.cleaned_data["scheduled"]):
@@ -221,7 +221,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
         _explain_held(request, new, reader)
     else:
         messages.success(request, _("Published."))
-    return redirect_to(request, next_page(request) or _place_of(new, reader))
+    return redirect_to(request, next_page(request) or _reply_address(new, reader))
 
 
 def _composer(request: PageRequest, reader: User) -> HttpResponse:
@@ -229,7 +229,7 @@ def _composer(request: PageRequest, reader: User) -> HttpResponse:
     answered = body_or_404(answered_id, reader) if answered_id is not None else None
     quoted = body_or_404(quoted_id, reader).shown if quoted_id is not None else None
     if quoted and not may_quote(quoted, reader):
-        messages.info(request, not_allowed())
+        messages.info(request, not_allowed_text())
         return redirect_next(request, "item", quoted.id)
     form = ItemForm.fresh(answered, reader)
     if quoted:
@@ -341,7 +341,7 @@ def _publish(reader: User, answered: Item | None, quoted: Item | None, form: Ite
         return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
 
 
-def _place_of(reply: Item, reader: User) -> str:
+def _reply_address(reply: Item, reader: User) -> str:
     answered = visible_item(reply.reply_to_id or 0, reader)
     if answered is None:
         return reverse("item", args=[reply.pk])
@@ -351,31 +351,31 @@ def _place_of(reply: Item, reader: User) -> str:
 
 
 # --- Liking and reposting --------------------------------------------------------------------------------
-def _acting(do: Callable[..., object]) -> View[[int]]:
+def _act_view(do: Callable[..., object]) -> View[[int]]:
     @require_POST
     @signed_in
     @limited("write")
     def act(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
         item = item_or_404(item_id, reader)
         do(user=reader, item=item)
-        return _acted(request, item, reader)
+        return _show_acts(request, item, reader)
 
     return act
 
 
-def _undoing(undo: Callable[..., bool]) -> View[[int]]:
+def _undo_view(undo: Callable[..., bool]) -> View[[int]]:
     @require_POST
     @signed_in
     @limited("write")
     def take_back(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
-        item = take_back_or_404(item_id, reader, lambda item: undo(user=reader, item=item))
-        return _acted(request, item, reader)
+        item = undo_or_404(item_id, reader, lambda item: undo(user=reader, item=item))
+        return _show_acts(request, item, reader)
 
     return take_back
 
 
-like, unlike = _acting(actions.like), _undoing(actions.unlike)
-bookmark, remove_bookmark = _acting(actions.bookmark), _undoing(actions.remove_bookmark)
+like, unlike = _act_view(actions.like), _undo_view(actions.unlike)
+bookmark, remove_bookmark = _act_view(actions.bookmark), _undo_view(actions.remove_bookmark)
 
 
 @require_POST
@@ -385,7 +385,7 @@ def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Repost an item to one's own followers."""
     item = item_or_404(item_id, reader)
     actions.repost(sender=reader, item=item)
-    return _acted(request, item, reader)
+    return _show_acts(request, item, reader)
 
 
 @require_POST
@@ -393,8 +393,8 @@ def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @limited("write")
 def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Delete one's own repost."""
-    item = take_back_or_404(item_id, reader, lambda item: actions.undo_repost(sender=reader, item=item))
-    return _acted(request, item, reader)
+    item = undo_or_404(item_id, reader, lambda item: actions.undo_repost(sender=reader, item=item))
+    return _show_acts(request, item, reader)
 
 
 @require_POST
@@ -413,14 +413,14 @@ def mute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @limited("write")
 def unmute(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Unmute the thread of an item."""
-    take_back_or_404(item_id, reader, lambda item: unmute_thread(user=reader, item=item))
+    undo_or_404(item_id, reader, lambda item: unmute_thread(user=reader, item=item))
     messages.success(request, _("Thread unmuted."))
     return redirect_next(request, "home")
 
 
 @require_safe
 @signed_in
-def kept_items(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
+def saved_items(request: PageRequest, reader: User, kept: SavedKind) -> HttpResponse:
     """What the reader bookmarked or likes, newest first."""
     last_id = position(request)
     page = saved_page(reader, kept, last_id=last_id)
@@ -429,7 +429,7 @@ def kept_items(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
     return show(request, "items/kept.html", context, part="items/_more.html")
 
 
-def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
+def _show_acts(request: PageRequest, item: Item, reader: User) -> HttpResponse:
     shown = visible_item(item.repost_of_id or item.pk, reader)
     if not wants_part(request):
         return _back_to(request, shown) if shown else redirect_next(request, "home")
@@ -529,7 +529,7 @@ def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if request.method != "POST":
         item = hydrate([own_item(item_id, reader).pk], reader)[0]
         return show(request, "items/delete.html", {"item": item, "content": Cards(request.user).content(item)})
-    own = take_back_or_404(item_id, reader, lambda item: item.sender_id == reader.pk and actions.delete(item=item))
+    own = undo_or_404(item_id, reader, lambda item: item.sender_id == reader.pk and actions.delete(item=item))
     if own.sender_id != reader.pk:
         raise PermissionDenied
     if wants_part(request):

@@ -38,7 +38,7 @@ def pin(*, item: Item) -> bool:
     item = Item.objects.select_for_update(no_key=True).get(pk=item.pk)
     if not is_pinnable(item):
         raise NotPinnableError
-    User.objects.held().values_list("pk").get(pk=item.sender_id)
+    User.objects.locked().values_list("pk").get(pk=item.sender_id)
     pins = Pin.objects.filter(sender=item.sender_id)
     if pins.filter(item=item).exists():
         return False

@@ -8,17 +8,17 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from items.bodies import ItemBody, Sender
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
-from items.listing import BothListings, ItemPage, ListedRow, bounds, listing, page_of, upward
+from items.listing import BothListings, ItemPage, ListedRow, bounds, listing, page_of, upward_page
 from items.models import LISTED, Context
 from items.search.query import Query
 from items.search.search import search_items
 from items.tags.tags import carries
-from items.visibility import VISIBLE, circles_of, in_circle, is_listed, original_visible
+from items.visibility import VISIBLE, in_circle, is_listed, original_visible, visible_circles
 from relations.rules import READER
 from storage.connections import fetch, id_array
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"
-CIRCLES = f"circles AS MATERIALIZED ({circles_of('%(owner)s', LISTED)}),"
+CIRCLES = f"circles AS MATERIALIZED ({visible_circles('%(owner)s', LISTED)}),"
 # The owner's items. Only the owner sees held and rejected ones. The subquery hides the owner's id from the planner,
 # which would scan all items in order for an owner of a large share of them.
 SAID = """
@@ -101,7 +101,7 @@ def profile_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPa
     return PROFILE.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
 
-def answers_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
+def own_replies_page(owner: User, reader: User | AnonymousUser, **at: Any) -> ItemPage:
     """Replies by `owner`, as in `BothListings.page`."""
     return ANSWERS.page(reader, owner=owner.pk, context=Context.ACCOUNT, **at)
 
@@ -130,7 +130,9 @@ def tagged_page(
         query = Query(phrases=(), is_open=False, senders=(owner.username,), tags=(tag,), names=())
         return search_items(query, reader, last_id=last_id, limit=limit)
     place = {"owner": owner.pk, "tag": tag}
-    return upward(TAGGED_ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, context=Context.ACCOUNT, **place)
+    return upward_page(
+        TAGGED_ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, context=Context.ACCOUNT, **place
+    )
 
 
 def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser) -> dict[str, Sender]:

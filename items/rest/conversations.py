@@ -3,14 +3,14 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from items.conversations.conversations import (
     ConversationPage,
     accept,
     conversation_of,
     conversations_page,
+    hide_conversation,
     mark_read,
-    put_away,
 )
 from web.openapi import EMPTY_BODY
 from web.rest import ApiView, FeedResponse, Nothing, body
@@ -23,7 +23,7 @@ class ConversationsView(ApiView):
     @extend_schema(operation_id="list_conversations")
     def get(self, request: Request) -> HttpResponse:
         """Conversations, newest first. Marks nothing as read."""
-        return FeedResponse(conversations_page(signed_in(request), **self.bounds))
+        return FeedResponse(conversations_page(authenticated_user(request), **self.bounds))
 
 
 class RequestsView(ApiView):
@@ -35,7 +35,7 @@ class RequestsView(ApiView):
     @extend_schema(operation_id="list_conversation_requests")
     def get(self, request: Request) -> HttpResponse:
         """Private mentions from strangers, newest first. A reply or accepting it makes one a conversation."""
-        return FeedResponse(conversations_page(signed_in(request), requests=True, **self.bounds))
+        return FeedResponse(conversations_page(authenticated_user(request), requests=True, **self.bounds))
 
 
 class ConversationView(ApiView):
@@ -44,7 +44,7 @@ class ConversationView(ApiView):
     @extend_schema(operation_id="remove_conversation", responses={204: None})
     def delete(self, request: Request, conversation_id: int) -> HttpResponse:
         """Remove a conversation or request until somebody writes in it."""
-        if not put_away(reader=signed_in(request), conversation_id=conversation_id):
+        if not hide_conversation(reader=authenticated_user(request), conversation_id=conversation_id):
             raise exceptions.NotFound
         return HttpResponse(status=204)
 
@@ -55,7 +55,7 @@ class ConversationAcceptView(ApiView):
     @extend_schema(operation_id="accept_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: int) -> HttpResponse:
         """Make a request a conversation."""
-        accept(reader=signed_in(request), conversation_id=_visible_id_or_404(request, conversation_id))
+        accept(reader=authenticated_user(request), conversation_id=_visible_id_or_404(request, conversation_id))
         return HttpResponse(status=204)
 
 
@@ -65,13 +65,13 @@ class ConversationReadView(ApiView):
     @extend_schema(operation_id="read_conversation", request=EMPTY_BODY, responses={204: None})
     def post(self, request: Request, conversation_id: int) -> HttpResponse:
         """Mark the whole conversation as read."""
-        mark_read(reader=signed_in(request), item_id=_visible_id_or_404(request, conversation_id))
+        mark_read(reader=authenticated_user(request), item_id=_visible_id_or_404(request, conversation_id))
         return HttpResponse(status=204)
 
 
 def _visible_id_or_404(request: Request, conversation_id: int) -> int:
     """The id of a conversation that the caller sees. The body must be empty. Raises NotFound."""
-    reader = signed_in(request)
+    reader = authenticated_user(request)
     body(request, Nothing)
     if conversation_of(reader, conversation_id) is None:
         raise exceptions.NotFound

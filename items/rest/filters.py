@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from items.filters import filters
 from items.filters.filters import TITLE_LENGTH, Keyword, OwnedFilter
 from items.finding import filter_or_404
@@ -131,7 +131,7 @@ class FiltersView(ApiView):
     @extend_schema(operation_id="list_filters")
     def get(self, request: Request) -> HttpResponse:
         """The caller's filters, newest first."""
-        owner = signed_in(request)
+        owner = authenticated_user(request)
         found = [one for one in filters.filters_of(owner) if one.id < below(self.bounds["last_id"])]
         page = part_of(found, self.bounds["limit"], attrgetter("id"))
         return FeedResponse(
@@ -145,7 +145,7 @@ class FiltersView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Add a filter."""
-        owner, fields = signed_in(request), body(request, NewFilter)
+        owner, fields = authenticated_user(request), body(request, NewFilter)
         made = filters.create(owner=owner, **fields)
         return FeedResponse(FilterBody.of(filter_or_404(made.pk, owner)), status=201)
 
@@ -156,7 +156,7 @@ class FilterView(ApiView):
     @extend_schema(operation_id="edit_filter", request=FilterEdit, responses={200: FilterBody})
     def patch(self, request: Request, filter_id: int) -> HttpResponse:
         """Change a filter. Omitted fields stay."""
-        owner = signed_in(request)
+        owner = authenticated_user(request)
         listed = filter_or_404(filter_id, owner)
         fields = body(request, FilterEdit)
         if fields:
@@ -166,6 +166,6 @@ class FilterView(ApiView):
     @extend_schema(operation_id="delete_filter", responses={204: None})
     def delete(self, request: Request, filter_id: int) -> HttpResponse:
         """Delete a filter."""
-        owner = signed_in(request)
+        owner = authenticated_user(request)
         filters.delete(owner=owner, filter_id=filter_id)
         return HttpResponse(status=204)

@@ -6,12 +6,12 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.callers import reader_of, signed_in
+from accounts.callers import authenticated_user, reader_of
 from accounts.models import QuotableBy, User
 from accounts.rest.accounts import Refusal
 from items import actions
 from items.bodies import ItemBody
-from items.finding import body_or_404, item_or_404, quote_or_404, take_back_or_404
+from items.finding import body_or_404, item_or_404, quote_or_404, undo_or_404
 from items.hydrate import hydrate
 from items.likes.people import LIKERS, REPOSTERS
 from items.likes.saved import saved_page
@@ -68,7 +68,7 @@ class ItemEdit(StrictSerializer):
     quotable_by = serializers.ChoiceField(QuotableBy.choices, required=False)
 
 
-def find_items(fields: dict[str, Any], sender: User) -> None:
+def resolve_ids(fields: dict[str, Any], sender: User) -> None:
     """Replace the ids in `reply_to` and `quote_of` by items. Raises Http404, ValidationError."""
     if fields["reply_to"] is not None:
         answered = Item.objects.visible_to(sender).select_related("repost_of")
@@ -105,10 +105,10 @@ class ItemsView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Publish an item into every follower's home."""
-        sender = signed_in(request)
+        sender = authenticated_user(request)
         fields = body(request, NewItem)
         key = idempotency_key(request)
-        find_items(fields, sender)
+        resolve_ids(fields, sender)
         item = actions.publish(sender=sender, idempotency_key=key, **fields)
         return FeedResponse(hydrate([item.pk], sender)[0], status=201)
 
@@ -132,31 +132,31 @@ class ItemView(PublicApiView):
     )
     def patch(self, request: Request, item_id: int) -> HttpResponse:
         """Edit one's own item. Omitted fields stay. A narrower `visibility` gives the item's files new addresses."""
-        item = _own(item_id, signed_in(request))
+        item = _own(item_id, authenticated_user(request))
         fields = body(request, ItemEdit)
         if fields:
             actions.revise(item=item, **fields)
-        return FeedResponse(hydrate([item.pk], signed_in(request))[0])
+        return FeedResponse(hydrate([item.pk], authenticated_user(request))[0])
 
     @extend_schema(operation_id="delete_item", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Delete one's own item."""
-        user = signed_in(request)
-        item = take_back_or_404(item_id, user, lambda item: item.sender_id == user.pk and actions.delete(item=item))
+        user = authenticated_user(request)
+        item = undo_or_404(item_id, user, lambda item: item.sender_id == user.pk and actions.delete(item=item))
         if item.sender_id != user.pk:
             raise exceptions.PermissionDenied(NOT_YOURS)
         return HttpResponse(status=204)
 
 
 def _done(act: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
-    user = signed_in(request)
+    user = authenticated_user(request)
     act(user=user, item=item_or_404(item_id, user))
     return HttpResponse(status=204)
 
 
 def _undone(undo: Callable[..., bool], request: Request, item_id: int) -> HttpResponse:
-    user = signed_in(request)
-    take_back_or_404(item_id, user, lambda item: undo(user=user, item=item))
+    user = authenticated_user(request)
+    undo_or_404(item_id, user, lambda item: undo(user=user, item=item))
     return HttpResponse(status=204)
 
 
@@ -209,7 +209,7 @@ class BookmarksView(ApiView):
     @extend_schema(operation_id="list_bookmarks")
     def get(self, request: Request) -> HttpResponse:
         """Bookmarks, newest first. `last_id` is a bookmark's id."""
-        return FeedResponse(saved_page(signed_in(request), "bookmark", **self.bounds))
+        return FeedResponse(saved_page(authenticated_user(request), "bookmark", **self.bounds))
 
 
 class LikesView(ApiView):
@@ -219,7 +219,7 @@ class LikesView(ApiView):
     @extend_schema(operation_id="list_likes")
     def get(self, request: Request) -> HttpResponse:
         """Liked items, newest like first. `last_id` is a like's id."""
-        return FeedResponse(saved_page(signed_in(request), "like", **self.bounds))
+        return FeedResponse(saved_page(authenticated_user(request), "like", **self.bounds))
 
 
 class RepostView(ApiView):
@@ -229,7 +229,7 @@ class RepostView(ApiView):
     @extend_schema(operation_id="repost", request=EMPTY_BODY, responses={200: ItemBody, 201: ItemBody})
     def post(self, request: Request, item_id: int) -> HttpResponse:
         """Repost an item, or return the existing repost. Delete the repost to undo it."""
-        sender = signed_in(request)
+        sender = authenticated_user(request)
         body(request, Nothing)
         item, new = actions.repost(sender=sender, item=item_or_404(item_id, sender))
         return FeedResponse(hydrate([item.pk], sender)[0], status=201 if new else 200)
@@ -245,13 +245,13 @@ class PinView(ApiView):
     )
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Pin one's own public post to one's profile."""
-        pin(item=_own(item_id, signed_in(request)))
+        pin(item=_own(item_id, authenticated_user(request)))
         return HttpResponse(status=204)
 
     @extend_schema(operation_id="unpin", responses={204: None})
     def delete(self, request: Request, item_id: int) -> HttpResponse:
         """Unpin a post."""
-        unpin(item_id=_own(item_id, signed_in(request)).pk)
+        unpin(item_id=_own(item_id, authenticated_user(request)).pk)
         return HttpResponse(status=204)
 
 
@@ -309,5 +309,5 @@ class QuoteView(ApiView):
     @extend_schema(operation_id="revoke_quote", responses={204: None})
     def delete(self, request: Request, item_id: int, quote_id: int) -> HttpResponse:
         """Stop a quote from showing the caller's item."""
-        actions.revoke_quote(quote=quote_or_404(quote_id, signed_in(request), item_id))
+        actions.revoke_quote(quote=quote_or_404(quote_id, authenticated_user(request), item_id))
         return HttpResponse(status=204)

@@ -3,7 +3,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from items import polls
 from items.bodies import ItemBody
 from items.finding import item_or_404
@@ -31,7 +31,7 @@ class VoteView(ApiView):
     )
     def put(self, request: Request, item_id: int) -> HttpResponse:
         """Vote in a poll, once. Returns the item."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         choices = body(request, Ballot)["choices"]
         item = item_or_404(item_id, user)
         polls.vote(user=user, item=item, choices=choices)

@@ -7,14 +7,14 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from accounts.models import QuotableBy, User
 from accounts.owned import own_or_404
 from accounts.rest.accounts import Refusal
 from items import scheduling
 from items.bodies import Object
 from items.models import AUTHORED, ScheduledPost, Visibility
-from items.rest.items import NewItem, find_items
+from items.rest.items import NewItem, resolve_ids
 from items.text import TITLE_LENGTH
 from media.objects import MediaObject
 from storage.paging import as_text, below, part_of
@@ -113,7 +113,7 @@ class ScheduledPostsView(ApiView):
     @extend_schema(operation_id="list_scheduled")
     def get(self, request: Request) -> HttpResponse:
         """The caller's scheduled posts, the last scheduled first."""
-        sender = signed_in(request)
+        sender = authenticated_user(request)
         own = sorted(scheduling.scheduled_of(sender), key=attrgetter("pk"), reverse=True)
         found = [post for post in own if post.pk < below(self.bounds["last_id"])]
         page = part_of(found, self.bounds["limit"], attrgetter("pk"))
@@ -132,9 +132,9 @@ class ScheduledPostsView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Schedule a post. Rules and audiences are asked at its time."""
-        sender = signed_in(request)
+        sender = authenticated_user(request)
         fields = body(request, NewScheduled)
-        find_items(fields, sender)
+        resolve_ids(fields, sender)
         post = scheduling.schedule(sender=sender, idempotency_key=idempotency_key(request), **fields)
         return FeedResponse(_bodies([post], sender)[0], status=201)
 
@@ -145,13 +145,13 @@ class ScheduledPostView(ApiView):
     @extend_schema(operation_id="read_scheduled", responses={200: ScheduledBody})
     def get(self, request: Request, scheduled_id: int) -> HttpResponse:
         """A scheduled post."""
-        sender = signed_in(request)
+        sender = authenticated_user(request)
         return FeedResponse(_bodies([own_or_404(scheduling.scheduled_post, sender, scheduled_id)], sender)[0])
 
     @extend_schema(operation_id="edit_scheduled", request=ScheduledEdit, responses={200: ScheduledBody})
     def patch(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Change a scheduled post. Omitted fields stay. A failed one waits again."""
-        sender = signed_in(request)
+        sender = authenticated_user(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
         fields = body(request, ScheduledEdit)
         if fields:
@@ -161,7 +161,7 @@ class ScheduledPostView(ApiView):
     @extend_schema(operation_id="cancel_scheduled", responses={204: None})
     def delete(self, request: Request, scheduled_id: int) -> HttpResponse:
         """Delete a scheduled post."""
-        sender = signed_in(request)
+        sender = authenticated_user(request)
         post = own_or_404(scheduling.scheduled_post, sender, scheduled_id)
         scheduling.cancel(sender=sender, post_id=post.pk)
         return HttpResponse(status=204)

@@ -26,7 +26,7 @@ FORGET = """
 """
 
 
-def found_by(item: Item) -> dict[str, Any]:
+def search_fields(item: Item) -> dict[str, Any]:
     """The words and tags of an item. Reposts and private mentions have none."""
     if item.repost_of_id or item.is_private:
         return {"document": "", "tags": []}
@@ -36,7 +36,7 @@ def found_by(item: Item) -> dict[str, Any]:
 
 def index(item: Item) -> bool:
     """Update an item's words and tags. True with new tags."""
-    params: dict[str, Any] = {"item": item.pk} | found_by(item)
+    params: dict[str, Any] = {"item": item.pk} | search_fields(item)
     with connection.cursor() as cursor:
         cursor.execute(FORGET, params)
         cursor.execute(INDEX, params)
@@ -74,7 +74,7 @@ def reindex(chunk: int = 20_000) -> int:
             )
             rows = cursor.fetchall()
             if not rows:
-                policy.renew()
+                policy.renew_generation()
                 return count
             copy_index(rows)
             count += len(rows)

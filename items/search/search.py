@@ -14,7 +14,7 @@ from django.db import connection, connections
 
 from accounts.models import User
 from items.bodies import ItemBody
-from items.hydrate import verified
+from items.hydrate import visible_bodies
 from items.listing import ItemPage
 from items.models import Context
 from items.search.query import Query
@@ -48,7 +48,7 @@ class _Candidate(NamedTuple):
     is_visible: bool
 
 
-class _Proposal(NamedTuple):
+class _CandidateBatch(NamedTuple):
     """Matching ids. `bound`: where the search stopped early."""
 
     ids: list[int]
@@ -70,9 +70,9 @@ def search_items(
     found: list[ItemBody] = []
     for turn in itertools.count():
         count = limit + 1 - len(found)
-        propose = partial(_proposal, query, sender.pk if sender else None, reader, top, count)
+        propose = partial(_find_candidates, query, sender.pk if sender else None, reader, top, count)
         ids, bound = lagging(reader.pk, propose) if turn < PROPOSALS else propose(PRIMARY)
-        found += verified(ids, reader, Context.PUBLIC)
+        found += visible_bodies(ids, reader, Context.PUBLIC)
         if len(found) > limit or bound or len(ids) < count:
             break
         top = ids[-1]  # the primary lacks some of what the replica proposed
@@ -105,9 +105,9 @@ def matching_items(query: Query, *, count: int) -> tuple[list[int], bool]:
     return found, False
 
 
-def _proposal(
+def _find_candidates(
     query: Query, sender_id: int | None, reader: User | AnonymousUser, below: int, count: int, on: str
-) -> _Proposal:
+) -> _CandidateBatch:
     params: dict[str, Any] = {"reader": reader.pk or 0, "words": query.tsquery, "candidates": ITEM_CANDIDATES}
     parts = bool(query.phrases), len(query.tags), sender_id is not None
     if query.tags:
@@ -122,7 +122,7 @@ def _proposal(
             if number == 1:
                 has_many = _has_many(cursor, query, sender_id)
             if number == WALKED and has_many and below:
-                return _Proposal(found, below)
+                return _CandidateBatch(found, below)
             # Not prepared: no plan suits all words. For phrases PostgreSQL underestimates, and would use the index
             # among the newest, too.
             select = _candidates(*parts, is_walked=has_many or number == 0)
@@ -130,11 +130,11 @@ def _proposal(
             rows = [_Candidate._make(row) for row in cursor.fetchall()]
             found += [row.item_id for row in rows if row.is_visible]
             if rows and rows[-1].number == ITEM_CANDIDATES and len(found) < count:
-                return _Proposal(found, rows[-1].item_id)
+                return _CandidateBatch(found, rows[-1].item_id)
             if len(found) >= count:
                 break
             below = above
-    return _Proposal(found, None)
+    return _CandidateBatch(found, None)
 
 
 # OFFSET 0 keeps the planner from using the word index.

@@ -7,7 +7,7 @@ from django.db import connections
 
 from accounts.models import User
 from accounts.names import grams, grams_of
-from accounts.rows import user_columns, user_of, user_of_text
+from accounts.rows import user_columns, user_of, user_of_django_row
 from items.search.query import Query
 from relations.rules import READER, followees, follows, may_know_of
 from storage.connections import fetch, id_array
@@ -43,7 +43,7 @@ def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20)
     params["grams"] = grams_of(list(words))
     users, on = lagging(reader.pk, lambda on: (_users(words, params, on), on))
     if on != PRIMARY and users:
-        rows = fetch(_known(), {"ids": id_array(user.pk for user in users), "reader": reader.pk or 0})
+        rows = fetch(_users_sql(), {"ids": id_array(user.pk for user in users), "reader": reader.pk or 0})
         users = [user_of(row) for row in rows]
     return users[:limit]
 
@@ -51,19 +51,19 @@ def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20)
 def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
     name = params["name"]
     with connections[on].cursor() as cursor:
-        cursor.execute(_named(len(words)), params)
-        users = [user_of_text(row) for row in cursor.fetchall()]
+        cursor.execute(_name_match_sql(len(words)), params)
+        users = [user_of_django_row(row) for row in cursor.fetchall()]
         if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
             half = len(name) // 2
             halves = {"front": grams(f" {name[:half]}"), "back": grams(name[half:])}
             cursor.execute(_similar(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)})
             known = {user.pk for user in users}
-            users += [user for row in cursor.fetchall() if (user := user_of_text(row)).pk not in known]
+            users += [user for row in cursor.fetchall() if (user := user_of_django_row(row)).pk not in known]
     return users
 
 
 @cache
-def _known() -> str:
+def _users_sql() -> str:
     return f"""
         SELECT {user_columns("u")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS found (id, place)
         JOIN accounts_user u ON u.id = found.id WHERE {VISIBLE_USER} ORDER BY found.place
@@ -78,7 +78,7 @@ def _having(grams: str) -> tuple[str, str]:
 
 
 @cache
-def _named(count: int) -> str:
+def _name_match_sql(count: int) -> str:
     fits = " AND ".join(f"position(%(word{number})s IN {KNOWN_AS}) > 0" for number in range(count))
     indexed = " UNION ".join(
         f"(SELECT u.id FROM accounts_user u WHERE {has} AND {fits} LIMIT {CANDIDATES})" for has in _having("grams")

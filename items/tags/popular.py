@@ -52,7 +52,7 @@ def popular_tags(reader: User | AnonymousUser) -> list[str]:
     return _shown([one for one in _read_cached() if _is_popular(one)][:COUNT], reader)
 
 
-def subjects(reader: User) -> list[str]:
+def active_tags(reader: User) -> list[str]:
     """`popular_tags`, then hashtags that only one sender uses."""
     return _shown(_read_cached()[:COUNT], reader)
 

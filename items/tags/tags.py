@@ -3,7 +3,7 @@ from typing import NamedTuple
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.listing import BothListings, ItemPage, listing, upward
+from items.listing import BothListings, ItemPage, listing, upward_page
 from items.models import Context
 from items.search.query import Query
 from items.search.search import search_items
@@ -54,9 +54,9 @@ def tag_page(
     min_id: int | None = None,
     limit: int = 20,
 ) -> ItemPage:
-    """Visible items with the canonical `tag`, newest first; with `min_id` as in `listing.upward`."""
+    """Visible items with the canonical `tag`, newest first; with `min_id` as in `listing.upward_page`."""
     if min_id is not None:
-        return upward(ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, context=Context.PUBLIC, tag=tag)
+        return upward_page(ABOVE, reader, min_id=min_id, last_id=last_id, limit=limit, context=Context.PUBLIC, tag=tag)
     query = Query(phrases=(), is_open=False, senders=(), tags=(tag,), names=())
     return search_items(query, reader, last_id=last_id, limit=limit)
 

@@ -45,7 +45,7 @@ SEEN = f"""
 """
 
 
-def _answers(item: str) -> str:
+def _replies_sql(item: str) -> str:
     return f"""
         (SELECT r.id, r.sender_id FROM items_item r WHERE r.reply_to_id = {item} ORDER BY r.id LIMIT {LOOKED_AT}) reply
         {SEEN}
@@ -97,12 +97,12 @@ def _branches(replies_of: str) -> str:
         SELECT id, NULL::bigint AS parent_id, is_near FROM branch
         UNION ALL
         SELECT answer.id, branch.id, answer.is_near FROM branch CROSS JOIN LATERAL (
-            SELECT reply.id, {_is_near("reply")} AS is_near FROM {_answers("branch.id")}
+            SELECT reply.id, {_is_near("reply")} AS is_near FROM {_replies_sql("branch.id")}
             ORDER BY is_near DESC, reply.id LIMIT {ANSWERS + 1}
         ) answer
     )
     SELECT bound.id, shown.parent_id, shown.is_near,
-        shown.parent_id IS NOT NULL AND EXISTS (SELECT FROM {_answers("shown.id")} OFFSET 0), {COLUMNS}
+        shown.parent_id IS NOT NULL AND EXISTS (SELECT FROM {_replies_sql("shown.id")} OFFSET 0), {COLUMNS}
         FROM bound LEFT JOIN shown ON true
         LEFT JOIN items_item i ON i.id = shown.id LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY shown.is_near DESC, shown.id
@@ -191,7 +191,7 @@ def thread_page(item: ItemBody, reader: User | AnonymousUser, *, last_id: int | 
     return Thread(branches, as_text(part.last_id), part.has_more)
 
 
-def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
+def ancestors(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
     """The visible items above: the root and the nearest."""
     if not reply.shown.reply_to:
         return []

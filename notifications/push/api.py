@@ -9,9 +9,9 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from accounts.callers import signed_in
+from accounts.callers import authenticated_user
 from accounts.signing_in.places import agent_of
-from accounts.signing_in.tokens import token_of
+from accounts.signing_in.tokens import token_id_of
 from notifications.models import PUSHED, PushSubscription, PushWords
 from notifications.push import actions
 from notifications.push.actions import Choice, Device, DeviceHolder
@@ -60,7 +60,7 @@ class Push(msgspec.Struct):
 
 def holder_of(request: Request) -> DeviceHolder:
     """The session or token by which a call is made."""
-    token_id = token_of(request) or getattr(request.auth, "token_id", None)  # an app's (clientapi.oauth.bearer)
+    token_id = token_id_of(request) or getattr(request.auth, "token_id", None)  # an app's (clientapi.oauth.bearer)
     if token_id:
         return DeviceHolder(token_id=token_id)
     return DeviceHolder(session_key=request._request.session.session_key)
@@ -74,7 +74,7 @@ class PushView(ApiView):
     @extend_schema(operation_id="get_push", responses={200: Push})
     def get(self, request: Request) -> HttpResponse:
         """The site's key, and where the caller's messages go."""
-        row = holder_of(request).subscription(signed_in(request))
+        row = holder_of(request).subscription(authenticated_user(request))
         return FeedResponse(Push(public_key(), OwnSubscription.of(row) if row else None))
 
     @extend_schema(
@@ -82,7 +82,7 @@ class PushView(ApiView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Push to this device from now on."""
-        user, fields = signed_in(request), body(request, SubscriptionBody)
+        user, fields = authenticated_user(request), body(request, SubscriptionBody)
         device = Device(
             fields["endpoint"],
             fields["keys"]["p256dh"],
@@ -97,7 +97,7 @@ class PushView(ApiView):
     @extend_schema(operation_id="unsubscribe_push", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
         """Push nothing to the caller any more."""
-        user = signed_in(request)
+        user = authenticated_user(request)
         row = holder_of(request).subscription(user)
         if row is not None:
             actions.unsubscribe(user=user, subscription_id=row.pk)

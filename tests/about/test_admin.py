@@ -94,7 +94,7 @@ def test_a_logo_comes_and_goes(page: Client, media_folder: Path) -> None:
     assert second is not None
     assert second["id"] != first["id"]
     assert [str(row.pk) for row in MediaFile.objects.all()] == [second["id"]]
-    site.kept.forget()
+    site.site_copy.forget()
     assert second["name"] in page.get("/about").content.decode()
     assert page.post(ADDRESS, SITE_FORM | {"remove_logo": "on"}).status_code == 302
     assert site.read().logo is None

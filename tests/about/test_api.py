@@ -26,7 +26,7 @@ HERE = site.Site(
 
 @pytest.fixture(autouse=True)
 def _here() -> None:
-    site.kept.set(HERE)
+    site.site_copy.set(HERE)
 
 
 def test_the_version_is_that_of_the_project() -> None:
@@ -75,13 +75,13 @@ def test_the_page_escapes_what_admins_write(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_an_announcement_is_dismissed_in_its_browser(client: Client) -> None:
-    site.kept.set(site.Site(announcement="Closed on <Monday>: https://example.org/"))
+    site.site_copy.set(site.Site(announcement="Closed on <Monday>: https://example.org/"))
     page = client.get("/about").content.decode()
     assert "Closed on &lt;Monday&gt;" in page
     response = client.post("/announcement/dismiss", {"next": "/about"})
     assert (response.status_code, response.headers["Location"]) == (302, "/about")
     assert "Closed on" not in client.get("/about").content.decode()
     assert "Closed on" in Client().get("/about").content.decode()
-    site.kept.set(site.Site(announcement="Open on Monday."))
+    site.site_copy.set(site.Site(announcement="Open on Monday."))
     assert "Open on Monday." in client.get("/about").content.decode(), "another is shown again"
     assert client.get("/announcement/dismiss").status_code == 405

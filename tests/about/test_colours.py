@@ -41,7 +41,7 @@ def test_texts_that_are_no_colour_are_refused(accent: str) -> None:
 def test_whatever_is_let_in_can_be_read_in_both_themes(number: int) -> None:
     accent = f"#{number:06x}"
     try:
-        sheet = colours.sheet(accent)
+        sheet = colours.accent_stylesheet(accent)
     except ValidationError:
         return
     light, *darks = re.findall(
@@ -56,7 +56,7 @@ def test_whatever_is_let_in_can_be_read_in_both_themes(number: int) -> None:
 
 def test_the_stylesheet_stands_at_an_address_that_says_all(client: Client) -> None:
     assert "/about/theme-" not in client.get("/about").content.decode()
-    site.kept.set(site.Site(accent="#B3261E"))
+    site.site_copy.set(site.Site(accent="#B3261E"))
     address = re.search(r'href="(/about/theme-\S+)"', client.get("/about").content.decode())
     assert address
     with statements() as asked:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _for_members() -> None:
-    site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
+    site.site_copy.set(site.Site(looking=PublicAccess.MEMBERS))
 
 
 def test_strangers_find_no_search_and_no_column_that_would_lead_them_away(client: Client) -> None:
@@ -36,7 +36,7 @@ def test_the_composer_says_who_sees_a_public_post(client: Client, address: str) 
     page = client.get(address).content.decode()
     assert "Everyone on this site." in page
     assert "even without an account" not in page
-    site.kept.set(site.Site())
+    site.site_copy.set(site.Site())
     page = client.get(address).content.decode()
     assert "Anyone can see it, even without an account." in page
     assert "Everyone on this site." not in page
@@ -88,7 +88,7 @@ def test_members_read_over_the_api() -> None:
 
 
 def test_a_site_for_everybody_shows_its_profiles(client: Client) -> None:
-    site.kept.set(site.Site())
+    site.site_copy.set(site.Site())
     UserFactory(username="ann")
     assert client.get("/@ann").status_code == 200
     assert APIClient().get(f"{API}/users/ann").status_code == 200

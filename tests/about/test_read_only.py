@@ -34,7 +34,7 @@ WHY = "We move to another server until 9 o'clock <b>UTC</b>."
 def readonly(*args: str) -> str:
     out = io.StringIO()
     call_command("readonly", *args, stdout=out)
-    site.kept.set(site.read())
+    site.site_copy.set(site.read())
     return out.getvalue()
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def _as_a_new_process() -> Iterator[None]:
-    site.kept.forget()
+    site.site_copy.forget()
     yield
     SiteSettings.objects.all().delete()
     Rule.objects.all().delete()
@@ -72,7 +72,7 @@ def test_while_postgresql_refuses_the_last_copy_holds_on(monkeypatch: pytest.Mon
         raise OperationalError("gone")
 
     monkeypatch.setattr(site, "read", refuse)
-    site.kept.forget()
+    site.site_copy.forget()
     assert site.current().name == "Reading room"
 
 
@@ -89,8 +89,8 @@ def test_a_site_that_was_never_read_is_closed(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_pages_of_errors_bear_the_name_and_ask_no_server(settings: Any, django_assert_num_queries: Any) -> None:
-    site.kept.set(site.Site(name="Reading room", accent="#0a6b3d"))
-    site.kept.forget()  # its copy has expired
+    site.site_copy.set(site.Site(name="Reading room", accent="#0a6b3d"))
+    site.site_copy.forget()  # its copy has expired
     with django_assert_num_queries(0):
         page = too_many(RequestFactory().get("/login"), 3).content.decode()
     assert "<title>Too many tries · Reading room</title>" in page
@@ -174,8 +174,8 @@ def test_wrong_values_are_refused(field: str, value: str) -> None:
 
 
 def test_counts_are_kept_in_the_row() -> None:
-    actions.count(users=3, active=2, items=4)
+    actions.store_counts(users=3, active=2, items=4)
     assert (site.read().user_count, site.read().item_count) == (3, 4), "a row is made for them"
     actions.change(name="Reading room")
-    actions.count(users=5, active=3, items=6)
+    actions.store_counts(users=5, active=3, items=6)
     assert (site.read().name, site.read().user_count, site.read().item_count) == ("Reading room", 5, 6)

@@ -43,16 +43,16 @@ def proven(name: str, address: str) -> User:
 def test_the_link_proves_in_any_browser_once_and_by_a_press() -> None:
     user: User = UserFactory(username="ann")
     addresses.add(user=user, address=" Ann@Example.ORG ")
-    assert (addresses.proven(user), addresses.waiting(user)) == ("", "ann@example.org")
+    assert (addresses.confirmed_address(user), addresses.unconfirmed_address(user)) == ("", "ann@example.org")
     path = path_of(last())
 
     assert "@ann" in Client().get(path).content.decode()
-    assert addresses.proven(user) == ""  # mail programs open links in advance
+    assert addresses.confirmed_address(user) == ""  # mail programs open links in advance
     assert Client().post(path).status_code == 302
 
     user.refresh_from_db()
-    assert user.email == addresses.proven(user) == "ann@example.org"
-    assert addresses.waiting(user) == ""
+    assert user.email == addresses.confirmed_address(user) == "ann@example.org"
+    assert addresses.unconfirmed_address(user) == ""
     assert Client().get(path).status_code == 410
     assert Client().post(path).status_code == 410
     assert not AddressCheck.objects.exists()
@@ -66,7 +66,7 @@ def test_links_that_do_not_count() -> None:
         assert Client().get(wrong).status_code == 410
     AddressCheck.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert Client().post(path).status_code == 410
-    assert addresses.proven(user) == ""
+    assert addresses.confirmed_address(user) == ""
 
 
 def test_confirming_an_address_uses_up_no_password_reset(settings: Any) -> None:
@@ -114,11 +114,11 @@ def test_what_ends_the_sessions_ends_the_letter(ends: str) -> None:
     user = User.objects.get(pk=user.pk)
     with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=user, code=code)
-    assert addresses.proven(user) == "ann@example.org"
+    assert addresses.confirmed_address(user) == "ann@example.org"
 
     addresses.send_again(user=user)  # the owner's own address, pending until now
     addresses.prove_by_code(user=user, code=last().context["code"])
-    assert addresses.proven(user) == "mallory@example.org"
+    assert addresses.confirmed_address(user) == "mallory@example.org"
 
 
 def test_wrong_codes_spend_a_code() -> None:
@@ -147,11 +147,11 @@ def test_a_code_is_of_its_own_user() -> None:
 def test_a_change_is_told_to_the_old_address() -> None:
     user = proven("ann", "old@example.org")
     addresses.add(user=user, address="new@example.org")
-    assert addresses.proven(user) == "old@example.org"
+    assert addresses.confirmed_address(user) == "old@example.org"
     addresses.prove_by_code(user=user, code=last().context["code"])
     assert last("address_changed").address == "old@example.org"
     assert list(EmailAddress.objects.values_list("email", "verified", "primary")) == [("new@example.org", True, True)]
-    assert addresses.owner("old@example.org") is None
+    assert addresses.user_with_address("old@example.org") is None
 
 
 @pytest.mark.slow
@@ -169,7 +169,7 @@ def test_an_address_that_another_has_gets_a_letter_that_says_so_and_nothing_else
     assert max(counts) - min(counts) <= 1  # a free address costs one more look-up
     taken = last("address_taken")
     assert (taken.address, taken.context) == ("ann@example.org", {"name": "ann"})
-    assert addresses.owner("ann@example.org") == ann
+    assert addresses.user_with_address("ann@example.org") == ann
 
 
 def test_the_first_who_proves_an_address_has_it() -> None:
@@ -181,7 +181,7 @@ def test_the_first_who_proves_an_address_has_it() -> None:
     addresses.prove_by_code(user=ann, code=codes[ann])
     with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=bob, code=codes[bob])
-    assert addresses.owner("both@example.org") == ann
+    assert addresses.user_with_address("both@example.org") == ann
 
 
 @pytest.mark.slow
@@ -215,24 +215,24 @@ def test_removing_is_told_and_refused_where_accounts_must_have_one(settings: Any
     settings.EMAIL_REQUIRED = False
     assert addresses.remove(user=user)
     user.refresh_from_db()
-    assert (user.email, addresses.proven(user)) == ("", "")
+    assert (user.email, addresses.confirmed_address(user)) == ("", "")
     assert last("address_removed").address == "ann@example.org"
 
 
 def test_addresses_that_admins_entered_are_adopted() -> None:
     ann: User = UserFactory(username="ann", email="Ann@Example.org")
     twins = [UserFactory(email="twin@example.org"), UserFactory(email="TWIN@example.org")]
-    assert addresses.owner("ann@example.org") == ann
+    assert addresses.user_with_address("ann@example.org") == ann
     assert EmailAddress.objects.get().verified
-    assert addresses.owner("twin@example.org") is None
-    assert [addresses.proven(twin) for twin in twins] == ["", ""]
+    assert addresses.user_with_address("twin@example.org") is None
+    assert [addresses.confirmed_address(twin) for twin in twins] == ["", ""]
 
 
 def test_a_deleted_account_leaves_no_address() -> None:
     user = proven("ann", "ann@example.org")
     delete_account(user=user)
     assert not EmailAddress.objects.exists()
-    assert addresses.owner("ann@example.org") is None
+    assert addresses.user_with_address("ann@example.org") is None
 
 
 @pytest.mark.slow
@@ -268,9 +268,9 @@ def test_the_pages() -> None:
     assert client.post("/settings/email/again").status_code == 302
     assert client.post("/settings/email/code", {"code": "x"}).status_code == 422
     assert client.post("/settings/email/code", {"code": f" {last().context['code']} "}).status_code == 302
-    assert addresses.proven(user) == "ann@example.org"
+    assert addresses.confirmed_address(user) == "ann@example.org"
     client.post("/settings/email/remove")
-    assert addresses.proven(user) == ""
+    assert addresses.confirmed_address(user) == ""
 
 
 @pytest.mark.slow
@@ -279,9 +279,13 @@ def test_signing_up_with_an_address_proves_nothing(settings: Any) -> None:
     for name, address in (("thief", "ann@example.org"), ("bob", "bob@example.org")):
         joined = joining.join(joining.SignUpInput(name, PASSWORD, email=address))
         assert joined is not None
-        assert (joined.email, addresses.proven(joined), addresses.waiting(joined)) == ("", "", address)
-    assert addresses.owner("ann@example.org") == ann
-    assert addresses.owner("bob@example.org") is None
+        assert (joined.email, addresses.confirmed_address(joined), addresses.unconfirmed_address(joined)) == (
+            "",
+            "",
+            address,
+        )
+    assert addresses.user_with_address("ann@example.org") == ann
+    assert addresses.user_with_address("bob@example.org") is None
     assert last("address_taken").address == "ann@example.org"
     settings.EMAIL_REQUIRED = True
     with pytest.raises(ValidationError):
@@ -297,7 +301,7 @@ def test_an_address_that_an_admin_gave_another_meanwhile_is_not_proven() -> None
     with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=ann, code=letter.context["code"])
     assert Client().post(path_of(letter)).status_code == 410
-    assert addresses.owner("both@example.org") == bob
+    assert addresses.user_with_address("both@example.org") == bob
 
 
 def test_a_code_counts_for_a_day() -> None:
@@ -309,4 +313,4 @@ def test_a_code_counts_for_a_day() -> None:
     with pytest.raises(addresses.SpentLinkError):
         addresses.prove_by_code(user=user, code=code)
     assert addresses.forget_checks() == 1
-    assert addresses.waiting(user) == "ann@example.org"
+    assert addresses.unconfirmed_address(user) == "ann@example.org"

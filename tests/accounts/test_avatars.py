@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.avatars import DRAWING, TINTS, banner_url, drawing, drawn_url, initial, letter_of, tint
+from accounts.avatars import DRAWING, TINTS, avatar_svg, banner_url, drawn_url, initial, letter_of, tint
 from accounts.models import User
 from items.actions import publish
 from tests.support.factories import UserFactory
@@ -82,7 +82,7 @@ def test_a_colour_that_is_none(client: Client, db: None) -> None:
 
 
 def test_drawings_are_small() -> None:
-    assert len(drawing(0, "W")) < 800
+    assert len(avatar_svg(0, "W")) < 800
 
 
 def test_avatars_are_not_counted(client: Client, db: None, settings: Any) -> None:

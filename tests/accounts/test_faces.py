@@ -6,7 +6,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from accounts import actions, faces
-from accounts.avatars import small
+from accounts.avatars import small_avatar_url
 from accounts.models import User
 from items import actions as items
 from media.models import MediaFile, Use
@@ -30,7 +30,7 @@ def put(client: APIClient, face: str, file: SimpleUploadedFile) -> Any:
 
 def sizes(url: str) -> list[tuple[int, int]]:
     found = []
-    for address in (url, small(url)):
+    for address in (url, small_avatar_url(url)):
         with store().open(address.removeprefix("/media/")) as file:
             found.append(opened(file.read()).size)
     return found
@@ -49,7 +49,7 @@ def test_an_avatar(client: APIClient, ann: User, media_folder: Path) -> None:
     assert item["sender"]["avatar_url"] == second
     assert client.get(f"{API}/users/ann").json()["avatar_url"] == second
     page = client.get("/@ann").content.decode()
-    assert small(second) in page
+    assert small_avatar_url(second) in page
     assert client.delete(f"{API}/users/me/avatar").status_code == 204
     assert client.delete(f"{API}/users/me/avatar").status_code == 204
     assert client.get(f"{API}/items/{item['id']}").json()["sender"]["avatar_url"] == drawn

@@ -44,7 +44,7 @@ Mode = Callable[..., None]
 @pytest.fixture
 def mode() -> Mode:
     def change(sign_up: str, **fields: Any) -> None:
-        site.kept.set(site.Site(chosen_sign_up=sign_up, **fields))
+        site.site_copy.set(site.Site(chosen_sign_up=sign_up, **fields))
 
     return change
 
@@ -509,7 +509,11 @@ def test_an_address_waits_for_its_proof(mode: Mode, settings: Any) -> None:
     mode(SignUp.OPEN)
     assert post("ann", email="Ann@example.org").status_code == 201
     ann = User.objects.get()
-    assert (ann.email, addresses.proven(ann), addresses.waiting(ann)) == ("", "", "ann@example.org")
+    assert (ann.email, addresses.confirmed_address(ann), addresses.unconfirmed_address(ann)) == (
+        "",
+        "",
+        "ann@example.org",
+    )
     settings.EMAIL_REQUIRED = True
     for answer in (post("bob"), send("bob")):
         assert answer.status_code in (400, 422)
@@ -518,7 +522,7 @@ def test_an_address_waits_for_its_proof(mode: Mode, settings: Any) -> None:
     assert post("bob", email="bob@example.org", reason="I read a lot.").status_code == 202
     user = applications.approve(application_id=Application.objects.get().pk)
     assert user is not None
-    assert (addresses.proven(user), addresses.waiting(user)) == ("", "bob@example.org")
+    assert (addresses.confirmed_address(user), addresses.unconfirmed_address(user)) == ("", "bob@example.org")
 
 
 def test_sign_up_tells_nothing_of_an_email_that_exists(mode: Mode) -> None:

@@ -94,7 +94,7 @@ def test_members_make_invitations_where_the_site_lets_them(client: Client) -> No
     client.force_login(ann)
     assert client.get("/settings/invitations").status_code == 404
     assert "/settings/invitations" not in client.get("/settings").content.decode()
-    site.kept.set(site.Site(members_invite=True))
+    site.site_copy.set(site.Site(members_invite=True))
     assert "/settings/invitations" in client.get("/settings").content.decode()
     assert client.post("/settings/invitations", {"most_uses": "3", "days": "7"}).status_code == 302
     row = Invitation.objects.get()

@@ -245,7 +245,7 @@ def test_a_zone_has_the_name_of_its_city(language: str, zone: str, name: str) ->
     ],
 )
 def test_the_sites_language_is_for_browsers_that_ask_for_none_of_its_own(asked: str, cookie: str, found: str) -> None:
-    site.kept.set(site.Site(language="zh-hans"))
+    site.site_copy.set(site.Site(language="zh-hans"))
     client = Client(headers={"Accept-Language": asked} if asked else {})
     if cookie:
         client.cookies[settings.LANGUAGE_COOKIE_NAME] = cookie
@@ -253,7 +253,7 @@ def test_the_sites_language_is_for_browsers_that_ask_for_none_of_its_own(asked: 
 
 
 def test_the_sites_time_zone_is_for_readers_whose_own_is_not_known() -> None:
-    site.kept.set(site.Site(time_zone="Asia/Kathmandu"))
+    site.site_copy.set(site.Site(time_zone="Asia/Kathmandu"))
     request = RequestFactory().get("/")
     request.user = AnonymousUser()
     assert str(zone_of(request)) == "Asia/Kathmandu"

@@ -109,7 +109,7 @@ def test_a_skeleton_of_words_knows_all_scripts(text: str, same: str) -> None:
     ],
 )
 def test_a_display_name_may_not_speak_for_the_site(name: str) -> None:
-    site.kept.set(site.Site(name="Reading Room" if "eading" in name else "feedsite"))
+    site.site_copy.set(site.Site(name="Reading Room" if "eading" in name else "feedsite"))
     with pytest.raises(ValidationError) as refused:
         actions.edit_profile(user=UserFactory(), display_name=name)
     assert list(refused.value.error_dict) == ["display_name"]
@@ -131,7 +131,7 @@ def test_a_username_may_not_speak_for_the_site(name: str) -> None:
 
 
 def test_an_applicant_may_not_speak_for_the_site_unless_an_admin_lets_them() -> None:
-    site.kept.set(site.Site(chosen_sign_up=SignUp.APPROVAL))
+    site.site_copy.set(site.Site(chosen_sign_up=SignUp.APPROVAL))
     with pytest.raises(ValidationError, match="reserved"):
         joining.join(joining.SignUpInput("supp0rt", PASSWORD, reason="I help"))
     row = Application.objects.create(username="support", password="!", reason="I am the new support")
@@ -149,7 +149,7 @@ def test_nobody_takes_a_superusers_name(name: str) -> None:
         with pytest.raises(ValidationError, match="reserved"):
             actions.edit_profile(user=user, display_name=name)
     with pytest.raises(ValidationError, match="reserved"):
-        joining.check(joining.SignUpInput("annkeeper", PASSWORD))
+        joining.check_sign_up(joining.SignUpInput("annkeeper", PASSWORD))
     assert actions.edit_profile(user=boss, display_name=name).display_name == name
     User.objects.filter(pk=boss.pk).update(is_superuser=False)
     check_imitation("the_boss")
@@ -172,7 +172,7 @@ def test_other_display_names_stay_free(name: str) -> None:
 
 
 def test_a_site_named_in_signs_keeps_no_name() -> None:
-    site.kept.set(site.Site(name="★"))
+    site.site_copy.set(site.Site(name="★"))
     check_imitation("Ann")
     check_imitation("☆")
 

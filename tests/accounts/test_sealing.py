@@ -82,7 +82,7 @@ def test_another_key_opens_what_one_of_before_sealed(ann: User, settings: Any) -
     assert second_factors.recovery_codes(ann) == codes[1:]
     with pytest.raises(SecondFactorRefusedError):
         second_factors.use_code(user=ann, code=codes[0])
-    assert second_factors.seal_anew() == (0, 0)
+    assert second_factors.reencrypt_secrets() == (0, 0)
 
 
 def test_a_lost_key_lets_nobody_in_and_breaks_no_page(ann: User, settings: Any) -> None:
@@ -103,7 +103,7 @@ def test_all_rows_are_met(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     for user in users:
         Authenticator.objects.create(user=user, type=Type.TOTP, data={"secret": SECRET, "last_step": 7})
         Authenticator.objects.create(user=user, type=Type.WEBAUTHN, data={"name": "key"})
-    assert second_factors.seal_anew() == (3, 0)
+    assert second_factors.reencrypt_secrets() == (3, 0)
     assert set(Authenticator.objects.filter(type=Type.TOTP).values_list("data__last_step", flat=True)) == {7}
 
 

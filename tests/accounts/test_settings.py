@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from accounts import actions, export
 from accounts.about import site
-from accounts.avatars import small
+from accounts.avatars import small_avatar_url
 from accounts.models import User
 from accounts.proofs import EndedError
 from items import actions as items
@@ -369,7 +369,7 @@ def known(ann: User) -> dict[str, Any]:
     ("name", "said"), [("Reading room!", "reading-room"), ("读书会", "读书会"), ("☕", "feedsite")]
 )
 def test_the_archive_is_called_by_the_site(page: Client, name: str, said: str) -> None:
-    site.kept.set(site.Site(name=name))
+    site.site_copy.set(site.Site(name=name))
     response = page.post("/settings/data")
     response.close()
     assert response["Content-Disposition"].split("=", 1)[1].removeprefix("utf-8''").strip('"').startswith(quote(said))
@@ -555,7 +555,7 @@ def test_a_picture_and_a_banner_are_set_and_removed(client: Client) -> None:
     ann.refresh_from_db()
     assert ann.display_name == "Ann"
     page = client.get("/@ann").content.decode()
-    assert small(ann.avatar_url) in page
+    assert small_avatar_url(ann.avatar_url) in page
     assert f'class="banner" src="{ann.banner_url}"' in page
     refused = client.post("/settings", own | {"avatar": upload(b"no picture")})
     assert refused.status_code == 422

@@ -308,7 +308,7 @@ def test_the_api_wants_the_same_proof_of_a_session(
     guarded.refresh_from_db()
     assert guarded.is_active
     assert guarded.check_password(PASSWORD)
-    assert addresses.waiting(guarded) == ""
+    assert addresses.unconfirmed_address(guarded) == ""
 
 
 @pytest.mark.slow
@@ -349,7 +349,7 @@ def test_a_call_with_the_password_wants_a_code_of_those_with_a_factor(
         assert call(code=recovery, **{password: "wrong"}).json().keys() == {password}  # the code is not used up
         guarded.refresh_from_db()
         assert guarded.check_password(PASSWORD)
-        assert addresses.waiting(guarded) == ""
+        assert addresses.unconfirmed_address(guarded) == ""
         done = call(code=recovery)
         done.close()
         assert done.status_code in (200, 204)
@@ -426,14 +426,14 @@ def test_what_changes_waits_for_a_proof_and_is_done_then(guarded: User, what: st
         assert '<input type="hidden" name="email" value="new@example.org">' in page
         fields = {"act": f"/settings/{what}", "email": "new@example.org", "password": "wrong", "code": code_at(moment)}
         assert 'name="email" value="new@example.org"' in client.post("/settings/confirm", fields).content.decode()
-        assert not addresses.waiting(guarded)
-        assert addresses.proven(guarded) == "ann@example.org"
+        assert not addresses.unconfirmed_address(guarded)
+        assert addresses.confirmed_address(guarded) == "ann@example.org"
         done = client.post("/settings/confirm", fields | {"password": PASSWORD})
         assert (done.status_code, done["Location"]) == (307, f"/settings/{what}")
         assert client.post(done["Location"], fields).status_code == 302
     guarded.refresh_from_db()
-    assert (not addresses.proven(guarded)) is (what == "email/remove")
-    assert (addresses.waiting(guarded) == "new@example.org") is (what == "email")
+    assert (not addresses.confirmed_address(guarded)) is (what == "email/remove")
+    assert (addresses.unconfirmed_address(guarded) == "new@example.org") is (what == "email")
 
 
 def test_a_download_waits_for_a_proof_and_is_asked_again(guarded: User) -> None:

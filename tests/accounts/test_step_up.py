@@ -99,7 +99,7 @@ def test_the_admin_bears_the_name_of_the_site(page: Client) -> None:
     page.post(
         "/admin/about/sitesettings/1/change/", {"name": "Reading room", "looking": "everybody", "sign_up": "open"}
     )
-    site.kept.forget()
+    site.site_copy.forget()
     shown = page.get("/admin/").content.decode()
     assert "Reading room" in shown
     assert "feedsite</a>" not in shown

@@ -23,7 +23,7 @@ from clientapi.streaming.streams import ClientHearer, stream_of
 from discover import feedback, recent
 from items import actions as items
 from items import counts
-from items.conversations.conversations import put_away
+from items.conversations.conversations import hide_conversation
 from items.models import Bookmark, Item, Like, Pin, Visibility
 from items.search.indexing import reindex
 from media import actions as media
@@ -274,7 +274,7 @@ def test_streams_tell_its_people_alone(world: World) -> None:
         streams.append(stream_of("hashtag", ALL.split(), user, tag="marsupials"))
         streams += [stream_of("list", ALL.split(), user, list_id=str(one.id)) for one in known]
         hearers.append(ClientHearer(user.pk, tuple(streams), False))
-    heard = streaming.news_for(hearers, entries)
+    heard = streaming.messages_for(hearers, entries)
     assert {one.reader for one, _, _ in heard} == {world.people["ann"].pk, world.people["bob"].pk}
     assert all(data.startswith(b"event: conversation\n") for _, _, data in heard)
 
@@ -313,7 +313,7 @@ def test_an_export_holds_the_messages_that_one_can_read(world: World) -> None:
         *((str(item.pk), str(item.pk), "ann", ["ann"]) for item in (below, quoting)),
     ]
     assert rows[0]["content"]["text"] == "@bob quokka #marsupials"
-    put_away(reader=bob, conversation_id=first.pk)
+    hide_conversation(reader=bob, conversation_id=first.pk)
     for item in (below, quoting):
         items.delete(item=item)
     assert [row["item_id"] for row in messages_of(bob)] == [str(first.pk), str(reply.pk)]

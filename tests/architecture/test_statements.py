@@ -63,7 +63,7 @@ CALLS: dict[str, Callable[[Site], object]] = {
     "stream": lambda site: news.news_for(
         [Listener(reader=site.reader.pk, item=None, session=None)], [(Position(1, 1), Published(site.post))]
     ),
-    "search": lambda site: search._proposal(parse("words"), None, site.reader, NO_BOUND, 20, "default"),
+    "search": lambda site: search._find_candidates(parse("words"), None, site.reader, NO_BOUND, 20, "default"),
     "notifications": page("/notifications"),
     "discover": lambda site: PostgresRecall().candidates(site.reader, count=9, now=timezone.now()),
     "live": lambda site: live_page(site.reader, now=timezone.now()),

@@ -318,14 +318,14 @@ def test_an_account_of_another_site_is_none_of_ours(caller: Caller, acct: str, i
 
 
 def test_strangers_of_a_site_for_members_see_the_instance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    site.kept.set(site.Site(looking="members"))
+    site.site_copy.set(site.Site(looking="members"))
     item = ItemFactory()
     for path in ("v1/timelines/public", f"v1/statuses/{item.pk}", f"v1/accounts/{item.sender_id}", "v2/search?q=x"):
         refused(Client().get(f"/api/{path}"), 401)
     assert Client().get("/api/v1/instance").status_code == 200
     assert Client().get("/api/v2/instance").status_code == 200
     token = token_of(UserFactory())
-    site.kept.set(site.Site(looking="members"))
+    site.site_copy.set(site.Site(looking="members"))
     assert Client().get("/api/v1/timelines/public", HTTP_AUTHORIZATION=f"Bearer {token}").status_code == 200
 
 

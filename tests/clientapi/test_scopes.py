@@ -16,7 +16,7 @@ from accounts.actions import dismiss_announcement
 from accounts.models import User
 from clientapi.errors import ClientView, MissingView
 from clientapi.oauth import scopes
-from clientapi.oauth.scopes import WORDS, covers, needed, opens
+from clientapi.oauth.scopes import WORDS, covers, grants_access, needed
 from discover.models import PopularItem
 from items.actions import bookmark, like, publish
 from tests.support.clients import Caller, app_of, token_of
@@ -129,7 +129,7 @@ def test_a_token_opens_an_address_by_its_scope(user: User) -> None:
 
 def test_a_view_without_scopes_opens_to_no_token() -> None:
     assert ApiView.scopes is None
-    assert not any(opens(frozenset(WORDS), None, is_reading=is_reading) for is_reading in (True, False))
+    assert not any(grants_access(frozenset(WORDS), None, is_reading=is_reading) for is_reading in (True, False))
 
 
 @pytest.mark.parametrize("kind", ["expired", "of another", "empty", "rubbish", "suspended"])
@@ -173,12 +173,12 @@ def _body(route: str, caller: Caller) -> bytes:
 )
 def test_a_token_without_the_scope_reads_what_strangers_read(route: str) -> None:
     SiteSettings.objects.update_or_create(pk=1, defaults={"announcement": "News"})
-    site.kept.forget()
+    site.site_copy.forget()
     item, user = publish(sender=UserFactory(), content={"text": "#cats"}), UserFactory()
     PopularItem.objects.create(item_id=item.pk, popularity=2)
     like(user=user, item=item)
     bookmark(user=user, item=item)
-    dismiss_announcement(user=user, mark=announcing.mark("News"))
+    dismiss_announcement(user=user, mark=announcing.news_digest("News"))
     of_app = Caller(None)
     of_app.headers = {"HTTP_AUTHORIZATION": f"Bearer {token_of(None, 'write:media')}"}
     if route == "api/v1/apps/verify_credentials":
@@ -194,6 +194,6 @@ def test_a_token_without_the_scope_reads_what_strangers_read(route: str) -> None
 
 def test_a_site_for_members_alone_shows_strangers_lists_to_no_narrow_token(user: User) -> None:
     SiteSettings.objects.update_or_create(pk=1, defaults={"looking": PublicAccess.MEMBERS})
-    site.kept.forget()
+    site.site_copy.forget()
     Caller(user, "write:media").get("v1/trends/statuses", status=403)
     Caller(user, "read:statuses").get("v1/trends/statuses")

@@ -11,12 +11,12 @@ from django.utils import timezone
 
 from accounts.models import QuotableBy, User
 from clientapi.accounts.people import known_senders, post_counts
-from clientapi.streaming.streaming import news_for
+from clientapi.streaming.streaming import messages_for
 from clientapi.streaming.streams import ClientHearer, stream_of
 from items import actions as items
 from items.filters import filters
 from items.models import LISTED, Bookmark, Item, Like, Visibility
-from items.quotes import fits, may_quote
+from items.quotes import audience_fits, may_quote
 from relations import actions as relations
 from relations import lists
 from storage.events import Edited, Entry, Position
@@ -62,7 +62,7 @@ def spoken(chance: random.Random, people: list[User]) -> list[Item]:
         sender = chance.choice(people)
         seen = [item for item in said if sees(sender, item)]
         visibility = chance.choice(LISTED)
-        quotable = [item for item in seen if may_quote(item, sender) and fits(item, sender, visibility)]
+        quotable = [item for item in seen if may_quote(item, sender) and audience_fits(item, sender, visibility)]
         named = " ".join(f"@{one.username}" for one in chance.sample(people, 2))
         said.append(
             items.publish(
@@ -119,7 +119,7 @@ def test_a_streamed_status_is_the_one_of_its_address(seed: int) -> None:
     known_senders.forget()
     entries: list[Entry] = [(Position(1, number), Edited(item.pk, item.visibility)) for number, item in enumerate(said)]
     compared = quotes = 0
-    for hearer, _, data in news_for(hearers, entries):
+    for hearer, _, data in messages_for(hearers, entries):
         message = json.loads(data)
         if message["event"] != "status.update":
             continue
@@ -138,7 +138,7 @@ def test_a_streamed_status_is_the_one_of_its_address(seed: int) -> None:
 
 def shown_to(reader: User, item: Item, *streams: str) -> list[dict[str, Any]]:
     hearer = ClientHearer(reader.pk, tuple(stream_of(name, ALL, reader) for name in streams), True)
-    messages = news_for([hearer], [(Position(1, 1), Edited(item.pk, "public"))])
+    messages = messages_for([hearer], [(Position(1, 1), Edited(item.pk, "public"))])
     return [json.loads(json.loads(data)["payload"]) for _, _, data in messages]
 
 
@@ -174,12 +174,12 @@ def test_many_with_filters_cost_no_more_statements() -> None:
     for some in (readers[:2], readers, readers):
         hearers = [ClientHearer(one.pk, (stream_of("public", ALL, one),), True) for one in some]
         with statements() as asked:
-            told = news_for(hearers, [(Position(1, 1), Edited(item.pk, "public"))])
+            told = messages_for(hearers, [(Position(1, 1), Edited(item.pk, "public"))])
         counts.append(len(asked))
         met.append([len(json.loads(json.loads(data)["payload"])["filtered"]) for _, _, data in told])
     assert counts[0] == counts[1] == counts[2] + 1, "what is known is not read again"
     assert sorted(met[2]) == [1] * 11 + [2]
     filters.create(owner=readers[0], phrase="them", whole_word=True)
     hearers = [ClientHearer(readers[0].pk, (stream_of("public", ALL, readers[0]),), True)]
-    ((_, _, data),) = news_for(hearers, [(Position(1, 1), Edited(item.pk, "public"))])
+    ((_, _, data),) = messages_for(hearers, [(Position(1, 1), Edited(item.pk, "public"))])
     assert len(json.loads(json.loads(data)["payload"])["filtered"]) == 2

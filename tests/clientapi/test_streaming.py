@@ -14,10 +14,10 @@ from accounts import actions as accounts
 from accounts.models import User
 from clientapi.oauth.actions import OUT_OF_BAND, register
 from clientapi.streaming import streaming
-from clientapi.streaming.streaming import news_for
+from clientapi.streaming.streaming import messages_for
 from clientapi.streaming.streams import ClientHearer, Stream, UnknownError, after_message, stream_of
 from items import actions as items
-from items.conversations.conversations import put_away
+from items.conversations.conversations import hide_conversation
 from items.filters import filters
 from items.models import Item, Visibility
 from relations import actions as relations
@@ -45,7 +45,7 @@ def told(hearers: list[ClientHearer], *events: Event) -> dict[ClientHearer, list
     """Pairs of event and data, in order."""
     found: dict[ClientHearer, list[tuple[str, Any]]] = {one: [] for one in hearers}
     entries: list[Entry] = [(Position(int(time.time() * 1000), number), event) for number, event in enumerate(events)]
-    for one, _, data in news_for(hearers, entries):
+    for one, _, data in messages_for(hearers, entries):
         name, _, payload = data.decode().removeprefix("event: ").partition("\ndata: ")
         found[one].append((name, json.loads(payload)))
     return found
@@ -200,7 +200,7 @@ class TestConversations:
     def test_what_was_put_away_is_not_heard_of(self, people: list[User]) -> None:
         ann, bob, _ = people
         first = say(ann, "@bob hello", visibility=Visibility.MENTIONED)
-        put_away(reader=bob, conversation_id=first.pk)
+        hide_conversation(reader=bob, conversation_id=first.pk)
         assert told([hearer(bob, DIRECT)], Edited(first.pk, "mentioned"))[hearer(bob, DIRECT)] == []
 
 
@@ -209,7 +209,7 @@ class TestOneself:
     def test_notifications_are_told_once(self) -> None:
         reader, other = UserFactory.create_batch(2)
         item = say(reader)
-        streaming.last_told = streaming.LastNotified()
+        streaming.last_notified = streaming.LastNotified()
         assert told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)] == []
         items.like(user=other, item=item)
         found = told([hearer(reader), hearer(other)], Notified(reader.pk, {}))
@@ -222,7 +222,7 @@ class TestOneself:
     def test_each_of_several_who_like_at_once_is_told(self) -> None:
         reader, *others = UserFactory.create_batch(4)
         item = say(reader)
-        streaming.last_told = streaming.LastNotified()
+        streaming.last_notified = streaming.LastNotified()
         for other in others:
             items.like(user=other, item=item)
         found = told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)]
@@ -231,19 +231,19 @@ class TestOneself:
     def test_what_came_long_before_is_not_told_again(self) -> None:
         """For example by a read mark, after a time without open apps."""
         reader, *others = UserFactory.create_batch(3)
-        streaming.last_told = streaming.LastNotified()
+        streaming.last_notified = streaming.LastNotified()
         items.like(user=others[0], item=say(reader))
         assert told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)]
         items.like(user=others[1], item=say(reader))
         late = Position(int(time.time() * 1000) + 6_000, 0)
-        assert not list(news_for([hearer(reader)], [(late, Notified(reader.pk, {}))]))
+        assert not list(messages_for([hearer(reader)], [(late, Notified(reader.pk, {}))]))
 
     def test_filters_that_changed(self) -> None:
         reader = UserFactory()
         socket = hearer(reader, HOME, is_socket=True)
-        (message,) = news_for([socket], [(Position(1, 1), FiltersChanged(reader.pk))])
+        (message,) = messages_for([socket], [(Position(1, 1), FiltersChanged(reader.pk))])
         assert json.loads(message[2]) == {"stream": ["user"], "event": "filters_changed"}
-        (message,) = news_for([hearer(reader)], [(Position(1, 1), FiltersChanged(reader.pk))])
+        (message,) = messages_for([hearer(reader)], [(Position(1, 1), FiltersChanged(reader.pk))])
         assert message[2] == b"event: filters_changed\ndata: undefined\n\n", "empty data would be no event"
 
 

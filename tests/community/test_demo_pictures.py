@@ -133,7 +133,7 @@ def test_a_picture_that_is_refused_leaves_its_post_as_it_was(
     monkeypatch.setattr(demo_pictures, "MORE_FACES", ())
     monkeypatch.setattr(demo_pictures, "BANNERS", {})
     settings.MEDIA_PIXELS = 500 * 500
-    small, large = demo_pictures.Shot("chess", "small"), demo_pictures.Shot("sea", "large")
+    small, large = demo_pictures.PictureFile("chess", "small"), demo_pictures.PictureFile("sea", "large")
     feature = FEATURES[1]
     monkeypatch.setattr(demo_pictures, "FEATURES", [feature._replace(shots=(small, small, large))])
     demo.make(size=24, has_pictures=True)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from hypothesis import given
 
 from accounts.models import User
-from discover.candidates import clean, mixed
+from discover.candidates import recall_unseen, spread_senders
 from discover.impressions import Impression, record
 from discover.recall import RecalledItem
 from operation.doctor import disks
@@ -34,7 +34,7 @@ def see(reader: User, item_ids: list[int]) -> None:
 
 
 def left(reader: User, wanted: int = 20) -> list[int]:
-    return [one.item_id for one in clean(reader, wanted=wanted, now=timezone.now()).candidates]
+    return [one.item_id for one in recall_unseen(reader, wanted=wanted, now=timezone.now()).candidates]
 
 
 def test_what_was_shown_is_left_out(reader: User, publish: Publish, newest_first: NewestFirst) -> None:
@@ -72,7 +72,7 @@ def test_without_redis_everything_is_left_and_it_says_so(
     ids = publish(3)
     see(reader, ids)
     with servers.dead(feeds_server):
-        found = clean(reader, wanted=3, now=timezone.now())
+        found = recall_unseen(reader, wanted=3, now=timezone.now())
     assert [one.item_id for one in found.candidates] == ids
     assert not found.is_deduplicated
 
@@ -153,13 +153,13 @@ def test_a_site_without_plays_asks_once_a_minute_and_makes_no_file(
     publish(2)
     before = asked_of_plays()
     for _ in range(5):
-        clean(reader, wanted=2, now=timezone.now())
+        recall_unseen(reader, wanted=2, now=timezone.now())
     assert asked_of_plays() == before + 1
     assert not empty_store.folder.exists()
     with servers.dead(plays_server):
-        assert clean(reader, wanted=2, now=timezone.now()).is_deduplicated
+        assert recall_unseen(reader, wanted=2, now=timezone.now()).is_deduplicated
         last_asked(0.0)
-        assert clean(reader, wanted=2, now=timezone.now()).is_deduplicated
+        assert recall_unseen(reader, wanted=2, now=timezone.now()).is_deduplicated
 
 
 def last_asked(moment: float) -> None:
@@ -171,7 +171,7 @@ def test_where_it_was_never_known_it_says_so(
 ) -> None:
     publish(2)
     with servers.dead(plays_server):
-        found = clean(reader, wanted=2, now=timezone.now())
+        found = recall_unseen(reader, wanted=2, now=timezone.now())
     assert len(found.candidates) == 2
     assert not found.is_deduplicated
 
@@ -185,10 +185,10 @@ def test_with_a_history_and_its_store_down_it_says_so(
 ) -> None:
     publish(2)
     played.record([Play(reader.pk, 7, timezone.now())], now=timezone.now())
-    assert clean(reader, wanted=2, now=timezone.now()).is_deduplicated
+    assert recall_unseen(reader, wanted=2, now=timezone.now()).is_deduplicated
     monkeypatch.setattr(store, "_store", RedisStore("redis://127.0.0.1:1/0"))
     for _ in range(2):
-        found = clean(reader, wanted=2, now=timezone.now())
+        found = recall_unseen(reader, wanted=2, now=timezone.now())
         assert (len(found.candidates), found.is_deduplicated) == (2, False)
         last_asked(0.0)
 
@@ -213,7 +213,7 @@ def test_without_the_plays_it_says_so(
     monkeypatch.setattr(settings, "DISCOVER_SEEN", what)
     publish(2)
     with servers.dead(plays_server):
-        found = clean(reader, wanted=2, now=timezone.now())
+        found = recall_unseen(reader, wanted=2, now=timezone.now())
     assert len(found.candidates) == 2
     assert found.is_deduplicated == is_known
 
@@ -238,7 +238,7 @@ senders_in_order = st.lists(st.integers(1, 6), max_size=60)
 @given(senders_in_order, st.integers(1, 8))
 def test_a_page_has_at_most_two_of_a_sender(senders: list[int], size: int) -> None:
     candidates = [RecalledItem(number, sender, -number, "") for number, sender in enumerate(senders)]
-    order = mixed(candidates, size)
+    order = spread_senders(candidates, size)
     assert sorted(one.item_id for one in order) == list(range(len(senders)))
     full = True
     for first in range(0, len(order), size):
@@ -259,4 +259,4 @@ def test_the_first_page_is_the_best_that_there_is(senders: list[int], size: int)
     for candidate in candidates:
         if len(best) < size and sum(one.sender_id == candidate.sender_id for one in best) < settings.SENDER_CAP:
             best.append(candidate)
-    assert mixed(candidates, size)[: len(best)] == best
+    assert spread_senders(candidates, size)[: len(best)] == best

@@ -262,7 +262,7 @@ def test_concurrent_repeats_get_one_page(reader: User, publish: Publish) -> None
 
 def test_a_call_that_fails_issues_nothing(reader: User, publish: Publish) -> None:
     made = publish(10)
-    with patch.object(feed, "_issue", side_effect=RuntimeError), pytest.raises(RuntimeError):
+    with patch.object(feed, "_record_page", side_effect=RuntimeError), pytest.raises(RuntimeError):
         refresh(reader, limit=5)
     assert shown(refresh(reader, limit=5)) == made[:5]
 

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from redis.connection import AbstractConnection
 
 from discover import impressions, tasks
-from discover.impressions import Impression, ShardFill, check, fill, record, shard_of, shown
+from discover.impressions import Impression, ShardFill, check, fill, record, shard_of, shown_among
 from runtime import metrics
 from runtime.embedded import Valkey
 from storage import connections, keys
@@ -38,7 +38,7 @@ def client(kind: str) -> redis.Redis:
 def trips(client: redis.Redis) -> Iterator[list[None]]:
     """Packets to the feeds server. Connections and scripts exist already."""
     record([Impression(999, TODAY, [1])])
-    shown(999, [1], today=TODAY)
+    shown_among(999, [1], today=TODAY)
     sent: list[None] = []
     send = AbstractConnection.send_packed_command
 
@@ -57,15 +57,15 @@ def key_of(user_id: int, day: date = TODAY) -> str:
 # --- The rolling week ------------------------------------------------------------------------------------
 def test_what_was_shown_is_known_and_nothing_else(kind: str) -> None:
     record([Impression(1, TODAY, [10, 11]), Impression(1, TODAY - 3 * DAY, [12]), Impression(2, TODAY, [13])])
-    assert shown(1, [9, 10, 11, 12, 13], today=TODAY) == {10, 11, 12}
-    assert shown(2, [10, 11, 12, 13], today=TODAY) == {13}
-    assert shown(3, [10, 11, 12, 13], today=TODAY) == set()
+    assert shown_among(1, [9, 10, 11, 12, 13], today=TODAY) == {10, 11, 12}
+    assert shown_among(2, [10, 11, 12, 13], today=TODAY) == {13}
+    assert shown_among(3, [10, 11, 12, 13], today=TODAY) == set()
 
 
 def test_nothing_is_asked_about_nothing(trips: list[None]) -> None:
     record([])
     record([Impression(1, TODAY, [])])
-    assert shown(1, [], today=TODAY) == set()
+    assert shown_among(1, [], today=TODAY) == set()
     assert not trips
 
 
@@ -73,16 +73,16 @@ def test_seven_days_are_known_and_the_eighth_is_not(kind: str) -> None:
     for ago in range(DAYS):
         record([Impression(1, TODAY - ago * DAY, [100 + ago])])
     ids = list(range(100, 100 + DAYS))
-    assert shown(1, ids, today=TODAY) == set(ids)
-    assert shown(1, ids, today=TODAY + DAY) == set(ids[:-1])
-    assert shown(1, ids, today=TODAY + (DAYS - 1) * DAY) == {100}
-    assert shown(1, ids, today=TODAY + DAYS * DAY) == set()
+    assert shown_among(1, ids, today=TODAY) == set(ids)
+    assert shown_among(1, ids, today=TODAY + DAY) == set(ids[:-1])
+    assert shown_among(1, ids, today=TODAY + (DAYS - 1) * DAY) == {100}
+    assert shown_among(1, ids, today=TODAY + DAYS * DAY) == set()
 
 
 def test_items_shown_tomorrow_are_not_known_today(kind: str) -> None:
     record([Impression(1, TODAY + DAY, [1])])
-    assert shown(1, [1], today=TODAY) == set()
-    assert shown(1, [1], today=TODAY + DAY) == {1}
+    assert shown_among(1, [1], today=TODAY) == set()
+    assert shown_among(1, [1], today=TODAY + DAY) == {1}
 
 
 def test_a_day_expires_when_its_week_is_over(client: redis.Redis) -> None:
@@ -102,7 +102,7 @@ def test_users_are_spread_over_shards(client: redis.Redis, settings: Settings) -
     settings.IMPRESSION_SHARDS = 4
     record([Impression(user, TODAY, [1, 2]) for user in range(1, 41)])
     assert sorted(client.keys()) == [keys.impressions(TODAY, shard).encode() for shard in range(4)]
-    assert all(shown(user, [1, 2, 3], today=TODAY) == {1, 2} for user in range(1, 41))
+    assert all(shown_among(user, [1, 2, 3], today=TODAY) == {1, 2} for user in range(1, 41))
     counts = [0] * 16
     settings.IMPRESSION_SHARDS = 16
     for user in range(16_000):
@@ -112,14 +112,14 @@ def test_users_are_spread_over_shards(client: redis.Redis, settings: Settings) -
 
 
 def test_readers_without_impressions_take_no_memory(client: redis.Redis) -> None:
-    shown(1, [1, 2, 3], today=TODAY)
+    shown_among(1, [1, 2, 3], today=TODAY)
     assert client.keys() == []
 
 
 def test_an_evicted_day_is_forgotten_and_the_others_are_not(client: redis.Redis) -> None:
     record([Impression(1, TODAY, [1]), Impression(1, TODAY - DAY, [2])])
     client.unlink(key_of(1))
-    assert shown(1, [1, 2], today=TODAY) == {2}
+    assert shown_among(1, [1, 2], today=TODAY) == {2}
 
 
 @pytest.mark.parametrize("change", [{"IMPRESSION_CAPACITY": 150_000}, {"IMPRESSION_ERROR_RATE": 0.0001}])
@@ -130,13 +130,13 @@ def test_a_larger_capacity_or_another_error_rate_forgets_nothing(
     for name, value in change.items():
         setattr(settings, name, value)
     record([Impression(1, TODAY, [500]), Impression(1, TODAY - DAY, [501])])
-    assert shown(1, range(1, 1_000), today=TODAY) == {*range(1, 200), 500, 501}
+    assert shown_among(1, range(1, 1_000), today=TODAY) == {*range(1, 200), 500, 501}
 
 
 # --- Round trips -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("count", [1, 500, 8_000])
 def test_asking_costs_one_round_trip(trips: list[None], count: int) -> None:
-    shown(999, range(1, count + 1), today=TODAY)
+    shown_among(999, range(1, count + 1), today=TODAY)
     assert len(trips) == 1
 
 
@@ -169,13 +169,13 @@ def test_a_hundred_recorders_at_once_lose_nothing(kind: str) -> None:
     with ThreadPoolExecutor(100) as pool:
         list(pool.map(recorder, range(100)))
     for user in (1, 2):
-        assert shown(user, range(1, 6_001), today=TODAY) == set(range(1, 6_001))
+        assert shown_among(user, range(1, 6_001), today=TODAY) == set(range(1, 6_001))
 
 
 # --- A server that fails ---------------------------------------------------------------------------------
 def everything_is_unavailable() -> None:
     for ask in (
-        lambda: shown(1, [1], today=TODAY),
+        lambda: shown_among(1, [1], today=TODAY),
         lambda: record([Impression(1, TODAY, [1])]),
         lambda: fill(TODAY),
         lambda: check(TODAY),
@@ -191,9 +191,9 @@ def test_a_killed_server(kind: str, server: Valkey) -> None:
         feeds_breaker.reset()
         everything_is_unavailable()
     feeds_breaker.reset()
-    assert shown(1, [1], today=TODAY) == set(), "it came back empty"
+    assert shown_among(1, [1], today=TODAY) == set(), "it came back empty"
     record([Impression(1, TODAY, [2])])
-    assert shown(1, [1, 2], today=TODAY) == {2}
+    assert shown_among(1, [1, 2], today=TODAY) == {2}
 
 
 def test_a_server_that_is_down_when_it_is_first_needed(kind: str, server: Valkey) -> None:
@@ -201,7 +201,7 @@ def test_a_server_that_is_down_when_it_is_first_needed(kind: str, server: Valkey
         everything_is_unavailable()
     feeds_breaker.reset()
     record([Impression(1, TODAY, [2])])
-    assert shown(1, [1, 2], today=TODAY) == {2}
+    assert shown_among(1, [1, 2], today=TODAY) == {2}
     assert impressions._chosen._found == kind
 
 
@@ -214,20 +214,20 @@ def test_a_frozen_server_costs_a_page_one_short_wait(kind: str, server: Valkey, 
     with servers.frozen(server), waits_once_a_second():
         begin = time.monotonic()
         with pytest.raises(FeedsUnavailableError):
-            shown(1, [1], today=TODAY)
+            shown_among(1, [1], today=TODAY)
         assert servers.HASTE <= time.monotonic() - begin < SHORT
         everything_is_unavailable()  # and nobody waits again
     feeds_breaker.reset()
-    assert shown(1, [1], today=TODAY) == {1}
+    assert shown_among(1, [1], today=TODAY) == {1}
 
 
 def test_a_server_that_was_flushed(client: redis.Redis) -> None:
     record([Impression(1, TODAY, [1])])
     client.flushall()
     client.script_flush()
-    assert shown(1, [1], today=TODAY) == set()
+    assert shown_among(1, [1], today=TODAY) == set()
     record([Impression(1, TODAY, [1])])
-    assert shown(1, [1], today=TODAY) == {1}
+    assert shown_among(1, [1], today=TODAY) == {1}
 
 
 # --- Keys and servers of another kind --------------------------------------------------------------------
@@ -235,24 +235,24 @@ def test_a_day_of_another_kind_is_unknown_and_replaced_when_something_is_recorde
     for key in (key_of(1), key_of(1, TODAY - DAY), key_of(1, TODAY - 2 * DAY)):
         client.lpush(key, "something")
     record([Impression(1, TODAY - 3 * DAY, [3])])
-    assert shown(1, [0, 3], today=TODAY) == {3}
+    assert shown_among(1, [0, 3], today=TODAY) == {3}
     assert all(found.shard != shard_of(1) for found in fill(TODAY))
     record([Impression(1, TODAY, [0]), Impression(1, TODAY - 3 * DAY, [4])])
-    assert shown(1, [0, 3, 4], today=TODAY) == {0, 3, 4}
+    assert shown_among(1, [0, 3, 4], today=TODAY) == {0, 3, 4}
     assert client.type(key_of(1, TODAY - DAY)) == b"list", "nothing was recorded there"
 
 
 def test_days_of_the_other_kind_are_asked_in_one_round_trip(trips: list[None], client: redis.Redis) -> None:
     client.lpush(key_of(1, TODAY - DAY), "something")
     trips.clear()
-    shown(1, [1], today=TODAY)
+    shown_among(1, [1], today=TODAY)
     assert len(trips) == 1
 
 
 @pytest.mark.parametrize(
     ("ask", "answer"),
     [
-        (lambda: shown(1, [1], today=TODAY), set()),
+        (lambda: shown_among(1, [1], today=TODAY), set()),
         (lambda: record([Impression(1, TODAY, [1])]), None),
         (lambda: fill(TODAY), []),
     ],
@@ -267,10 +267,10 @@ def test_a_server_that_lost_the_module(
     assert ask() == answer
     assert impressions._chosen._found == "bitmap"
     record([Impression(1, TODAY, [2])])
-    assert 2 in shown(1, [1, 2], today=TODAY)
+    assert 2 in shown_among(1, [1, 2], today=TODAY)
 
 
-@pytest.mark.parametrize("ask", [lambda: shown(1, [1], today=TODAY), lambda: record([Impression(1, TODAY, [3])])])
+@pytest.mark.parametrize("ask", [lambda: shown_among(1, [1], today=TODAY), lambda: record([Impression(1, TODAY, [3])])])
 def test_a_server_that_gained_the_module(
     module_server: Valkey, feeds_server: Valkey, use: Use, chosen: None, ask: Callable[[], object]
 ) -> None:
@@ -285,7 +285,7 @@ def test_a_server_that_gained_the_module(
     assert stale._found == "bitmap"
     assert ask() in ({1}, None)
     assert stale._found == "module"
-    assert 1 in shown(1, [1, 2], today=TODAY), "nothing was replaced"
+    assert 1 in shown_among(1, [1, 2], today=TODAY), "nothing was replaced"
 
 
 def test_the_kind_may_be_set(client: redis.Redis, kind: str, settings: Settings) -> None:
@@ -297,7 +297,7 @@ def test_the_kind_may_be_set(client: redis.Redis, kind: str, settings: Settings)
     if kind == "module":
         record([Impression(1, TODAY, [1])])
         assert client.type(key_of(1)) != b"string"
-        assert shown(1, [1], today=TODAY) == {1}
+        assert shown_among(1, [1], today=TODAY) == {1}
     else:
         everything_is_unavailable()
 
@@ -355,7 +355,7 @@ def test_how_full_the_fullest_shard_is_can_be_measured(kind: str, small: None) -
 def test_beyond_the_capacity_nothing_is_lost(kind: str, small: None) -> None:
     user = of_shard(0)
     record([Impression(user, TODAY, range(1, 3_901))])
-    assert shown(user, range(1, 3_901), today=TODAY) == set(range(1, 3_901))
+    assert shown_among(user, range(1, 3_901), today=TODAY) == set(range(1, 3_901))
 
 
 @pytest.mark.slow
@@ -371,8 +371,8 @@ def test_what_has_no_room_at_all_is_counted_and_hides_nothing(
     record([Impression(user, TODAY, range(1, 20_001))])
     assert dropped() - before == pytest.approx(16_000, rel=0.1)
     assert "impressions, because the filters of the day are full" in caplog.text
-    assert len(shown(user, range(1, 20_001), today=TODAY)) == pytest.approx(4_000, rel=0.1)
-    assert len(shown(user, range(10**12, 10**12 + 10_000), today=TODAY)) < 10_000 * 0.001 * 4 * 1.5
+    assert len(shown_among(user, range(1, 20_001), today=TODAY)) == pytest.approx(4_000, rel=0.1)
+    assert len(shown_among(user, range(10**12, 10**12 + 10_000), today=TODAY)) < 10_000 * 0.001 * 4 * 1.5
     assert all(feeds_for_tasks().ttl(key) > 0 for key in feeds_for_tasks().keys("bf:global:*"))
 
 
@@ -383,7 +383,7 @@ def test_only_a_user_whose_blocks_are_full_costs_a_further_round_trip(
     record([Impression(of_shard(0), TODAY, range(1, 1_501)), Impression(of_shard(1), TODAY, range(1, 501))])
     for user, count in ((of_shard(0), 2), (of_shard(1), 1)):
         del trips[:]
-        shown(user, range(1, 101), today=TODAY)
+        shown_among(user, range(1, 101), today=TODAY)
         assert len(trips) == count
 
 
@@ -401,5 +401,5 @@ def test_the_clients_are_those_of_pages_and_of_workers(kind: str, monkeypatch: p
     record([Impression(1, TODAY, [1])])
     assert set(used) == {connections.feeds_for_tasks()}
     used.clear()
-    shown(1, [1], today=TODAY)
+    shown_among(1, [1], today=TODAY)
     assert set(used) == {connections.feeds()}

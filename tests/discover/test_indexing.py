@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from django.db import transaction
 
 from discover import filling, indexing
-from discover.indexing import PART, create, load_part, work, write_changes
+from discover.indexing import PART, create, index_slice, load_part, write_changes
 from discover.models import ItemChange, SearchIndex
 from discover.opensearch_server import OpenSearchError
 from items import actions, counts
@@ -41,7 +41,7 @@ def test_a_document(opensearch: OpenSearch) -> None:
     sender = UserFactory.create()
     item = actions.publish(sender=sender, title="On 7 cats", content={"text": "A cat, 2 Cats: 小红书 #Cats #a"})
     ItemCounts.objects.create(item=item, likes=5, replies=2, circle_replies=9, reposts=1)
-    work()
+    index_slice()
     found = opensearch.documents[item.pk]
     words = {word.partition(":")[0] for word in document(item.title, item.text).split()}
     assert set(found.pop("words")) == {word for word in words if len(word) > 1 and not word.isdigit()}
@@ -61,12 +61,12 @@ def test_items_that_are_not_public_are_not_found(opensearch: OpenSearch) -> None
     actions.repost(sender=sender, item=post)
     for visibility in set(Visibility) - {Visibility.PUBLIC}:
         actions.publish(sender=sender, content={"text": f"psst @{friend.username}"}, visibility=visibility)
-    work()
+    index_slice()
     assert set(opensearch.documents) == {post.pk}
 
 
 def test_what_nobody_could_find_is_not_told(opensearch: OpenSearch) -> None:
-    work()
+    index_slice()
     sender = UserFactory.create()
     psst = actions.publish(sender=sender, content={"text": "psst"}, visibility=Visibility.FOLLOWERS)
     reply = actions.publish(sender=sender, content={"text": "reply"}, reply_to=psst)
@@ -94,22 +94,22 @@ UNDONE = {
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_withdrawn_and_shown_again(opensearch: OpenSearch, verb: str) -> None:
-    work()
+    index_slice()
     item = actions.publish(sender=UserFactory.create(), content={"text": "words"})
-    work()
+    index_slice()
     VERBS[verb](item)
-    work()
+    index_slice()
     assert opensearch.documents == {}
     UNDONE[verb](item)
-    work()
+    index_slice()
     assert set(opensearch.documents) == {item.pk}
 
 
 def test_an_edit(opensearch: OpenSearch) -> None:
     item = actions.publish(sender=UserFactory.create(), content={"text": "before #one"})
-    work()
+    index_slice()
     actions.edit(item=item, content={"text": "after #two"})
-    work()
+    index_slice()
     assert (opensearch.documents[item.pk]["words"], opensearch.documents[item.pk]["tags"]) == (
         ["after", "two"],
         ["two"],
@@ -117,28 +117,28 @@ def test_an_edit(opensearch: OpenSearch) -> None:
 
 
 def test_likes_reach_it_when_they_are_folded(opensearch: OpenSearch) -> None:
-    work()
+    index_slice()
     item = actions.publish(sender=UserFactory.create(), content={"text": "words"})
     for user in UserFactory.create_batch(3):
         actions.like(user=user, item=item)
-    work()
+    index_slice()
     assert opensearch.documents[item.pk]["popularity"] == 0
     with statements() as executed:
         assert counts.fold() == 1
     assert len([sql for sql in executed if "SAVEPOINT" not in sql]) == 2, "a like itself costs nothing more"
-    work()
+    index_slice()
     assert opensearch.documents[item.pk]["popularity"] == 3
 
 
 # --- No change is lost or undone -------------------------------------------------------------------------
 def test_a_change_is_queued_in_its_transaction(opensearch: OpenSearch) -> None:
-    work()
+    index_slice()
     with transaction.atomic():
         actions.publish(sender=UserFactory.create(), content={"text": "words"})
         assert ItemChange.objects.count() == 1
         transaction.set_rollback(True)
     assert not ItemChange.objects.exists()
-    work()
+    index_slice()
     assert opensearch.documents == {}
 
 
@@ -148,7 +148,7 @@ def test_publishing_does_not_wait_for_it(opensearch: OpenSearch) -> None:
     with opensearch.in_trouble(lambda handler: asked.append(handler.path) is not None):
         item = actions.publish(sender=sender, content={"text": "words"})
         assert asked == []
-    work()
+    index_slice()
     assert set(opensearch.documents) == {item.pk}
 
 
@@ -162,56 +162,56 @@ TROUBLES: dict[str, Trouble] = {
 
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_what_fails_is_written_later(opensearch: OpenSearch, trouble: str) -> None:
-    work()
+    index_slice()
     item = actions.publish(sender=UserFactory.create(), content={"text": "words"})
     with opensearch.in_trouble(TROUBLES[trouble]):
-        work()
+        index_slice()
     assert ItemChange.objects.count() == 1
-    work()
+    index_slice()
     assert set(opensearch.documents) == {item.pk}
     assert not ItemChange.objects.exists()
 
 
 @pytest.mark.parametrize("code", [429, 500, 503])
 def test_an_item_that_it_cannot_take_now_is_written_later(opensearch: OpenSearch, code: int) -> None:
-    work()
+    index_slice()
     first, second = (actions.publish(sender=UserFactory.create(), content={"text": "words"}) for _ in range(2))
     opensearch.item_trouble = lambda item_id: (
         {"type": "rejected_execution_exception", "status": code} if item_id == str(second.pk) else None
     )
-    work()
+    index_slice()
     assert set(opensearch.documents) == {first.pk}
     opensearch.item_trouble = lambda item_id: None
-    work()
+    index_slice()
     assert set(opensearch.documents) == {first.pk, second.pk}
 
 
 @pytest.mark.slow
 def test_an_outage_does_not_hold_the_workers(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
-    work()
+    index_slice()
     actions.publish(sender=UserFactory.create(), content={"text": "words"})
     monkeypatch.setattr(indexing, "WAIT_SECONDS", 0.5)
     monkeypatch.setattr(indexing, "pause", Breaker(600))
     failures = metrics.opensearch_failures.labels("index")._value
     before = failures.get()
     with opensearch.in_trouble(late(2)):
-        work()
-        work()
+        index_slice()
+        index_slice()
         assert failures.get() == before + 1, "it was left alone"
     assert ItemChange.objects.exists()
     monkeypatch.setattr(indexing, "WAIT_SECONDS", 10)
     indexing.pause.reset()
-    work()
+    index_slice()
     assert not ItemChange.objects.exists()
 
 
 def test_an_item_that_it_refuses_holds_up_nothing(opensearch: OpenSearch, caplog: Any) -> None:
-    work()
+    index_slice()
     first, second = (actions.publish(sender=UserFactory.create(), content={"text": "words"}) for _ in range(2))
     opensearch.item_trouble = lambda item_id: (
         {"type": "mapper_parsing_exception", "status": 400} if item_id == str(first.pk) else None
     )
-    work()
+    index_slice()
     assert set(opensearch.documents) == {second.pk}
     assert not ItemChange.objects.exists()
     assert f"refuses item {first.pk}: mapper_parsing_exception" in caplog.text
@@ -221,14 +221,14 @@ def test_an_item_that_it_refuses_holds_up_nothing(opensearch: OpenSearch, caplog
 
 def test_a_late_request_does_no_harm(opensearch: OpenSearch) -> None:
     """Given up by the client, and later than a newer one."""
-    work()
+    index_slice()
     item = actions.publish(sender=UserFactory.create(), content={"text": "before"})
     gone = actions.publish(sender=UserFactory.create(), content={"text": "gone"})
-    work()
+    index_slice()
     old = next(lines for _, path, lines in reversed(opensearch.requests) if path.endswith("_bulk"))
     actions.edit(item=item, content={"text": "after"})
     actions.delete(item=gone)
-    work()
+    index_slice()
     answer = opensearch.bulk("site-items", list(old), {"require_alias": "true"})
     assert [done["index"]["status"] for done in answer["items"]] == [409, 409]
     assert set(opensearch.documents) == {item.pk}
@@ -236,12 +236,12 @@ def test_a_late_request_does_no_harm(opensearch: OpenSearch) -> None:
 
 
 def test_versions_grow_though_the_clock_goes_back(opensearch: OpenSearch) -> None:
-    work()
+    index_slice()
     item = actions.publish(sender=UserFactory.create(), content={"text": "before"})
-    work()
+    index_slice()
     actions.edit(item=item, content={"text": "after"})
     with time_machine.travel(datetime.now(UTC) - timedelta(days=1)):
-        work()
+        index_slice()
     assert opensearch.documents[item.pk]["words"] == ["after"]
 
 
@@ -271,14 +271,14 @@ def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
             VERBS[deed](item)
         if chance.random() < 0.3:
             with opensearch.in_trouble(chance.choice([*TROUBLES.values(), lambda handler: False])):
-                work()
+                index_slice()
         if chance.random() < 0.1:
             filling.recommend()
         if chance.random() < 0.05:
             opensearch.indexes.clear()
     actions.publish(sender=senders[0], content={"text": "so that we notice where the index was lost"})
-    work()
-    work()
+    index_slice()
+    index_slice()
     assert set(opensearch.documents) == public()
     popularity = {item_id: found["popularity"] for item_id, found in opensearch.documents.items()}
     counted = dict(ItemCounts.objects.values_list("item_id", "likes"))
@@ -291,12 +291,12 @@ def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_writers_take_turns(opensearch: OpenSearch) -> None:
-    work()
+    index_slice()
     sender = UserFactory.create()
     for number in range(40):
         actions.publish(sender=sender, content={"text": f"number {number}"})
     with opensearch.in_trouble(late(0.1)):
-        at_once(work, work, work)
+        at_once(index_slice, index_slice, index_slice)
     assert set(opensearch.documents) == public()
     written = [lines for _, path, lines in opensearch.requests if path.endswith("_bulk")]
     assert len(written) == 1
@@ -310,9 +310,9 @@ def test_loading_goes_on_where_it_was(opensearch: OpenSearch) -> None:
     assert load_part() == PART
     with opensearch.in_trouble(status(500)), pytest.raises(OpenSearchError):
         load_part()
-    assert indexing.left() == PART + 10
+    assert indexing.count_left() == PART + 10
     create()  # again: changes nothing
-    assert indexing.left() == PART + 10
+    assert indexing.count_left() == PART + 10
     newest = max(public())
     assert newest in opensearch.documents
     assert [load_part(), load_part(), load_part()] == [PART, 10, 0]
@@ -327,7 +327,7 @@ def test_what_changes_while_it_is_loaded(opensearch: OpenSearch) -> None:
     oldest, newest = Item.objects.get(pk=min(public())), Item.objects.get(pk=max(public()))
     actions.delete(item=oldest)
     actions.delete(item=newest)
-    work()
+    index_slice()
     assert set(opensearch.documents) == public()
     assert {oldest.pk, newest.pk}.isdisjoint(opensearch.documents)
 
@@ -336,7 +336,7 @@ def test_what_changes_while_it_is_loaded(opensearch: OpenSearch) -> None:
 def test_bodies_are_bounded(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "BODY_BYTES", 2_000)
     many(100)
-    work()
+    index_slice()
     assert set(opensearch.documents) == public()
     assert len([path for _, path, _ in opensearch.requests if path.endswith("_bulk")]) > 5
 
@@ -344,12 +344,12 @@ def test_bodies_are_bounded(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPa
 @pytest.mark.slow
 def test_an_index_that_somebody_deleted_is_made_again(opensearch: OpenSearch) -> None:
     many(5)
-    work()
+    index_slice()
     opensearch.indexes.clear()
     actions.publish(sender=UserFactory.create(), content={"text": "words"})
-    work()
+    index_slice()
     assert not opensearch.indexes, "and not by itself, without our mapping"
-    work()
+    index_slice()
     assert set(opensearch.documents) == public()
 
 
@@ -373,26 +373,26 @@ def test_the_command_without_an_address() -> None:
 
 
 def test_what_was_loaded_past_the_verbs_is_loaded_too(opensearch: OpenSearch) -> None:
-    work()
+    index_slice()
     many(5)
-    work()
+    index_slice()
     assert opensearch.documents == {}
     filling.recommend()
-    work()
+    index_slice()
     assert set(opensearch.documents) == public()
 
 
 def test_nothing_to_do_costs_little(opensearch: OpenSearch) -> None:
-    work()
+    index_slice()
     asked = len(opensearch.requests)
     with statements() as executed:
-        work()
+        index_slice()
     assert len(opensearch.requests) == asked
     assert len([sql for sql in executed if "SAVEPOINT" not in sql]) <= 4
 
 
 def test_the_index_is_known(opensearch: OpenSearch) -> None:
-    work()
+    index_slice()
     assert SearchIndex.objects.get().name == "site-items"
     assert list(opensearch.indexes) == ["site-items-1"]
     assert write_changes() == 0

@@ -14,7 +14,7 @@ from django.db import connection
 from accounts.models import User
 from discover import indexing
 from discover.feed import refresh
-from discover.indexing import work
+from discover.indexing import index_slice
 from discover.interests import interests_of
 from discover.models import SearchIndex
 from discover.opensearch import FOLLOWED, MAPPINGS, OpenSearchRecall, breaker, search
@@ -80,7 +80,7 @@ def test_every_interest_is_a_reason(reader: User) -> None:
     refresh_words(now=NOW)
     of_friend, of_friends_friend, of_fan = post("hi", friend), post("hello", friends_friend), post("hey", fan)
     fresh = post("nothing in common", stranger)
-    work()
+    index_slice()
     found = reasons(reader)
     assert found[by_kindred.pk] == "liked"
     assert found[tagged.pk] == "tag:garden"
@@ -97,7 +97,7 @@ def test_own_and_later_items_are_not_found(reader: User) -> None:
     post("own", reader)
     later = post("later", age=-timedelta(hours=1))
     there = post("there")
-    work()
+    index_slice()
     assert list(reasons(reader)) == [there.pk]
     assert list(reasons(reader, now=NOW + DAY)) == [later.pk, there.pk]
 
@@ -108,7 +108,7 @@ def test_the_published_decay(opensearch: OpenSearch, reader: User, settings: Any
     now = NOW + timedelta(milliseconds=1)
     ages = [0, 1, 2, 7, 12, 22, 42]
     items = [post("words", age=age * DAY) for age in ages]
-    work()
+    index_slice()
     body, _ = search(interests_of(reader, now=now), reader_id=reader.pk, count=10, now=now)
     score = Query(body["query"], MAPPINGS["properties"]).score
     found = {candidate.item_id: candidate.score for candidate in recalled(reader, now=now)}
@@ -122,7 +122,7 @@ def test_the_published_decay(opensearch: OpenSearch, reader: User, settings: Any
 def test_both_recalls_agree_on_the_decay(reader: User) -> None:
     for age in (1, 5, 40, 400, 4000):
         post("words", age=age * DAY)
-    work()
+    index_slice()
     by_postgres = {one.item_id: one.score for one in PostgresRecall().candidates(reader, count=10, now=NOW)}
     by_opensearch = {one.item_id: one.score for one in recalled(reader)}
     assert list(by_opensearch) == list(by_postgres), "also where a 32-bit score is 0"
@@ -133,7 +133,7 @@ def test_of_what_is_too_old_for_a_score_the_newest_comes_first(reader: User) -> 
     post()
     ages = [4003, 4001, 4005, 4002, 4004]
     old = {age: post(age=age * DAY) for age in ages}
-    work()
+    index_slice()
     assert [one.item_id for one in recalled(reader, count=2)][1] == old[4001].pk
 
 
@@ -151,7 +151,7 @@ def test_the_score_is_what_the_server_computes(opensearch: OpenSearch, reader: U
     like(reader, *[post("volcano #garden") for _ in range(3)])
     like(kindred, *[like_of.item for like_of in reader.likes.select_related("item")])
     refresh_words(now=NOW)
-    work()
+    index_slice()
     body, _ = search(interests_of(reader, now=NOW), reader_id=reader.pk, count=10, now=NOW)
     score = Query(body["query"], MAPPINGS["properties"]).score
     found = recalled(reader)
@@ -169,7 +169,7 @@ def test_no_sender_fills_the_list(reader: User) -> None:
     for number in range(30):
         post("words", busy, age=number * timedelta(minutes=1))
     other = post("words", age=DAY)
-    work()
+    index_slice()
     found = recalled(reader, count=25)
     assert [candidate.sender_id for candidate in found].count(busy.pk) == 20
     assert found[-1].item_id == other.pk
@@ -178,14 +178,14 @@ def test_no_sender_fills_the_list(reader: User) -> None:
 def test_count(opensearch: OpenSearch, reader: User) -> None:
     for _ in range(5):
         post()
-    work()
+    index_slice()
     assert len(recalled(reader, count=3)) == 3
     recalled(reader, count=8000)
     assert [body["size"] for body in opensearch.searches()] == [6, 10_000]
 
 
 def test_an_empty_site(reader: User) -> None:
-    work()
+    index_slice()
     assert recalled(reader) == []
 
 
@@ -201,7 +201,7 @@ def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -
         like(kindred[number % 30], liked, post())
     for friend in kindred:
         follow(friend, reader)
-    work()
+    index_slice()
     with statements() as executed:
         recalled(reader)
     assert len(executed) <= 8
@@ -215,7 +215,7 @@ def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -
 def test_what_it_has_not_heard_of_is_not_shown(opensearch: OpenSearch, reader: User) -> None:
     """The index only suggests. PostgreSQL decides what is shown."""
     shown, deleted, hidden, suspended, unsaid = (post(f"number {number}", age=DAY) for number in range(5))
-    work()
+    index_slice()
     actions.delete(item=deleted)
     actions.change_visibility(item=hidden, visibility=Visibility.FOLLOWERS)
     User.objects.filter(pk=suspended.sender_id).update(is_active=False)
@@ -298,7 +298,7 @@ def test_postgresql_recalls_when_it_fails(
     opensearch: OpenSearch, reader: User, settings: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     there = post()
-    work()
+    index_slice()
     assert source(reader) == "opensearch"
     settings.OPENSEARCH_TIMEOUT_SECONDS = 0.5
     monkeypatch.setattr(breaker, "_seconds", 600)
@@ -322,7 +322,7 @@ def test_one_search_at_a_time_finds_out_however_long_it_waits(
     opensearch: OpenSearch, reader: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes longer than the breaker stays open."""
-    work()
+    index_slice()
     post()
     settings.OPENSEARCH_TIMEOUT_SECONDS = 100
     monkeypatch.setattr(breaker, "_seconds", 0.1)
@@ -357,7 +357,7 @@ def test_one_search_at_a_time_finds_out_however_long_it_waits(
 
 
 def test_no_server_listens(opensearch: OpenSearch, reader: User, settings: Any) -> None:
-    work()
+    index_slice()
     there = post()
     settings.OPENSEARCH_URL = "http://127.0.0.1:1/site-items"
     server.cache_clear()
@@ -371,13 +371,13 @@ def test_until_everything_is_loaded_postgresql_recalls(reader: User) -> None:
     assert [one.item_id for one in recall(reader, count=10, now=NOW)] == [there.pk]
     indexing.create()
     assert source(reader) == "postgres"
-    work()
+    index_slice()
     assert source(reader) == "opensearch"
 
 
 def test_without_an_address_nobody_is_asked(settings: Any) -> None:
     assert settings.OPENSEARCH_URL == ""
-    work()
+    index_slice()
     indexing.enqueue_changes([1])
     indexing.load_again()
     post()
@@ -387,7 +387,7 @@ def test_without_an_address_nobody_is_asked(settings: Any) -> None:
 
 def test_recalls_are_counted_and_timed(reader: User) -> None:
     post()
-    work()
+    index_slice()
     count = metrics.discover_recalled.labels("opensearch")._value.get
     seconds = metrics.discover_recall_seconds.labels("opensearch")._sum.get
     before = count(), seconds()
@@ -400,7 +400,7 @@ def test_recalls_are_counted_and_timed(reader: User) -> None:
 def test_the_password_is_not_in_the_log(
     opensearch: OpenSearch, reader: User, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    work()
+    index_slice()
     settings.OPENSEARCH_TIMEOUT_SECONDS = 0.3
     for trouble in TROUBLES.values():
         with opensearch.in_trouble(trouble), pytest.raises(RecallUnavailableError), caplog.at_level(logging.DEBUG):

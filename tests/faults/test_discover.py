@@ -95,7 +95,7 @@ def test_recorders_killed_amid_their_work_lose_nothing(readers: list[User], work
     worker.start()
     until(lambda: not IssuedPage.objects.filter(is_recorded=False).exists(), 150)
     ids = issued(reader)
-    assert impressions.shown(reader.pk, ids, today=timezone.now().date()) == set(ids)
+    assert impressions.shown_among(reader.pk, ids, today=timezone.now().date()) == set(ids)
     tomorrow = timezone.now() + timedelta(days=1)
     IssuedPage.objects.all().delete()
     assert not {int(item.id) for item in refresh(reader, limit=100, now=tomorrow).items} & set(ids)

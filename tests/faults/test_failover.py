@@ -118,7 +118,7 @@ def test_a_standby_that_lacks_the_newest_transactions(
         assert policy.current().generation is None
         assert_exact(daily, weekly)
         assert sources(daily) == ["sql"], "until a worker has noticed it"
-        assert policy.follow_timeline()
+        assert policy.renew_after_failover()
         # A lagging clock reuses a lost version number.
         Host.objects.filter(pk=friend.pk).update(version=lost[0])
         read_all(workers, daily, weekly)

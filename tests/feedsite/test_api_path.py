@@ -121,7 +121,7 @@ def test_the_answer_is_that_of_the_whole_way(
     method: str, address: str, is_for_members: bool, settings: Any, reader: User
 ) -> None:
     if is_for_members:
-        site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
+        site.site_copy.set(site.Site(looking=PublicAccess.MEMBERS))
     address = address.format(item=ItemFactory(sender=UserFactory(username="sender")).pk)
     own = [{"Authorization": credential(kind, reader)} for kind in HOMES]
     wrong = [{"Authorization": f"{kind} wrong"} for kind in (*HOMES, "Basic")]

@@ -21,7 +21,7 @@ from accounts.about.models import SiteSettings
 from accounts.actions import issue_token
 from accounts.models import User
 from accounts.signing_in import step_up
-from feedsite.wsgi import application, measured
+from feedsite.wsgi import application, with_body_reader
 from tests.support.admin import SITE_FORM
 from tests.support.clients import token_of
 from tests.support.factories import UserFactory
@@ -76,7 +76,7 @@ def test_no_more_is_read_than_may_be(rf: RequestFactory) -> None:
     for path, read in (("/api/v1/users", BODY_BYTES), ("/login", most), ("/nowhere", -1), ("/api/v1/nowhere", -1)):
         environ = chunked(rf, b"x" * 10_000_000) | {"PATH_INFO": path}
         body: io.BytesIO = environ["wsgi.input"]
-        measured(lambda environ, start_response: [])(environ, print)
+        with_body_reader(lambda environ, start_response: [])(environ, print)
         assert body.tell() == read + 1, path
     for path in ("/nowhere", "/api/v1/nowhere", "/api/v1/statuses/1/nowhere"):
         status, _content = answered(chunked(rf, b"x" * 9_000_000) | {"PATH_INFO": path})
@@ -86,7 +86,7 @@ def test_no_more_is_read_than_may_be(rf: RequestFactory) -> None:
 def test_requests_without_a_body_are_left_alone(rf: RequestFactory) -> None:
     environ = rf.get("/").environ
     before = dict(environ)
-    measured(lambda environ, start_response: [])(environ, print)
+    with_body_reader(lambda environ, start_response: [])(environ, print)
     assert environ == before
 
 
@@ -240,7 +240,7 @@ def test_slow_bodies_leave_a_thread_to_those_who_send_none(rf: RequestFactory) -
             return b"{}"
 
     statuses: list[str] = []
-    serve = measured(lambda environ, start_response: [b"served"], readers=2)
+    serve = with_body_reader(lambda environ, start_response: [b"served"], readers=2)
 
     def post(body: io.BytesIO) -> list[bytes]:
         environ = rf.generic("POST", "/api/v1/users", b"{}", "application/json").environ | {"wsgi.input": body}
@@ -267,7 +267,7 @@ def test_a_body_that_breaks_off_is_refused(rf: RequestFactory, kind: str, media_
     statuses: list[str] = []
     token = issue_token(user=UserFactory.create())
     environ = rf.generic("POST", "/items/new", b"text=half", kind, HTTP_AUTHORIZATION=f"Token {token}").environ
-    serve = measured(lambda environ, start_response: asked.append("Django") or [])
+    serve = with_body_reader(lambda environ, start_response: asked.append("Django") or [])
     body = {"CONTENT_LENGTH": "99", "wsgi.input": io.BytesIO(b"text=half")}
     list(serve(environ | body, lambda status, headers: statuses.append(status)))
     assert (statuses, asked) == (["400 Bad Request"], [])

@@ -3,15 +3,15 @@ from django.test import Client
 from django.utils import translation
 
 from items.completing import completions
-from items.emoji import FILE, GROUPS, emoji_named, emoji_of_group, every
+from items.emoji import FILE, GROUPS, all_emoji, emoji_named, emoji_of_group
 from tests.support.factories import UserFactory
 from tests.support.pages import PART
 
 
 def test_the_file_is_small_and_whole() -> None:
     assert FILE.stat().st_size < 150_000
-    assert len({one.emoji for one in every()}) == len(every()) > 1_800
-    assert all(one.english and one.chinese and one.group in GROUPS for one in every())
+    assert len({one.emoji for one in all_emoji()}) == len(all_emoji()) > 1_800
+    assert all(one.english and one.chinese and one.group in GROUPS for one in all_emoji())
     assert all(emoji_of_group(group) for group in GROUPS)
 
 

@@ -578,7 +578,7 @@ def test_a_refused_host(
     said = linking(ann, far)
     work()
     asked = len(far.paths)
-    link_cards.refuse(host=RefusedHost(host="127.0.0.1"))
+    link_cards.refuse_host(host=RefusedHost(host="127.0.0.1"))
     work()
     assert card(said) is None
     again = linking(ann, far)

@@ -14,7 +14,7 @@ from items import listing
 from items.hydrate import hydrate
 from items.listing import ItemPage
 from items.models import Item, ItemType
-from items.profiles.profile import answers_page, pictured_page, profile_page, replies_page
+from items.profiles.profile import own_replies_page, pictured_page, profile_page, replies_page
 from relations.actions import block
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.picture_posts import sent
@@ -91,7 +91,7 @@ def test_threads_and_answers_end_short_too() -> None:
     body = hydrate([root.pk], STRANGER)[0]
     for page_from, expected in [
         (lambda last_id: replies_page(body, STRANGER, last_id=last_id, limit=4), ids),
-        (lambda last_id: answers_page(writer, STRANGER, last_id=last_id, limit=4), ids[::-1]),
+        (lambda last_id: own_replies_page(writer, STRANGER, last_id=last_id, limit=4), ids[::-1]),
     ]:
         pages = walk(page_from)
         assert [item_id for page in pages for item_id in page] == expected

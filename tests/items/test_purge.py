@@ -10,7 +10,7 @@ from items.bodies import Quote
 from items.counts import fold
 from items.hydrate import hydrate
 from items.models import CountChange, Item, ItemDocument, ItemTag, Like, Poll, Status, Vote
-from items.polls import LONGEST, take_back, vote
+from items.polls import LONGEST, vote, withdraw_votes
 from items.signals import item_withdrawn
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory, say
@@ -111,7 +111,7 @@ def test_votes_are_taken_out_once_while_others_vote() -> None:
     polls = [poll_of(bob, (ann, [0])) for _ in range(4)]
 
     def work() -> None:
-        while take_back(user_id=ann.pk, limit=2):
+        while withdraw_votes(user_id=ann.pk, limit=2):
             pass
 
     def join() -> None:

@@ -116,11 +116,11 @@ def test_one_that_breaks_keeps_no_other_waiting(ann: User, bob: User, monkeypatc
 
 def test_nothing_is_published_in_the_read_only_mode(ann: User) -> None:
     come_due(plan(ann))
-    about.kept.set(about.Site(read_only_why="We move"))
+    about.site_copy.set(about.Site(read_only_why="We move"))
     try:
         assert scheduling.publish_due() == 0
     finally:
-        about.kept.set(about.Site())
+        about.site_copy.set(about.Site())
     assert scheduling.publish_due() == 1
 
 

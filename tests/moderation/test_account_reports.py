@@ -118,7 +118,7 @@ def test_a_report_and_a_ban_at_once_do_not_deadlock(ann: User, bob: User, admin:
 
     banning = threading.Thread(target=ban)
     with transaction.atomic():
-        User.objects.held().get(pk=bob.pk)  # the report's first lock
+        User.objects.locked().get(pk=bob.pk)  # the report's first lock
         banning.start()
         until_one_waits()
         assert reports.report_account(account=bob, reporter=UserFactory.create(), reason="spam")

@@ -119,7 +119,7 @@ def encoded(reader: User) -> Iterator[bytes]:
 @pytest.fixture
 def rule() -> Rule:
     rule = Rule.objects.create(number=4, text="Be <kind>.")
-    site.kept.set(site.read())
+    site.site_copy.set(site.read())
     return rule
 
 
@@ -160,7 +160,7 @@ def test_a_withdrawn_rule_is_named_no_more_and_kept_where_it_was(
     first, second = say(), say()
     report(api, first, {"reason": "abuse", "rule": str(rule.pk)})
     actions.withdraw_rule(rule_id=rule.pk)
-    site.kept.set(site.read())
+    site.site_copy.set(site.read())
     assert report(api, second, {"reason": "abuse", "rule": str(rule.pk)}).status_code == 400
     client.force_login(User.objects.create_superuser("keeper", "correct horse battery staple"))
     case = Report.objects.get().case

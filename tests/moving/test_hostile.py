@@ -398,14 +398,14 @@ def test_no_other_worker_begins_while_the_program_of_a_dead_one_runs(tmp_path: P
     """The program waits because it reads from a pipe."""
     os.mkfifo(tmp_path / "source")
     with ThreadPoolExecutor(1) as pool:
-        with importing._alone(tmp_path) as lock:
+        with importing._folder_lock(tmp_path) as lock:
             answer = pool.submit(reader.read, tmp_path / "source", tmp_path, lock)
             pipe = (tmp_path / "source").open("wb")  # waits for the reading program
-        with pipe, pytest.raises(importing.ImportTakenError), importing._alone(tmp_path):
+        with pipe, pytest.raises(importing.ImportTakenError), importing._folder_lock(tmp_path):
             pass
         with pytest.raises(ArchiveError):
             answer.result(30)
-    with importing._alone(tmp_path):
+    with importing._folder_lock(tmp_path):
         pass
 
 

@@ -384,7 +384,7 @@ def died(*_args: object) -> None:
 
 def test_two_workers_are_not_at_one_import(user: User, folder: Path) -> None:
     made = actions.begin(user=user, file=zipped(files_of([note(1)])))
-    with importing._alone(folder / made.folder):
+    with importing._folder_lock(folder / made.folder):
         assert not importing.run(made.pk)
     assert ArchiveImport.objects.get().attempts == 0
     assert importing.run(made.pk)
@@ -447,7 +447,7 @@ def test_files_whose_row_comes_while_a_sweep_looks_stay(user: User, folder: Path
         return found
 
     with connection.execute_wrapper(comes):
-        importing._tidy()
+        importing._delete_old_folders()
     assert asked
     assert [path.name for path in folder.iterdir()] == [made.folder]
 

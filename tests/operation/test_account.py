@@ -39,7 +39,7 @@ def path_of(said: str) -> str:
 def test_an_account_is_made_and_its_owner_sets_the_password(client: Client) -> None:
     path = path_of(account("make", "mira", "--email", "Mira@example.org"))
     mira = User.objects.get(username="mira")
-    assert addresses.proven(mira) == "mira@example.org"
+    assert addresses.confirmed_address(mira) == "mira@example.org"
     assert client.post(path, {"new": PASSWORD}).status_code == 302
     assert client.login(username="mira", password=PASSWORD)
     assert logged(mira) == ["By a command of the operator: made the account."]

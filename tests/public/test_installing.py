@@ -53,7 +53,7 @@ def test_icons_of_the_uploaded_logo(client: Client, media_folder: Path) -> None:
     red = io.BytesIO()
     Image.new("RGB", (800, 600), "red").save(red, "PNG")
     set_logo(file=red)
-    site.kept.forget()
+    site.site_copy.forget()
     told = manifest(client)
     for icon in told["icons"]:
         assert icon["src"].startswith("/about/icons/")
@@ -70,7 +70,7 @@ def test_icons_of_the_uploaded_logo(client: Client, media_folder: Path) -> None:
     for wrong in (reverse("icon", args=[1, "icon-192"]), reverse("icon", args=[logo["id"], "icon-1000"])):
         assert client.get(wrong).status_code == 404
     set_logo(file=None)
-    site.kept.forget()
+    site.site_copy.forget()
     assert client.get(reverse("icon", args=[logo["id"], "icon-192"])).status_code == 404
     assert drawn_icon.cache_info().maxsize == 2 * len(ICONS)
 
@@ -91,14 +91,14 @@ def test_the_worker_may_fetch_from_the_site_alone(client: Client) -> None:
 
 def test_another_frame_is_another_worker(client: Client) -> None:
     before = client.get("/worker.js").content
-    site.kept.set(site.Site(name="Another", accent="#aa0000"))
+    site.site_copy.set(site.Site(name="Another", accent="#aa0000"))
     after = client.get("/worker.js").content
     assert before.partition(b'"version":')[2][:14] != after.partition(b'"version":')[2][:14]
     assert b"/about/theme-" in after
 
 
 def test_a_name_breaks_out_of_no_script(client: Client) -> None:
-    site.kept.set(site.Site(name='"};alert(1);</script>\u2028'))
+    site.site_copy.set(site.Site(name='"};alert(1);</script>\u2028'))
     told = re.match(r"const SITE = (.*);\n", client.get("/worker.js").content.decode())
     assert told is not None
     assert json.loads(told[1])["name"] == '"};alert(1);</script>\u2028'
@@ -123,7 +123,7 @@ def test_pages_may_have_this_worker_and_no_other(client: Client) -> None:
 
 @pytest.mark.parametrize("path", ["/worker.js", "/offline", "/manifest.webmanifest"])
 def test_a_site_for_members_has_them_too(client: Client, path: str) -> None:
-    site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
+    site.site_copy.set(site.Site(looking=PublicAccess.MEMBERS))
     assert client.get(path).status_code == 200
 
 

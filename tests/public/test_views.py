@@ -165,7 +165,7 @@ def test_robots_are_led_to_the_sitemap(client: Client) -> None:
 
 
 def test_robots_are_kept_from_a_site_for_members(client: Client) -> None:
-    site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
+    site.site_copy.set(site.Site(looking=PublicAccess.MEMBERS))
     assert client.get("/robots.txt").content == b"User-agent: *\nDisallow: /\n"
 
 
@@ -191,7 +191,7 @@ def test_no_cache_tells_of_a_site_that_is_for_members_since(client: Client, send
     for path in ("/sitemap.xml", "/sitemap-people-0.xml", "/manifest.webmanifest"):
         answer = client.get(path)
         assert (answer.status_code, answer["Cache-Control"]) == (200, "private, max-age=60")
-    site.kept.set(site.Site(looking=PublicAccess.MEMBERS))
+    site.site_copy.set(site.Site(looking=PublicAccess.MEMBERS))
     assert client.get("/sitemap.xml")["Location"] == "/login?next=%2Fsitemap.xml"
 
 
@@ -250,6 +250,6 @@ def test_a_feed_keeps_veiled_pictures_so(
 
 @pytest.mark.parametrize(("mode", "invites"), [("open", True), ("invite", True), ("approval", True), ("closed", False)])
 def test_only_a_site_that_takes_members_invites_to_sign_up(client: Client, mode: str, invites: bool) -> None:
-    site.kept.set(site.Site(chosen_sign_up=mode))
+    site.site_copy.set(site.Site(chosen_sign_up=mode))
     for path in ("/", "/login", "/search"):
         assert ('href="/signup' in client.get(path).content.decode()) == invites

@@ -249,7 +249,7 @@ def test_faults_of_statements_keep_their_tracebacks(console: io.StringIO, db: No
 def test_404_and_503_are_lines_of_the_access_log_alone(console: io.StringIO, client: Client, settings: Any) -> None:
     settings.ACCESS_LOG = True
     client.get("/nowhere")
-    site.kept.set(site.Site(read_only_why="We move."))
+    site.site_copy.set(site.Site(read_only_why="We move."))
     client.post("/login")
     said = [line for line in console.getvalue().splitlines() if "django.request" in line]
     assert said == []

@@ -82,7 +82,7 @@ def refused(call: Any, request: Any, **options: Any) -> grpc.RpcError:
 # --- Answers ---------------------------------------------------------------------------------------------
 def test_the_read_only_mode_takes_nothing(seen: SeenStub, ann: User) -> None:
     who = token(ann)
-    site.kept.set(site.Site(read_only_why="We move."))
+    site.site_copy.set(site.Site(read_only_why="We move."))
     for refusal in (
         refused(seen.RecordPlays, RecordPlaysRequest(ids=[3]), metadata=who),
         refused(seen.RecordIssued, RecordIssuedRequest(ids=[3]), metadata=who),

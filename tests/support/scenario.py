@@ -39,7 +39,7 @@ from discover import history, indexing
 from feedsite import celery
 from items import scheduling
 from items.actions import edit, like
-from items.filters.book import Book
+from items.filters.book import FilterCache
 from items.hydrate import hydrate
 from items.link_cards import actions as cards
 from items.models import Filter, Item, LinkCard
@@ -578,7 +578,7 @@ def play(scenario: Scenario) -> None:
         "other": posts.filter(sender_id=site.first + 300).latest("pk").pk,
         "session": site.session.pk,
     }
-    about.kept.set(about.Site(members_invite=True))
+    about.site_copy.set(about.Site(members_invite=True))
     for who, user in (("reader", site.reader), ("star", site.star)):
         scenario.names |= {name: site.polled(timedelta(days=1)).pk for name in ("poll", "other_poll")}
         page, api = Client(), APIClient()
@@ -656,7 +656,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.ask(page, who, "get", f"/settings/import/{refused}/not-done.csv")
     scenario.recorder.step = f"{who}: calls"
     follower_count(user)
-    history.why(user, scenario.names["other"])
+    history.recommendation_reason(user, scenario.names["other"])
     with patch.multiple(search, WALK=50, INDEXED=0):
         search.search_items(parse('"word3 word3 word3"'), user, last_id=None, limit=20)
     scenario.work()
@@ -687,10 +687,10 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     scenario.names |= planned_posts(user)
     for path in CLIENT_READS:
         scenario.ask(api, f"{who}'s app", "get", f"/api/{path}")
-    about.kept.set(about.Site(members_invite=True, announcement="We move"))
+    about.site_copy.set(about.Site(members_invite=True, announcement="We move"))
     (news,) = scenario.ask(api, f"{who}'s app", "get", "/api/v1/announcements").json()
     scenario.ask(api, f"{who}'s app", "post", f"/api/v1/announcements/{news['id']}/dismiss")
-    about.kept.set(about.Site(members_invite=True))
+    about.site_copy.set(about.Site(members_invite=True))
     for path in ("/.well-known/nodeinfo", "/nodeinfo/2.0"):
         scenario.ask(APIClient(), who, "get", path)
     client_media(scenario, who, api)
@@ -841,11 +841,11 @@ def joining(scenario: Scenario) -> None:
     scenario.ask(page, "invited", "get", f"/invite/{row.code}")
     scenario.ask(page, "invited", "post", "/signup", {"username": "invited", "password": PASSWORD, "invite": row.code})
     scenario.ask(member, "reader", "post", f"/settings/invitations/{row.pk}/revoke")
-    about.kept.set(about.Site(chosen_sign_up=SignUp.APPROVAL))
+    about.site_copy.set(about.Site(chosen_sign_up=SignUp.APPROVAL))
     fields = {"password": PASSWORD, "email": "applicant@example.org", "reason": "I read a lot."}
     for name in ("applicant", "refused"):
         scenario.ask(api, name, "post", "/api/v1/users", fields | {"username": name})
-    about.kept.set(about.Site(members_invite=True))
+    about.site_copy.set(about.Site(members_invite=True))
     scenario.recorder.step = "applications"
     applications.is_waiting("applicant", PASSWORD)
     applications.approve(application_id=Application.objects.named("applicant").get().pk)
@@ -853,7 +853,7 @@ def joining(scenario: Scenario) -> None:
     scenario.recorder.step = "site"
     about.read()
     about_actions.change(name="Reading room")
-    about_actions.count(users=1, active=1, items=1)
+    about_actions.store_counts(users=1, active=1, items=1)
     about_actions.withdraw_rule(rule_id=about_actions.save_rule(rule=Rule(number=1, text="Be kind.")).pk)
     scenario.work()
 
@@ -964,15 +964,15 @@ def told(scenario: Scenario) -> None:
     hearers.append(ClientHearer(site.reader.pk, (Stream(("list", str(listed)), list_id=listed),), is_socket=True))
     private = Item.objects.published().filter(visibility="mentioned").order_by("-pk").values_list("pk", flat=True)
     personal = [Notified(site.reader.pk, {}), FiltersChanged(site.reader.pk)]
-    streaming.news_for(hearers, [*entries, *((Position(2, place), event) for place, event in enumerate(personal))])
-    streaming.news_for(hearers, [(Position(3, place), Published(item)) for place, item in enumerate(private[:5])])
+    streaming.messages_for(hearers, [*entries, *((Position(2, place), event) for place, event in enumerate(personal))])
+    streaming.messages_for(hearers, [(Position(3, place), Published(item)) for place, item in enumerate(private[:5])])
     (reply,) = hydrate(
         Item.objects.exclude(reply_to=None).order_by("-pk").values_list("pk", flat=True)[:1], site.reader
     )
     pairs = [(int(reply.id), reader) for reader in readers]
     streaming._hidden(pairs, {int(reply.id): {"star": str(site.star.pk)}})
     streaming._visible_replied_to(pairs, {int(reply.id): reply})
-    Book().learn(dict.fromkeys(readers, 1))
+    FilterCache().load_missing(dict.fromkeys(readers, 1))
 
 
 def workers(scenario: Scenario) -> None:

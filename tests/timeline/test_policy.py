@@ -173,8 +173,8 @@ def test_without_a_generation_pages_come_from_postgresql(
     workers.work()
     assert not Delivery.objects.exists()
     assert (read(weekly), sources(weekly)) == ([item.pk], ["sql"])
-    assert policy.follow_timeline()
-    assert not policy.follow_timeline()
+    assert policy.renew_after_failover()
+    assert not policy.renew_after_failover()
     assert is_exact(weekly)
     workers.work()
     read(weekly)
@@ -366,7 +366,7 @@ def test_the_version_before_uses_no_window_while_readers_are_passed(inbox_from: 
     inbox_from(2)
     assert fetch(BEFORE_GENERATION) == []
     assert policy.current().generation is not None
-    policy.renew()
+    policy.renew_generation()
     assert fetch(BEFORE_GENERATION) == []
     inbox_from(0)
     assert fetch(BEFORE_GENERATION) not in ([], shared)
@@ -390,7 +390,7 @@ def test_the_version_before_notices_a_failover(value: int) -> None:
     Policy.objects.filter(inbox_from=0).update(timeline=77)
     assert bool(fetch(BEFORE_STATEMENTS["follow"])) == (value == 0)
     assert policy.current().generation is None
-    assert policy.follow_timeline()
+    assert policy.renew_after_failover()
     assert policy.current().generation is not None
     assert bool(fetch(BEFORE_GENERATION)) == (value == 0)
     policy.change(inbox_from=0)

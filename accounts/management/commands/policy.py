@@ -39,18 +39,18 @@ class Command(BaseCommand):
     ) -> None:
         """Change given fields and print the policy. Raises CommandError."""
         wanted = {
-            "push_level": _whole("push-level", push_level, policy.LEVELS),
-            "inbox_from": _whole("inbox-from", inbox_from, policy.FOLLOWEES),
+            "push_level": _parse_number("push-level", push_level, policy.LEVELS),
+            "inbox_from": _parse_number("inbox-from", inbox_from, policy.FOLLOWEES),
         }
         policy.change(**wanted)
         if new_generation:
-            policy.renew()
+            policy.renew_generation()
         found = policy.current()
         generation = found.generation or "not yet chosen"
         self.stdout.write(f"push level {found.push_level}, inbox from {found.inbox_from}, generation {generation}")
 
 
-def _whole(name: str, text: str | None, within: range) -> int | None:
+def _parse_number(name: str, text: str | None, within: range) -> int | None:
     if text is None:
         return None
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) not in within:

@@ -25,7 +25,7 @@ class Command(BaseCommand):
         if new_key:
             site_key.forget()
             site_key.check()
-        changed, lost = second_factors.seal_anew()
+        changed, lost = second_factors.reencrypt_secrets()
         self.stdout.write(f"Re-encrypted: {changed}.")
         if lost:
             raise CommandError(

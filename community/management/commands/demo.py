@@ -34,11 +34,13 @@ class Command(BaseCommand):
         if not demo.SMALLEST <= options["users"] <= demo.LARGEST:
             raise CommandError(f"--users must be from {demo.SMALLEST} to {demo.LARGEST}.")
         if settings.HTTPS and not options["yes"]:
-            self.ask()
+            self.confirm()
         path = Path(settings.DATA_DIR) / FILE
         try:
             with transaction.atomic():
-                made = demo.make(size=options["users"], has_pictures=not options["no_pictures"], told=self.tell)
+                made = demo.make(
+                    size=options["users"], has_pictures=not options["no_pictures"], told=self.show_progress
+                )
                 # Before the commit, so that passwords are never lost.
                 write_logins(path, made.logins)
         except demo.NotEmptyError:
@@ -54,7 +56,7 @@ class Command(BaseCommand):
         self.stdout.write(path.read_text(), ending="")
         self.stdout.write(f"These logins are in {path}")
 
-    def ask(self) -> None:
+    def confirm(self) -> None:
         """Ask before made-up people and an administrator come to a public site. Raises CommandError."""
         if not sys.stdin.isatty():
             raise CommandError(f"{settings.SITE_URL} is public. Add --yes to make its people and an administrator.")
@@ -62,7 +64,7 @@ class Command(BaseCommand):
         if input(asked) != "yes":
             raise CommandError("Nothing was made.")
 
-    def tell(self, line: str) -> None:
+    def show_progress(self, line: str) -> None:
         """Show the progress."""
         self.stdout.write(f"{line} ...")
         self.stdout.flush()

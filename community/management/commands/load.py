@@ -41,7 +41,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Loaded {counts} in {time.monotonic() - begin:.1f} s.")
         else:
             self.stdout.write(f"Already loaded on {record.created_at:%Y-%m-%d %H:%M} UTC: {counts}.")
-        self.suggest(record.pk, options["password"])
+        self.print_example_user(record.pk, options["password"])
 
     def load(self, options: dict[str, Any]) -> Loaded:
         """Load the data set. Raises CommandError."""
@@ -66,7 +66,7 @@ class Command(BaseCommand):
         self.stdout.write(message)
         self.stdout.flush()
 
-    def suggest(self, record_id: int, password: str | None) -> None:
+    def print_example_user(self, record_id: int, password: str | None) -> None:
         """Name the user with the most followees."""
         busiest = (
             ImportedUser.objects.filter(source=record_id)

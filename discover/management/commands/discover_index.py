@@ -24,7 +24,7 @@ class Command(BaseCommand):
             raise CommandError("FEEDSITE_OPENSEARCH_URL is not set.")
         try:
             indexing.create(anew=options["anew"])
-            with tqdm(total=indexing.left(), unit="item", disable=options["verbosity"] == 0) as bar:
+            with tqdm(total=indexing.count_left(), unit="item", disable=options["verbosity"] == 0) as bar:
                 while count := indexing.load_part(wait=True):
                     bar.update(count)
                 while indexing.write_changes():

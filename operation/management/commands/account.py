@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
     def first_admin(self, *, is_asked: bool) -> None:
         """Print the link that makes the first administrator, if there is none."""
-        if first_admin.is_wanted():
+        if first_admin.is_missing():
             link = settings.SITE_URL + reverse("first-admin", args=[first_admin.token()])
             self.stdout.write(
                 f"This site has no administrator yet. Open this page within 24 hours to create one: {link}"
@@ -81,8 +81,8 @@ class Command(BaseCommand):
                 if email:
                     user.email = email
                     user.save(update_fields=["email"])
-                    addresses.entered(user=user)
-                if addresses.proven(user) != email.lower():
+                    addresses.confirm_entered(user=user)
+                if addresses.confirmed_address(user) != email.lower():
                     raise CommandError(f"{email} is not an e-mail address, or another account has it.")
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error

@@ -26,7 +26,7 @@ def user() -> User:
 def announce(text: str, *, days: int | None = None) -> None:
     until = timezone.now() + timedelta(days=days) if days is not None else None
     SiteSettings.objects.update_or_create(pk=1, defaults={"announcement": text, "announcement_until": until})
-    site.kept.forget()
+    site.site_copy.forget()
 
 
 def test_without_an_announcement_there_is_none(user: User) -> None:

@@ -5,7 +5,7 @@ from rest_framework.test import APIClient
 
 from accounts.models import User
 from items import actions as items
-from items.conversations.conversations import accept, conversation_of, conversations_page, mark_read, put_away
+from items.conversations.conversations import accept, conversation_of, conversations_page, hide_conversation, mark_read
 from items.models import Item, Participant, Visibility
 from items.purge import purge
 from notifications.feed import notifications_page, unread_count
@@ -89,8 +89,8 @@ def test_deleted_and_hidden_messages_give_place_to_older_ones(people: dict[str, 
 def test_a_conversation_that_was_put_away_is_back_with_the_next_message(people: dict[str, User]) -> None:
     ann, bob = people["ann"], people["bob"]
     first = tell(ann, "@bob hello")
-    assert put_away(reader=bob, conversation_id=first.pk)
-    assert not put_away(reader=people["cid"], conversation_id=first.pk)
+    assert hide_conversation(reader=bob, conversation_id=first.pk)
+    assert not hide_conversation(reader=people["cid"], conversation_id=first.pk)
     assert listed(bob) == []
     assert listed(ann) == [(first.pk, first.pk, False)]
     more = say(ann, "and more", reply_to=first)
@@ -147,7 +147,7 @@ def test_an_accepted_request_is_a_conversation(people: dict[str, User]) -> None:
 def test_a_removed_request_is_back_with_the_next_message(people: dict[str, User]) -> None:
     bob, cid = people["bob"], people["cid"]
     first = tell(cid, "@bob buy this")
-    assert put_away(reader=bob, conversation_id=first.pk)
+    assert hide_conversation(reader=bob, conversation_id=first.pk)
     assert listed(bob, requests=True) == listed(bob) == []
     more = say(cid, "please", reply_to=first)
     assert listed(bob, requests=True) == [(first.pk, more.pk, True)]

@@ -195,7 +195,7 @@ def test_who_takes_no_requests_any_more_hears_no_more_of_old_ones(people: dict[s
     say(ann, "are you there?", reply_to=first)
     bob.takes_requests = False
     bob.save(update_fields=["takes_requests"])
-    conversations.put_away(reader=bob, conversation_id=first.pk)
+    conversations.hide_conversation(reader=bob, conversation_id=first.pk)
     with pytest.raises(ContentError, match="@bob only accepts private mentions"):
         say(ann, "hello?", reply_to=first)
     assert Participant.objects.get(user=bob).last is None

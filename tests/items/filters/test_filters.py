@@ -13,7 +13,7 @@ from discover.feed import refresh
 from items import actions as items
 from items.bodies import ItemBody
 from items.filters import filters
-from items.filters.filters import FilterRule, Filters, filtered, folded
+from items.filters.filters import FilterRule, Filters, apply_filters, folded
 from items.hydrate import hydrate
 from items.models import PHRASE_LENGTH, Filter, FilterAction, Item
 from items.profiles.profile import profile_page, replies_page, visible_item
@@ -242,7 +242,7 @@ def test_phrases_that_stand_everywhere_take_a_moment(gap: str, whole: bool) -> N
 
 
 def test_nothing_is_filtered_of_no_items(reader: User) -> None:
-    assert filtered([], reader) == []
+    assert apply_filters([], reader) == []
 
 
 def test_a_filter_applies_where_it_is_wanted(reader: User) -> None:

@@ -12,7 +12,7 @@ WIDE = "\uff33\uff30\uff21\uff2d"
 
 def found(text: str, *words: str, whole: bool = False) -> set[str]:
     matcher = Matcher(Word(number, fold(word), whole) for number, word in enumerate(words))
-    return {words[number] for number in matcher.found(fold(text))}
+    return {words[number] for number in matcher.matching_ids(fold(text))}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_found_words_stand_somewhere(words: list[tuple[str, bool]], text: str) -
         if text.startswith(word, start) and (not whole or borders(start, start + len(word)))
     }
     assert set(matcher.places(text)) == expected
-    assert matcher.found(f"{text} " * 20) >= matcher.found(text) == {place.word for place in expected}
+    assert matcher.matching_ids(f"{text} " * 20) >= matcher.matching_ids(text) == {place.word for place in expected}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_thousands_of_words_cost_what_one_costs() -> None:
         best = 1.0
         for _ in range(20):
             began = time.perf_counter()
-            matcher.found(text)
+            matcher.matching_ids(text)
             best = min(best, time.perf_counter() - began)
         return best
 

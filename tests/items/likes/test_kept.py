@@ -7,7 +7,7 @@ from rest_framework.test import APIClient
 from accounts.models import User
 from items import actions
 from items.likes import saved
-from items.likes.saved import Kept, saved_page
+from items.likes.saved import SavedKind, saved_page
 from items.models import Bookmark, Item
 from relations import actions as relations
 from tests.support.answers import whole
@@ -17,7 +17,7 @@ from tests.support.pages import logged_in
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
-VERBS: dict[Kept, Any] = {"bookmark": actions.bookmark, "like": actions.like}
+VERBS: dict[SavedKind, Any] = {"bookmark": actions.bookmark, "like": actions.like}
 LISTS = [("bookmark", "bookmarks"), ("like", "likes")]
 
 
@@ -26,7 +26,7 @@ def api(reader: User) -> APIClient:
     return client_of(reader)
 
 
-def walked(reader: User, name: Kept, limit: int) -> list[int]:
+def walked(reader: User, name: SavedKind, limit: int) -> list[int]:
     found: list[int] = []
     last_id: int | None = None
     for _ in range(50):
@@ -73,7 +73,7 @@ def test_a_repost_is_kept_as_its_original(api: APIClient) -> None:
 
 
 @pytest.mark.parametrize(("name", "path"), LISTS)
-def test_lists_are_in_the_order_of_the_acts(api: APIClient, reader: User, name: Kept, path: str) -> None:
+def test_lists_are_in_the_order_of_the_acts(api: APIClient, reader: User, name: SavedKind, path: str) -> None:
     items = ItemFactory.create_batch(5)
     order = [items[place] for place in (2, 0, 4, 1, 3)]
     for item in order:
@@ -90,7 +90,7 @@ def test_lists_are_in_the_order_of_the_acts(api: APIClient, reader: User, name: 
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_hidden_items_leave_and_come_back(reader: User, name: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hidden_items_leave_and_come_back(reader: User, name: SavedKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved, "SCAN", 3)
     hater = UserFactory()
     items: list[Item] = [ItemFactory(sender=hater) if place in range(1, 8) else ItemFactory() for place in range(10)]

@@ -24,7 +24,7 @@ def composer(owner: User, files: dict[str, Any] | None = None, **fields: Any) ->
     for name, value in {"text": "words", "visibility": "public", **fields}.items():
         data.setlist(name, value if isinstance(value, list) else [value])
     form = ItemForm(data, files or {})
-    form.take_media(owner)
+    form.store_media(owner)
     return form
 
 

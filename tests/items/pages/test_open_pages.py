@@ -297,7 +297,7 @@ def test_languages_themes_and_hosts_have_pages_of_their_own(post: Item) -> None:
 def test_an_announcement_and_its_dismissal_have_pages_of_their_own(post: Item) -> None:
     path = f"/items/{post.pk}"
     warm(path)
-    site.kept.set(site.Site(announcement="the site moves"))
+    site.site_copy.set(site.Site(announcement="the site moves"))
     client = Client()
     assert b"the site moves" in warm(path).content
     assert not warm(path).cookies

@@ -105,7 +105,7 @@ def test_the_apis_and_who_may(ann: User, bob: User) -> None:
 
 def told(reader: User, event: Any, **stream: bool) -> list[Any]:
     hearer = ClientHearer(reader.pk, (Stream(("user",), **stream),), is_socket=True)
-    messages = streaming.news_for([hearer], [(Position(2**41, 1), event)])
+    messages = streaming.messages_for([hearer], [(Position(2**41, 1), event)])
     return [json.loads(json.loads(data)["payload"]) for _, _, data in messages]
 
 

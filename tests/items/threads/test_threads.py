@@ -11,7 +11,7 @@ from items.filters import filters
 from items.hydrate import hydrate
 from items.models import Item
 from items.threads import threads
-from items.threads.threads import ANSWERS, BRANCHES, NEAR, Thread, above, thread_page
+from items.threads.threads import ANSWERS, BRANCHES, NEAR, Thread, ancestors, thread_page
 from relations.actions import block, follow
 from tests.support.effort import tries
 from tests.support.factories import ItemFactory, UserFactory
@@ -144,11 +144,11 @@ def test_a_page_keeps_the_nearest_above_it_and_the_post(reader: User) -> None:
         chain.append(reply(chain[-1]))
     (last,) = hydrate([chain[-1].pk], reader)
     expected = [chain[0].pk, *(one.pk for one in chain[-1 - threads.ANCESTORS : -1])]
-    assert [int(one.id) for one in above(last, reader)] == expected
+    assert [int(one.id) for one in ancestors(last, reader)] == expected
     delete(item=chain[-2])
-    assert [int(one.id) for one in above(last, reader)] == expected[:-1]
+    assert [int(one.id) for one in ancestors(last, reader)] == expected[:-1]
     (root,) = hydrate([chain[0].pk], reader)
-    assert above(root, reader) == []
+    assert ancestors(root, reader) == []
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ class Home(RuleBasedStateMachine):
         connections.feeds_for_tasks().flushall()
         policy.change(push_level=3, inbox_from=0)
         truth.expected.forget()
-        policy.renew()
+        policy.renew_generation()
         self.queue = QUEUE
         self.queue.clear()
         self.users = [
@@ -611,7 +611,7 @@ class Home(RuleBasedStateMachine):
         past = Now() - timedelta(seconds=1)
         Delivery.objects.update(not_before=past, sweep_at=past)
         backfill.Backfill.objects.update(sweep_at=past)
-        policy.follow_timeline()
+        policy.renew_after_failover()
         relations.fold_follower_counts()
         counts.fold()
         deliveries.sweep(Delivery, fanout.fan_out)
